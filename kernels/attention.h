@@ -1,0 +1,69 @@
+// Scaled dot-product attention over packed rows, one softmax a query, without a stored tokens x tokens matrix.
+// Segment s: queries q_begin .. q_begin + q_length - 1 attend to keys k_begin .. k_begin + k_length - 1 and to no others.
+// Head h owns columns h D .. (h + 1) D - 1 of q, k, v and out, D = q.cols / heads.
+//   forward:  S = q k^T / sqrt(D);  causal: query i of the segment sees keys j <= i + k_length - q_length
+//             P = softmax(S);  P = P * keep / (1 - dropout) where asked for;  out = P v;  log_sum_exp = log(sum(exp(S)))
+//   backward: dv = P^T dout;  dP = dout v^T (* keep / (1 - dropout));  delta = sum(dout * out);
+//             dS = P (dP - delta);  dq = dS k / sqrt(D);  dk = dS^T q / sqrt(D)      (P before dropout in dS, after it in dv)
+// A query that sees no key, and a row outside every segment, is zero in out, dq, dk and dv. Segments do not overlap in queries
+// nor in keys. keep is a function of (seed, step, site, head, query row, key row) alone (math/random.h).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/queue.h"
+#include "kernels/step_state.h"
+#include "kernels/view.h"
+
+namespace tilewave {
+
+enum class Mask : std::uint8_t { none, causal };
+
+struct AttentionDropout {
+  double probability = 0.0;
+  std::uint32_t site = 0;
+  const StepState* state = nullptr;
+};
+
+struct AttentionArgs {
+  static constexpr std::string_view kOperation = "attention";
+  ConstMatrixView q;         // [query rows, heads D]
+  ConstMatrixView k, v;      // [key rows, heads D]
+  ConstMatrixView segments;  // [at most, 4] i32: q_begin, q_length, k_begin, k_length; rows of zeros are unused
+  std::int64_t heads = 1;
+  std::int64_t sequence = 0;  // the longest segment, for cost()
+  Mask mask = Mask::none;
+  AttentionDropout dropout;
+  MatrixView out;            // [query rows, heads D]
+  MatrixView log_sum_exp;    // [query rows, heads], q's dtype; absent where no backward pass follows
+};
+
+struct AttentionBackwardArgs {
+  static constexpr std::string_view kOperation = "attention_backward";
+  ConstMatrixView q, k, v, out, log_sum_exp, dout;
+  ConstMatrixView segments;
+  std::int64_t heads = 1;
+  std::int64_t sequence = 0;  // the longest segment, for cost()
+  Mask mask = Mask::none;
+  AttentionDropout dropout;
+  MatrixView dq, dk, dv;  // written, not added to
+};
+
+// Work depends on the segments, which only the device knows when a step is traced. So FLOPs are counted for segments of
+// `sequence` queries and keys (0: as many as there are rows), causal ones as half; bytes count each tensor once.
+inline Cost cost(const AttentionArgs& args) {
+  const std::int64_t keys = args.sequence > 0 && args.sequence < args.k.rows ? args.sequence : args.k.rows;
+  return {.flops = 4 * args.q.rows * keys * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
+          .bytes = args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes() + args.log_sum_exp.bytes()};
+}
+inline Cost cost(const AttentionBackwardArgs& args) {
+  const std::int64_t keys = args.sequence > 0 && args.sequence < args.k.rows ? args.sequence : args.k.rows;
+  return {.flops = 10 * args.q.rows * keys * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
+          .bytes = 2 * (args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes()) + args.log_sum_exp.bytes()};
+}
+void run(CpuQueue& queue, const AttentionArgs& args);
+void run(CpuQueue& queue, const AttentionBackwardArgs& args);
+void run(CudaQueue& queue, const AttentionArgs& args);
+void run(CudaQueue& queue, const AttentionBackwardArgs& args);
+
+}  // namespace tilewave

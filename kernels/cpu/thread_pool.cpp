@@ -1,0 +1,77 @@
+// The pool of kernels/cpu/thread_pool.h: a generation number announces a loop, an atomic index hands it out, a count of
+// workers under way tells when it is over.
+#include "kernels/cpu/thread_pool.h"
+
+#include <chrono>
+
+namespace tilewave {
+namespace {
+
+constexpr auto kSpin = std::chrono::microseconds(50);
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(std::int64_t count, Body body, void* context) {
+  count_ = count;
+  body_ = body;
+  context_ = context;
+  failure_ = nullptr;
+  next_.store(0, std::memory_order_relaxed);
+  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    generation_.fetch_add(1, std::memory_order_release);
+  }
+  wake_.notify_all();
+  drain(0);
+  while (running_.load(std::memory_order_acquire) != 0) relax();
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void ThreadPool::drain(int thread) {
+  try {
+    for (std::int64_t index = next_.fetch_add(1); index < count_; index = next_.fetch_add(1)) body_(context_, index, thread);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    next_.store(count_);
+  }
+}
+
+void ThreadPool::work(int thread) {
+  std::uint64_t seen = 0;
+  for (;;) {
+    // Spin for a moment: loops of one step follow each other closely.
+    const auto until = std::chrono::steady_clock::now() + kSpin;
+    while (generation_.load(std::memory_order_acquire) == seen && !stop_ && std::chrono::steady_clock::now() < until) relax();
+    if (generation_.load(std::memory_order_acquire) == seen) {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return stop_ || generation_.load(std::memory_order_acquire) != seen; });
+    }
+    if (stop_) return;
+    ++seen;
+    drain(thread);
+    running_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace tilewave

@@ -1,0 +1,38 @@
+// Mean cross entropy over the rows that count, and its gradient in place over the logits.
+//   p = softmax(logits[r, 0 .. vocabulary));  y = label
+//   loss(r) = (1 - smoothing) (-log p[y]) + smoothing / vocabulary * sum over v of (-log p[v])
+//   state->loss += sum over rows of loss(r) / state->real_tokens, rows added in order
+//   dlogits[r, v] = (p[v] - (1 - smoothing) [v = y] - smoothing / vocabulary) * state->loss_scale / state->real_tokens
+// Rows with a negative label count nothing and get zero gradients; so do columns from `vocabulary` on (padding).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/queue.h"
+#include "kernels/step_state.h"
+#include "kernels/view.h"
+
+namespace tilewave {
+
+enum class LossGradient : std::uint8_t { none, in_place };
+
+struct CrossEntropyArgs {
+  static constexpr std::string_view kOperation = "cross_entropy";
+  MatrixView logits;         // [rows, padded vocabulary]; becomes its own gradient with LossGradient::in_place
+  ConstMatrixView labels;    // [1, rows] i32
+  std::int64_t vocabulary = 0;
+  double smoothing = 0.0;
+  LossGradient gradient = LossGradient::in_place;
+  MatrixView row_loss;       // [1, rows], logits' dtype
+  MatrixView loss;           // [1, 1], logits' dtype: this launch's sum / real_tokens
+  StepState* state = nullptr;
+};
+
+inline Cost cost(const CrossEntropyArgs& args) {
+  return {.flops = 6 * args.logits.rows * args.logits.cols,
+          .bytes = args.logits.bytes() * (args.gradient == LossGradient::in_place ? 2 : 1) + args.labels.bytes() + args.row_loss.bytes()};
+}
+void run(CpuQueue& queue, const CrossEntropyArgs& args);
+void run(CudaQueue& queue, const CrossEntropyArgs& args);
+
+}  // namespace tilewave

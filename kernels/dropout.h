@@ -1,0 +1,30 @@
+// y = residual + keep(row, column) * x / (1 - probability), residual being 0 where absent.
+// keep is a function of (seed, step, site, logical row, logical column) alone (math/random.h), so the backward pass applies
+// the same arguments to dy, and neither pitch, padding nor the number of threads changes a draw. y may be x or residual.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/queue.h"
+#include "kernels/step_state.h"
+#include "kernels/view.h"
+
+namespace tilewave {
+
+struct DropoutArgs {
+  static constexpr std::string_view kOperation = "dropout";
+  ConstMatrixView x;
+  ConstMatrixView residual;
+  MatrixView y;
+  double probability = 0.0;  // of an element to be dropped, in [0, 1)
+  std::uint32_t site = 0;    // which dropout of the step this is
+  const StepState* state = nullptr;
+};
+
+inline Cost cost(const DropoutArgs& args) {
+  return {.flops = 2 * args.y.rows * args.y.cols, .bytes = args.x.bytes() + args.residual.bytes() + args.y.bytes()};
+}
+void run(CpuQueue& queue, const DropoutArgs& args);
+void run(CudaQueue& queue, const DropoutArgs& args);
+
+}  // namespace tilewave

@@ -1,0 +1,53 @@
+// Token embedding with positions added.
+//   forward:  y[r] = scale * table[ids[r]] + positions[position_ids[r]]; zero where ids[r] < 0 (a ghost row)
+//   backward: dtable[v] = scale * sum of dy[r] over rows with ids[r] = v, in order of r; dpositions[p] likewise, unscaled
+// positions may be a learned table or a constant one (sinusoidal): dpositions is absent then.
+// Ids are at most table.rows - 1 by the caller's promise (data readers check them).
+#pragma once
+
+#include "kernels/queue.h"
+#include "kernels/view.h"
+
+namespace tilewave {
+
+struct EmbeddingArgs {
+  static constexpr std::string_view kOperation = "embedding";
+  ConstMatrixView table;         // [vocabulary, d]
+  ConstMatrixView positions;     // [max_positions, d]
+  ConstMatrixView ids;           // [1, rows] i32
+  ConstMatrixView position_ids;  // [1, rows] i32
+  double scale = 1.0;
+  MatrixView y;                  // [rows, d]
+};
+
+struct EmbeddingBackwardArgs {
+  static constexpr std::string_view kOperation = "embedding_backward";
+  ConstMatrixView dy;            // [rows, d]
+  ConstMatrixView ids;           // [1, rows] i32
+  ConstMatrixView position_ids;  // [1, rows] i32
+  double scale = 1.0;
+  MatrixView dtable;             // [vocabulary, d]
+  bool accumulate_table = false;
+  MatrixView dpositions;         // [max_positions, d], or absent
+  bool accumulate_positions = false;
+  MatrixView order;              // workspace [2, rows + vocabulary + max_positions + 2] i32: rows sorted by id, and where each id starts
+};
+
+constexpr std::int64_t embedding_order_cols(std::int64_t rows, std::int64_t vocabulary, std::int64_t max_positions) {
+  return rows + vocabulary + max_positions + 2;
+}
+
+inline Cost cost(const EmbeddingArgs& args) {
+  return {.flops = 2 * args.y.rows * args.y.cols, .bytes = 3 * args.y.bytes() + args.ids.bytes() + args.position_ids.bytes()};
+}
+inline Cost cost(const EmbeddingBackwardArgs& args) {
+  return {.flops = 2 * args.dy.rows * args.dy.cols,
+          .bytes = args.dy.bytes() * (args.dpositions ? 2 : 1) + args.ids.bytes() + args.position_ids.bytes() +
+                   args.dtable.bytes() * (args.accumulate_table ? 2 : 1) + args.dpositions.bytes() * (args.accumulate_positions ? 2 : 1)};
+}
+void run(CpuQueue& queue, const EmbeddingArgs& args);
+void run(CpuQueue& queue, const EmbeddingBackwardArgs& args);
+void run(CudaQueue& queue, const EmbeddingArgs& args);
+void run(CudaQueue& queue, const EmbeddingBackwardArgs& args);
+
+}  // namespace tilewave

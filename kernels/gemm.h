@@ -1,0 +1,71 @@
+// Matrix product with everything a Transformer's layers put around it:
+//   z = A x B                                  (sums over K in order)
+//   z = z + bias[m]                            where bias is given
+//   saved_input = z                            where asked for: the activation's input, for a GELU's derivative
+//   z = activation(z)
+//   z = z * derivative'(derivative_of)         where given; for relu derivative_of may be the activation's input or output
+//   z = z + residual                           where given
+//   D = z, or D = D + z with accumulate
+//   bias_gradient[n] = sum over k of B[k, n]   where asked for (wgrad: the bias gradient without a second pass over dY)
+// Views are matrices as they lie in memory (problem.h has the table); D, saved_input, derivative_of and residual lie alike.
+// The caller provides plan->workspace_bytes of workspace. No operand may overlap D, except residual, which may be D itself.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/gemm/plan.h"
+#include "kernels/gemm/problem.h"
+#include "kernels/trace.h"
+#include "kernels/view.h"
+
+namespace tilewave {
+
+struct CpuQueue;
+struct CudaQueue;
+
+struct GemmArgs {
+  static constexpr std::string_view kOperation = "gemm";
+  GemmRole role = GemmRole::forward;
+  ConstMatrixView a;
+  Major a_major = Major::k;
+  ConstMatrixView b;
+  Major b_major = Major::k;
+  MatrixView d;
+  Major d_major = Major::m;
+  MathMode math = MathMode::ieee;
+
+  ConstMatrixView bias;  // [1, M]
+  Activation activation = Activation::none;
+  MatrixView saved_input;
+  ConstMatrixView derivative_of;
+  Activation derivative = Activation::none;
+  ConstMatrixView residual;
+  bool accumulate = false;
+  MatrixView bias_gradient;  // [1, N]
+  bool accumulate_bias_gradient = false;
+
+  const GemmPlan* plan = nullptr;  // must have been chosen for problem_of(*this)
+  void* workspace = nullptr;
+};
+
+// The problem these arguments pose. Throws Error naming both shapes where they do not fit together.
+GemmProblem problem_of(const GemmArgs& args);
+
+inline Cost cost(const GemmArgs& args) {
+  const GemmProblem problem = problem_of(args);
+  return {.flops = problem.flops(), .bytes = problem.bytes()};
+}
+
+inline TraceEntry trace_entry(const GemmArgs& args) {
+  return {.operation = GemmArgs::kOperation,
+          .layer = {},
+          .cost = cost(args),
+          .gemm = problem_of(args),
+          .plan = args.plan != nullptr ? std::optional<GemmPlan>(*args.plan) : std::nullopt};
+}
+
+void run(CpuQueue& queue, const GemmArgs& args);
+void run(CudaQueue& queue, const GemmArgs& args);
+
+}  // namespace tilewave

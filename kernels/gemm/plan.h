@@ -1,0 +1,45 @@
+// A GEMM is data before it is a launch: which row of the catalog runs a problem, with which tile, how many waves that makes,
+// what it should cost and why it was chosen. Plans can be printed, logged, forced by a recipe, stored and compared with
+// what was measured.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kernels/gemm/problem.h"
+#include "kernels/gemm/tiling.h"
+
+namespace tilewave {
+
+struct DeviceInfo;
+
+struct GemmPlan {
+  std::string_view row;  // a row's name in the catalog
+  Tile tile;
+  int stages = 1;
+  int cluster = 1;
+  int split = 1;  // along K
+  std::string_view raster = "row";
+  std::int64_t blocks = 0;
+  Tiling tiling;
+  std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes
+  std::int64_t workspace_bytes = 0;
+  double predicted_s = 0.0;
+  std::string reason;
+
+  friend bool operator==(const GemmPlan& a, const GemmPlan& b) {
+    return a.row == b.row && a.tile == b.tile && a.stages == b.stages && a.split == b.split && a.workspace_bytes == b.workspace_bytes;
+  }
+};
+
+// How a plan is chosen. `forced` is "" or "<row>/<tile>" ("packed_tiles/96x240"), or a row's name alone.
+struct GemmChoice {
+  std::string forced;
+};
+
+// The catalog's best row and tile for the problem on the device by predicted time, or the forced one.
+// Throws Error where no row runs it, or the forced one refuses, with each row's reason.
+GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice = {});
+
+}  // namespace tilewave

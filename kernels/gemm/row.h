@@ -1,0 +1,33 @@
+// One way to run GEMMs, as data compiled by the host compiler in every build, so that a laptop can plan for any device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/device.h"
+#include "kernels/gemm/plan.h"
+#include "kernels/gemm/problem.h"
+#include "kernels/gemm/tiling.h"
+
+namespace tilewave {
+
+struct CpuQueue;
+struct CudaQueue;
+struct GemmArgs;
+
+struct GemmRow {
+  std::string_view name;  // the technique
+  Backend backend = Backend::cpu;
+  std::span<const Tile> tiles;  // in order of preference
+  // Why this row cannot run the problem on the device, as a sentence; empty where it can.
+  std::string (*refuse)(const GemmProblem& problem, const DeviceInfo& device) = nullptr;
+  // Everything of the plan but the reason: waves, alignments, workspace, predicted time.
+  GemmPlan (*plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device) = nullptr;
+  // Null where this build has no kernel for it.
+  void (*launch_cpu)(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) = nullptr;
+  void (*launch_cuda)(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) = nullptr;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,54 @@
+// Layer normalisation over each row's columns (torch.nn.functional.layer_norm: biased variance, epsilon inside the root).
+//   forward:  mean = sum(x) / d;  rstd = 1 / sqrt(sum((x - mean)^2) / d + epsilon);  y = (x - mean) rstd gamma + beta
+//   backward: h = (x - mean) rstd;  g = dy gamma;  dx = rstd (g - sum(g) / d - h sum(g h) / d)
+//             dgamma = sum over rows of dy h;  dbeta = sum over rows of dy
+// Statistics are [rows, 1] in x's dtype. Sums over rows are taken in chunks of kLayerNormRowChunk rows, added in order.
+#pragma once
+
+#include "kernels/gemm/tiling.h"
+#include "kernels/queue.h"
+#include "kernels/view.h"
+
+namespace tilewave {
+
+inline constexpr double kLayerNormEpsilon = 1e-5;
+inline constexpr std::int64_t kLayerNormRowChunk = 64;
+
+struct LayerNormArgs {
+  static constexpr std::string_view kOperation = "layer_norm";
+  ConstMatrixView x;            // [rows, d]
+  ConstMatrixView gamma, beta;  // [1, d]
+  MatrixView y;                 // [rows, d]
+  MatrixView mean, rstd;        // [rows, 1]
+  double epsilon = kLayerNormEpsilon;
+};
+
+struct LayerNormBackwardArgs {
+  static constexpr std::string_view kOperation = "layer_norm_backward";
+  ConstMatrixView x, gamma, mean, rstd;
+  ConstMatrixView dy;        // [rows, d]
+  MatrixView dx;             // [rows, d]
+  bool accumulate = false;   // of dx
+  MatrixView dgamma, dbeta;  // [1, d]
+  bool accumulate_parameters = false;
+  MatrixView partial;        // workspace [layer_norm_partial_rows(rows), d], x's dtype
+};
+
+constexpr std::int64_t layer_norm_partial_rows(std::int64_t rows) { return 2 * ceil_div(rows, kLayerNormRowChunk); }
+
+inline Cost cost(const LayerNormArgs& args) {
+  return {.flops = 8 * args.y.rows * args.y.cols,
+          .bytes = args.x.bytes() + args.gamma.bytes() + args.beta.bytes() + args.y.bytes() + args.mean.bytes() + args.rstd.bytes()};
+}
+inline Cost cost(const LayerNormBackwardArgs& args) {
+  return {.flops = 14 * args.dx.rows * args.dx.cols,
+          .bytes = args.x.bytes() + args.gamma.bytes() + args.mean.bytes() + args.rstd.bytes() + args.dy.bytes() +
+                   args.dx.bytes() * (args.accumulate ? 2 : 1) +
+                   (args.dgamma.bytes() + args.dbeta.bytes()) * (args.accumulate_parameters ? 2 : 1) + 2 * args.partial.bytes()};
+}
+void run(CpuQueue& queue, const LayerNormArgs& args);
+void run(CpuQueue& queue, const LayerNormBackwardArgs& args);
+void run(CudaQueue& queue, const LayerNormArgs& args);
+void run(CudaQueue& queue, const LayerNormBackwardArgs& args);
+
+}  // namespace tilewave

@@ -1,0 +1,20 @@
+// Device memory of a queue: allocate, copy, fill. Allocations are aligned to kAlignment bytes. Copies and fills are ordered
+// with the queue's launches; copies to the host have arrived when the call returns. Under a TraceQueue addresses are
+// distinct, aligned and never dereferenced, and copies and fills do nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/queue.h"
+
+namespace tilewave {
+
+inline constexpr std::int64_t kAlignment = 256;
+
+void* allocate(Queue& queue, std::int64_t bytes);
+void release(Queue& queue, void* data) noexcept;
+void copy_to_host(Queue& queue, void* host, const void* device, std::int64_t bytes);
+void copy_to_device(Queue& queue, void* device, const void* host, std::int64_t bytes);
+void fill_bytes(Queue& queue, void* device, int value, std::int64_t bytes);
+
+}  // namespace tilewave

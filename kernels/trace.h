@@ -1,0 +1,44 @@
+// What was asked of a queue, as data: operation, layer, FLOPs, bytes, and for a GEMM its problem and plan.
+// A TraceQueue fills it without launching anything; a CpuQueue or CudaQueue with a log attached fills it beside the real work.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/gemm/plan.h"
+#include "kernels/gemm/problem.h"
+
+namespace tilewave {
+
+// Work of one launch. bytes counts each operand read once and each result written once (read-modify-write: twice).
+struct Cost {
+  std::int64_t flops = 0;
+  std::int64_t bytes = 0;
+};
+
+struct TraceEntry {
+  std::string_view operation;  // "gemm", "layer_norm", ...
+  std::string layer;           // "decoder.3.ffn.up"
+  Cost cost;
+  std::optional<GemmProblem> gemm;
+  std::optional<GemmPlan> plan;
+
+  friend bool operator==(const TraceEntry&, const TraceEntry&) = default;
+};
+
+struct Trace {
+  std::string layer;  // of the launches that follow
+  std::vector<TraceEntry> entries;
+};
+
+// One entry for a launch with these arguments. Argument structs have kOperation and a cost() found by argument-dependent
+// look-up; GemmArgs has an overload of its own.
+template <class Args>
+TraceEntry trace_entry(const Args& args) {
+  return {.operation = Args::kOperation, .layer = {}, .cost = cost(args), .gemm = {}, .plan = {}};
+}
+
+}  // namespace tilewave
