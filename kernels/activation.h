@@ -27,7 +27,8 @@ struct ActivationBackwardArgs {
 
 inline Cost cost(const ActivationArgs& args) { return {.flops = args.y.rows * args.y.cols, .bytes = args.x.bytes() + args.y.bytes()}; }
 inline Cost cost(const ActivationBackwardArgs& args) {
-  return {.flops = 2 * args.dx.rows * args.dx.cols, .bytes = args.x.bytes() + args.dy.bytes() + args.dx.bytes() * (args.accumulate ? 2 : 1)};
+  return {.flops = 2 * args.dx.rows * args.dx.cols,
+          .bytes = args.x.bytes() + args.dy.bytes() + args.dx.bytes() * (args.accumulate ? 2 : 1)};
 }
 void run(CpuQueue& queue, const ActivationArgs& args);
 void run(CpuQueue& queue, const ActivationBackwardArgs& args);

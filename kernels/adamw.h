@@ -19,10 +19,10 @@ namespace tilewave {
 enum class WeightDecay : std::uint8_t { no, yes };
 
 struct AdamWTensor {
-  MatrixView master;                // [rows, cols] f32 or f64
+  MatrixView master;  // [rows, cols] f32 or f64
   ConstMatrixView gradient;
   MatrixView first_moment, second_moment;
-  MatrixView compute;               // absent where the master is computed with
+  MatrixView compute;  // absent where the master is computed with
   WeightDecay decay = WeightDecay::yes;
 };
 
@@ -37,8 +37,8 @@ inline Cost cost(const AdamWArgs& args) {
   Cost total;
   for (const AdamWTensor& tensor : args.tensors) {
     total.flops += 14 * tensor.master.rows * tensor.master.cols;
-    total.bytes += 2 * tensor.master.bytes() + tensor.gradient.bytes() + 2 * tensor.first_moment.bytes() + 2 * tensor.second_moment.bytes() +
-                   tensor.compute.bytes();
+    total.bytes += 2 * tensor.master.bytes() + tensor.gradient.bytes() + 2 * tensor.first_moment.bytes() +
+                   2 * tensor.second_moment.bytes() + tensor.compute.bytes();
   }
   return total;
 }

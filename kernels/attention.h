@@ -34,8 +34,8 @@ struct AttentionArgs {
   std::int64_t sequence = 0;  // the longest segment, for cost()
   Mask mask = Mask::none;
   AttentionDropout dropout;
-  MatrixView out;            // [query rows, heads D]
-  MatrixView log_sum_exp;    // [query rows, heads], q's dtype; absent where no backward pass follows
+  MatrixView out;          // [query rows, heads D]
+  MatrixView log_sum_exp;  // [query rows, heads], q's dtype; absent where no backward pass follows
 };
 
 struct AttentionBackwardArgs {

@@ -18,13 +18,13 @@ enum class LossGradient : std::uint8_t { none, in_place };
 
 struct CrossEntropyArgs {
   static constexpr std::string_view kOperation = "cross_entropy";
-  MatrixView logits;         // [rows, padded vocabulary]; becomes its own gradient with LossGradient::in_place
-  ConstMatrixView labels;    // [1, rows] i32
+  MatrixView logits;       // [rows, padded vocabulary]; becomes its own gradient with LossGradient::in_place
+  ConstMatrixView labels;  // [1, rows] i32
   std::int64_t vocabulary = 0;
   double smoothing = 0.0;
   LossGradient gradient = LossGradient::in_place;
-  MatrixView row_loss;       // [1, rows], logits' dtype
-  MatrixView loss;           // [1, 1], logits' dtype: this launch's sum / real_tokens
+  MatrixView row_loss;  // [1, rows], logits' dtype
+  MatrixView loss;      // [1, 1], logits' dtype: this launch's sum / real_tokens
   StepState* state = nullptr;
 };
 

@@ -11,22 +11,32 @@ enum class DType : std::uint8_t { f64, f32, bf16, f16, i32 };
 
 constexpr std::int64_t size_of(DType dtype) {
   switch (dtype) {
-    case DType::f64: return 8;
-    case DType::f32: return 4;
-    case DType::bf16: return 2;
-    case DType::f16: return 2;
-    case DType::i32: return 4;
+    case DType::f64:
+      return 8;
+    case DType::f32:
+      return 4;
+    case DType::bf16:
+      return 2;
+    case DType::f16:
+      return 2;
+    case DType::i32:
+      return 4;
   }
   return 0;
 }
 
 constexpr std::string_view name_of(DType dtype) {
   switch (dtype) {
-    case DType::f64: return "f64";
-    case DType::f32: return "f32";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "f16";
-    case DType::i32: return "i32";
+    case DType::f64:
+      return "f64";
+    case DType::f32:
+      return "f32";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
+    case DType::i32:
+      return "i32";
   }
   return "unknown";
 }
@@ -39,8 +49,8 @@ struct bf16 {
   explicit constexpr bf16(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const bool nan = (word & 0x7fffffffu) > 0x7f800000u;
-    bits = nan ? static_cast<std::uint16_t>((word >> 16) | 0x40u)
-               : static_cast<std::uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
+    bits =
+        nan ? static_cast<std::uint16_t>((word >> 16) | 0x40u) : static_cast<std::uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
   }
   explicit constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };

@@ -17,7 +17,7 @@ struct EmbeddingArgs {
   ConstMatrixView ids;           // [1, rows] i32
   ConstMatrixView position_ids;  // [1, rows] i32
   double scale = 1.0;
-  MatrixView y;                  // [rows, d]
+  MatrixView y;  // [rows, d]
 };
 
 struct EmbeddingBackwardArgs {
@@ -26,11 +26,11 @@ struct EmbeddingBackwardArgs {
   ConstMatrixView ids;           // [1, rows] i32
   ConstMatrixView position_ids;  // [1, rows] i32
   double scale = 1.0;
-  MatrixView dtable;             // [vocabulary, d]
+  MatrixView dtable;  // [vocabulary, d]
   bool accumulate_table = false;
-  MatrixView dpositions;         // [max_positions, d], or absent
+  MatrixView dpositions;  // [max_positions, d], or absent
   bool accumulate_positions = false;
-  MatrixView order;              // workspace [2, rows + vocabulary + max_positions + 2] i32: rows sorted by id, and where each id starts
+  MatrixView order;  // workspace [2, rows + vocabulary + max_positions + 2] i32: rows sorted by id, and where each id starts
 };
 
 constexpr std::int64_t embedding_order_cols(std::int64_t rows, std::int64_t vocabulary, std::int64_t max_positions) {

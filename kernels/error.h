@@ -29,13 +29,13 @@ std::string sentence(const Parts&... parts) {
 }  // namespace tilewave
 
 // A contract of the caller; holds in Release too. The parts are streamed into the sentence.
-#define TW_CHECK(condition, ...)                                                \
-  do {                                                                          \
+#define TW_CHECK(condition, ...)                                                  \
+  do {                                                                            \
     if (!(condition)) throw ::tilewave::Error(::tilewave::sentence(__VA_ARGS__)); \
   } while (false)
 
 // A condition on what a person brought: a recipe, a file, the command line.
-#define TW_CHECK_INPUT(condition, ...)                                               \
-  do {                                                                               \
+#define TW_CHECK_INPUT(condition, ...)                                                 \
+  do {                                                                                 \
     if (!(condition)) throw ::tilewave::InputError(::tilewave::sentence(__VA_ARGS__)); \
   } while (false)

@@ -31,7 +31,7 @@ struct LayerNormBackwardArgs {
   bool accumulate = false;   // of dx
   MatrixView dgamma, dbeta;  // [1, d]
   bool accumulate_parameters = false;
-  MatrixView partial;        // workspace [layer_norm_partial_rows(rows), d], x's dtype
+  MatrixView partial;  // workspace [layer_norm_partial_rows(rows), d], x's dtype
 };
 
 constexpr std::int64_t layer_norm_partial_rows(std::int64_t rows) { return 2 * ceil_div(rows, kLayerNormRowChunk); }

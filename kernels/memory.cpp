@@ -14,7 +14,7 @@ namespace {
 void* allocate(Queue& queue, std::int64_t bytes) {
   const std::int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (std::holds_alternative<CpuQueue>(queue)) {
-    void* data = ::operator new(static_cast<std::size_t>(rounded), std::align_val_t{kAlignment}, std::nothrow);
+    void* data = ::operator new (static_cast<std::size_t>(rounded), std::align_val_t{kAlignment}, std::nothrow);
     TW_CHECK(data != nullptr, "out of memory: ", rounded, " bytes could not be allocated; use a smaller batch.target_tokens or model.");
     return data;
   }
@@ -27,7 +27,7 @@ void* allocate(Queue& queue, std::int64_t bytes) {
 }
 
 void release(Queue& queue, void* data) noexcept {
-  if (std::holds_alternative<CpuQueue>(queue)) ::operator delete(data, std::align_val_t{kAlignment});
+  if (std::holds_alternative<CpuQueue>(queue)) ::operator delete (data, std::align_val_t{kAlignment});
 }
 
 void copy_to_host(Queue& queue, void* host, const void* device, std::int64_t bytes) {

@@ -7,14 +7,14 @@
 namespace tilewave {
 
 struct StepState {
-  std::int64_t step = 0;         // of the update under way, counted from 1
-  std::uint64_t seed = 0;        // of every random stream
-  double learning_rate = 0.0;    // of this step
-  double loss_scale = 1.0;       // multiplies the loss's gradient, divided out by the update
-  double gradient_norm = 0.0;    // written by gradient_norm, loss scale divided out
-  double clip_factor = 1.0;      // written by gradient_norm: min(1, clip_norm / gradient_norm)
-  std::int64_t real_tokens = 0;  // target tokens that count, over every accumulated batch of the step
-  double loss = 0.0;             // written by cross_entropy: nats a real target token, summed over the accumulated batches
+  std::int64_t step = 0;             // of the update under way, counted from 1
+  std::uint64_t seed = 0;            // of every random stream
+  double learning_rate = 0.0;        // of this step
+  double loss_scale = 1.0;           // multiplies the loss's gradient, divided out by the update
+  double gradient_norm = 0.0;        // written by gradient_norm, loss scale divided out
+  double clip_factor = 1.0;          // written by gradient_norm: min(1, clip_norm / gradient_norm)
+  std::int64_t real_tokens = 0;      // target tokens that count, over every accumulated batch of the step
+  double loss = 0.0;                 // written by cross_entropy: nats a real target token, summed over the accumulated batches
   std::int32_t found_nonfinite = 0;  // sticky: an update that finds it set writes nothing
 };
 

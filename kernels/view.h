@@ -33,8 +33,8 @@ struct ConstMatrixView {
   DType dtype = DType::f32;
 
   ConstMatrixView() = default;
-  ConstMatrixView(const void* data, std::int64_t rows, std::int64_t cols, std::int64_t ld, DType dtype)
-      : data(data), rows(rows), cols(cols), ld(ld), dtype(dtype) {}
+  ConstMatrixView(const void* first, std::int64_t row_count, std::int64_t col_count, std::int64_t pitch, DType type)
+      : data(first), rows(row_count), cols(col_count), ld(pitch), dtype(type) {}
   ConstMatrixView(const MatrixView& view)  // NOLINT: a writable view is a readable one
       : data(view.data), rows(view.rows), cols(view.cols), ld(view.ld), dtype(view.dtype) {}
 

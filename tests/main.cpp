@@ -1,7 +1,6 @@
 // The test program: GoogleTest plus --data DIR (the tests folder, for fixtures) and --program FILE (the command line under test),
 // so that it also runs away from its build tree.
 #include <gtest/gtest.h>
-
 #include <string_view>
 
 #include "tests/test_environment.h"

@@ -6,7 +6,7 @@
 namespace tilewave {
 
 struct TestEnvironment {
-  std::filesystem::path data = "tests";      // the tests folder of the sources
+  std::filesystem::path data = "tests";        // the tests folder of the sources
   std::filesystem::path program = "tilewave";  // the command line
 };
 

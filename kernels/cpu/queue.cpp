@@ -1,9 +1,8 @@
 // The CPU's side of kernels/queue.h.
 #include "kernels/queue.h"
 
-#include <sched.h>
-
 #include <algorithm>
+#include <sched.h>
 #include <thread>
 
 #include "kernels/cpu/thread_pool.h"
@@ -20,7 +19,9 @@ int usable_threads() {
 
 }  // namespace
 
-CpuQueue make_cpu_queue(int threads) { return {.threads = std::make_shared<ThreadPool>(threads > 0 ? threads : usable_threads()), .log = nullptr}; }
+CpuQueue make_cpu_queue(int threads) {
+  return {.threads = std::make_shared<ThreadPool>(threads > 0 ? threads : usable_threads()), .log = nullptr};
+}
 
 int thread_count(const CpuQueue& queue) { return queue.threads->size(); }
 

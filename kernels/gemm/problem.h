@@ -8,6 +8,7 @@
 // (bracketed: rows and columns as they lie in memory). Source: the guide's fully-connected layers, Table 1.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string_view>
 
@@ -47,7 +48,7 @@ struct Epilogue {
   bool bias_gradient = false;  // sums of B over K are stored beside D (wgrad)
   bool accumulate = false;     // beta = 1: D is added to
 
-  friend bool operator==(const Epilogue&, const Epilogue&) = default;
+  friend auto operator<=>(const Epilogue&, const Epilogue&) = default;
 };
 
 struct GemmProblem {
@@ -67,7 +68,7 @@ struct GemmProblem {
     return size_of(operand_dtype) * (m * k + k * n) + size_of(output_dtype) * m * n * (epilogue.accumulate ? 2 : 1);
   }
 
-  friend bool operator==(const GemmProblem&, const GemmProblem&) = default;
+  friend auto operator<=>(const GemmProblem&, const GemmProblem&) = default;
 };
 
 // The largest power of two, at most 128 bytes, that both the address and the pitch in bytes are multiples of.

@@ -18,13 +18,13 @@ struct Tile {
 struct Tiling {
   std::int64_t tiles_m = 0, tiles_n = 0;
   std::int64_t tiles = 0;
-  std::int64_t slots = 0;            // tiles that run at a time: SMs x blocks a SM, or a CPU's threads
-  double waves = 0.0;                // tiles / slots
+  std::int64_t slots = 0;  // tiles that run at a time: SMs x blocks a SM, or a CPU's threads
+  double waves = 0.0;      // tiles / slots
   std::int64_t full_waves = 0;
-  std::int64_t tail_tiles = 0;       // of the last, partial wave; 0 where every wave is full
-  double tail_utilization = 1.0;     // tail_tiles / slots, 1 where there is no tail
-  double wave_efficiency = 1.0;      // waves / whole waves: tile quantization apart, what wave quantization leaves
-  double useful_fraction = 1.0;      // m n / (tiles x tile area): what tile quantization leaves
+  std::int64_t tail_tiles = 0;    // of the last, partial wave; 0 where every wave is full
+  double tail_utilization = 1.0;  // tail_tiles / slots, 1 where there is no tail
+  double wave_efficiency = 1.0;   // waves / whole waves: tile quantization apart, what wave quantization leaves
+  double useful_fraction = 1.0;   // m n / (tiles x tile area): what tile quantization leaves
 };
 
 // m x n outputs in tiles, `slots` tiles at a time; all > 0.
@@ -39,8 +39,8 @@ constexpr Tiling tile_waves(std::int64_t m, std::int64_t n, Tile tile, std::int6
   t.tail_tiles = t.tiles % slots;
   t.tail_utilization = t.tail_tiles == 0 ? 1.0 : static_cast<double>(t.tail_tiles) / static_cast<double>(slots);
   t.wave_efficiency = t.waves / static_cast<double>(ceil_div(t.tiles, slots));
-  t.useful_fraction =
-      static_cast<double>(m) * static_cast<double>(n) / (static_cast<double>(t.tiles) * static_cast<double>(tile.m) * static_cast<double>(tile.n));
+  t.useful_fraction = static_cast<double>(m) * static_cast<double>(n) /
+                      (static_cast<double>(t.tiles) * static_cast<double>(tile.m) * static_cast<double>(tile.n));
   return t;
 }
 

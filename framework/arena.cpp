@@ -1,0 +1,61 @@
+// Layout by decreasing size: each interval takes the lowest gap between the already placed ones that are alive with it.
+#include "framework/arena.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "kernels/gemm/tiling.h"
+
+namespace tilewave {
+
+std::size_t ArenaRecorder::allocate(std::int64_t bytes) {
+  intervals_.push_back({.bytes = round_up(std::max<std::int64_t>(bytes, 1), kAlignment), .birth = clock_++});
+  return intervals_.size() - 1;
+}
+
+void ArenaRecorder::release(std::size_t allocation) { intervals_[allocation].death = clock_++; }
+
+ArenaLayout ArenaRecorder::layout() const {
+  const std::size_t count = intervals_.size();
+  ArenaLayout layout{.sizes = {}, .offsets = std::vector<std::int64_t>(count), .bytes = 0};
+  for (const Interval& interval : intervals_) layout.sizes.push_back(interval.bytes);
+
+  std::vector<std::size_t> by_size(count);
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) { return layout.sizes[a] > layout.sizes[b]; });
+
+  std::vector<std::size_t> placed;  // by offset
+  for (const std::size_t current : by_size) {
+    std::int64_t offset = 0;
+    for (const std::size_t other : placed) {
+      const bool together = intervals_[other].birth < intervals_[current].death && intervals_[current].birth < intervals_[other].death;
+      if (!together) continue;
+      if (layout.offsets[other] >= offset + layout.sizes[current]) break;
+      offset = std::max(offset, layout.offsets[other] + layout.sizes[other]);
+    }
+    layout.offsets[current] = offset;
+    layout.bytes = std::max(layout.bytes, offset + layout.sizes[current]);
+    const auto position = std::upper_bound(placed.begin(), placed.end(), offset,
+                                           [&](std::int64_t value, std::size_t other) { return value < layout.offsets[other]; });
+    placed.insert(position, current);
+  }
+  return layout;
+}
+
+Arena::Arena(Queue& queue, ArenaLayout layout)
+    : queue_(queue),
+      layout_(std::move(layout)),
+      base_(static_cast<char*>(tilewave::allocate(queue, std::max<std::int64_t>(layout_.bytes, 1)))) {}
+
+Arena::~Arena() { release(queue_, base_); }
+
+void* Arena::allocate(std::int64_t bytes) {
+  const std::int64_t rounded = round_up(std::max<std::int64_t>(bytes, 1), kAlignment);
+  TW_CHECK(next_ < layout_.sizes.size() && layout_.sizes[next_] == rounded, "allocation ", next_, " of this step asks for ", rounded,
+           " bytes, but the traced step asked for ", next_ < layout_.sizes.size() ? layout_.sizes[next_] : 0,
+           ": a step must do the same work every time; trace it again after changing shapes.");
+  return base_ + layout_.offsets[next_++];
+}
+
+}  // namespace tilewave

@@ -1,0 +1,82 @@
+// Memory, plans and names of a Context.
+#include "framework/context.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/gemm/tiling.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::int64_t kPitchBytes = 128;  // what the bulk copy engine and the guide's advice for A100 call aligned
+
+}  // namespace
+
+Context::Context(Queue queue, DeviceInfo device, Options options)
+    : queue_(std::move(queue)), device_(std::move(device)), options_(std::move(options)), precision_(precision_table(options_.precision)) {
+  step_state_ = persistent({1, static_cast<std::int64_t>(sizeof(StepState) / sizeof(std::int32_t))}, DType::i32);
+  write_step_state({});
+}
+
+Context::~Context() = default;
+
+std::int64_t Context::pitch_of(std::int64_t cols, DType dtype) const {
+  return options_.pitch == PitchPolicy::aligned ? round_up(cols, kPitchBytes / size_of(dtype)) : cols;
+}
+
+std::shared_ptr<void> Context::workspace(std::int64_t bytes) {
+  if (in_step_ && recorder_) {
+    const std::size_t allocation = recorder_->allocate(bytes);
+    return {allocate(queue_, bytes), [recorder = recorder_, allocation](void*) { recorder->release(allocation); }};
+  }
+  if (in_step_ && arena_) return {arena_->allocate(bytes), [arena = arena_](void*) {}};
+  return {allocate(queue_, std::max<std::int64_t>(bytes, 1)), [queue = queue_](void* data) mutable { release(queue, data); }};
+}
+
+Tensor Context::tensor(Shape shape, DType dtype) {
+  const std::int64_t pitch = shape.rows == 1 ? shape.cols : pitch_of(shape.cols, dtype);
+  return {workspace(shape.rows * pitch * size_of(dtype)), shape, pitch, dtype};
+}
+
+Tensor Context::persistent(Shape shape, DType dtype) {
+  const bool in_step = std::exchange(in_step_, false);
+  Tensor result = tensor(shape, dtype);
+  in_step_ = in_step;
+  persistent_bytes_ += round_up(result.bytes(), kAlignment);
+  fill_bytes(queue_, result.data(), 0, result.bytes());
+  return result;
+}
+
+void Context::begin_step() {
+  in_step_ = true;
+  next_site_ = 0;
+  if (arena_) arena_->begin_step();
+}
+
+const GemmPlan& Context::plan(const GemmProblem& problem) {
+  const auto known = plans_.find(problem);
+  if (known != plans_.end()) return known->second;
+  return plans_.emplace(problem, choose(problem, device_, options_.gemm)).first->second;
+}
+
+StepState Context::read_step_state() {
+  StepState state;
+  copy_to_host(queue_, &state, step_state_.data(), sizeof(state));
+  return state;
+}
+
+void Context::write_step_state(const StepState& state) { copy_to_device(queue_, step_state_.data(), &state, sizeof(state)); }
+
+void Context::set_layer(std::string layer) {
+  layer_ = std::move(layer);
+  if (Trace* log = log_of(queue_)) log->layer = layer_;
+}
+
+LayerScope::LayerScope(Context& context, std::string_view name) : context_(context), outer_(context.layer()) {
+  context.set_layer(outer_.empty() ? std::string(name) : outer_ + "." + std::string(name));
+}
+
+LayerScope::~LayerScope() { context_.set_layer(outer_); }
+
+}  // namespace tilewave

@@ -1,0 +1,133 @@
+// Everything an operation needs besides its operands, passed explicitly: the queue, the device, the precision table, step
+// memory, the cache of GEMM plans, random sites, names for the trace, and whether gradients are wanted. There are no globals.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "framework/arena.h"
+#include "framework/precision.h"
+#include "framework/tensor.h"
+#include "kernels/device.h"
+#include "kernels/gemm/plan.h"
+#include "kernels/memory.h"
+#include "kernels/queue.h"
+#include "kernels/step_state.h"
+
+namespace tilewave {
+
+enum class GradientMode : std::uint8_t { on, off };
+enum class PitchPolicy : std::uint8_t { aligned, packed };  // rows start on multiples of 128 bytes, or follow each other
+
+struct ContextOptions {
+  Precision precision = Precision::fp32;
+  PitchPolicy pitch = PitchPolicy::aligned;
+  GemmChoice gemm;
+};
+
+class Context {
+ public:
+  using Options = ContextOptions;
+
+  explicit Context(Queue queue, DeviceInfo device, Options options = {});
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  Queue& queue() { return queue_; }
+  const DeviceInfo& device() const { return device_; }
+  const PrecisionTable& precision() const { return precision_; }
+  const Options& options() const { return options_; }
+  bool tracing() const { return std::holds_alternative<TraceQueue>(queue_); }
+
+  template <class Args>
+  void launch(const Args& args) {
+    run(queue_, args);
+  }
+
+  // Uninitialised memory. tensor() and workspace() live within a step and come from its arena; persistent() is zeroed and
+  // outlives steps. The row pitch follows Options::pitch; vectors are packed.
+  Tensor tensor(Shape shape, DType dtype);
+  Tensor persistent(Shape shape, DType dtype);
+  std::shared_ptr<void> workspace(std::int64_t bytes);
+  std::int64_t pitch_of(std::int64_t cols, DType dtype) const;
+  std::int64_t persistent_bytes() const { return persistent_bytes_; }
+
+  // Between begin_step and end_step allocations are recorded, or replayed from an arena, whichever was set; without either they
+  // come from the heap. begin_step also restarts the random sites, so that a step draws the same streams every time.
+  void record_step_memory(std::shared_ptr<ArenaRecorder> recorder) { recorder_ = std::move(recorder); }
+  void use_arena(std::shared_ptr<Arena> arena) { arena_ = std::move(arena); }
+  void begin_step();
+  void end_step() { in_step_ = false; }
+
+  // The plan for a problem, chosen once.
+  const GemmPlan& plan(const GemmProblem& problem);
+  const std::map<GemmProblem, GemmPlan>& plans() const { return plans_; }
+
+  StepState* step_state() const { return static_cast<StepState*>(step_state_.data()); }  // device memory
+  StepState read_step_state();
+  void write_step_state(const StepState& state);
+
+  std::uint32_t next_random_site() { return next_site_++; }
+  std::uint64_t next_node() { return next_node_++; }
+
+  GradientMode gradient_mode() const { return gradient_mode_; }
+  void set_gradient_mode(GradientMode mode) { gradient_mode_ = mode; }
+
+  // The operation whose backward pass gets a wrong term (a negative control of gradient checks); empty for none.
+  const std::string& planted() const { return planted_; }
+  void plant(std::string operation) { planted_ = std::move(operation); }
+
+  const std::string& layer() const { return layer_; }
+  void set_layer(std::string layer);
+
+ private:
+  Queue queue_;
+  DeviceInfo device_;
+  Options options_;
+  PrecisionTable precision_;
+  std::shared_ptr<ArenaRecorder> recorder_;
+  std::shared_ptr<Arena> arena_;
+  bool in_step_ = false;
+  std::int64_t persistent_bytes_ = 0;
+  std::map<GemmProblem, GemmPlan> plans_;
+  Tensor step_state_;
+  std::uint32_t next_site_ = 0;
+  std::uint64_t next_node_ = 0;
+  GradientMode gradient_mode_ = GradientMode::on;
+  std::string planted_;
+  std::string layer_;
+};
+
+// Names the layer that the launches within its lifetime belong to: "decoder.3" + "ffn" -> "decoder.3.ffn".
+class LayerScope {
+ public:
+  LayerScope(Context& context, std::string_view name);
+  ~LayerScope();
+  LayerScope(const LayerScope&) = delete;
+  LayerScope& operator=(const LayerScope&) = delete;
+
+ private:
+  Context& context_;
+  std::string outer_;
+};
+
+// No gradients are recorded within its lifetime: validation, decoding.
+class NoGradient {
+ public:
+  explicit NoGradient(Context& context) : context_(context), before_(context.gradient_mode()) {
+    context.set_gradient_mode(GradientMode::off);
+  }
+  ~NoGradient() { context_.set_gradient_mode(before_); }
+  NoGradient(const NoGradient&) = delete;
+  NoGradient& operator=(const NoGradient&) = delete;
+
+ private:
+  Context& context_;
+  GradientMode before_;
+};
+
+}  // namespace tilewave

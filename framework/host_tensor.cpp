@@ -1,0 +1,85 @@
+// One staging buffer with the tensor's pitch, converted element by element.
+#include "framework/host_tensor.h"
+
+namespace tilewave {
+namespace {
+
+template <class Fn>
+void with_element_type(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::f64:
+      return fn(double{});
+    case DType::f32:
+      return fn(float{});
+    case DType::bf16:
+      return fn(bf16{});
+    case DType::f16:
+      return fn(f16{});
+    case DType::i32:
+      return fn(std::int32_t{});
+  }
+}
+
+template <class T>
+T from_double(double value) {
+  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) {
+    return T(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <class T>
+double to_double(T value) {
+  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) {
+    return static_cast<double>(static_cast<float>(value));
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+}  // namespace
+
+void write_elements(Context& context, const Tensor& tensor, const std::function<double(std::int64_t, std::int64_t)>& element) {
+  if (context.tracing()) return;
+  with_element_type(tensor.dtype(), [&]<class T>(T) {
+    std::vector<T> row(static_cast<std::size_t>(tensor.cols()));
+    for (std::int64_t r = 0; r < tensor.rows(); ++r) {
+      for (std::int64_t c = 0; c < tensor.cols(); ++c) row[static_cast<std::size_t>(c)] = from_double<T>(element(r, c));
+      copy_to_device(context.queue(), tensor.view().row<T>(r), row.data(), tensor.cols() * size_of(tensor.dtype()));
+    }
+  });
+}
+
+void write_elements(Context& context, const Tensor& tensor, const std::vector<double>& elements) {
+  TW_CHECK(static_cast<std::int64_t>(elements.size()) == tensor.shape().elements(), elements.size(),
+           " elements cannot fill a tensor of shape ", tensor.shape(), ".");
+  write_elements(context, tensor,
+                 [&](std::int64_t row, std::int64_t column) { return elements[static_cast<std::size_t>(row * tensor.cols() + column)]; });
+}
+
+std::vector<double> read_elements(Context& context, const Tensor& tensor) {
+  TW_CHECK(!context.tracing(), "a traced tensor has no elements to read.");
+  std::vector<double> elements;
+  elements.reserve(static_cast<std::size_t>(tensor.shape().elements()));
+  with_element_type(tensor.dtype(), [&]<class T>(T) {
+    std::vector<T> row(static_cast<std::size_t>(tensor.cols()));
+    for (std::int64_t r = 0; r < tensor.rows(); ++r) {
+      copy_to_host(context.queue(), row.data(), tensor.view().row<T>(r), tensor.cols() * size_of(tensor.dtype()));
+      for (const T value : row) elements.push_back(to_double(value));
+    }
+  });
+  return elements;
+}
+
+void write_ids(Context& context, const Tensor& tensor, const std::vector<std::int32_t>& ids) {
+  TW_CHECK(tensor.dtype() == DType::i32 && static_cast<std::int64_t>(ids.size()) == tensor.shape().elements(), ids.size(),
+           " ids cannot fill a tensor of shape ", tensor.shape(), " and type ", name_of(tensor.dtype()), ".");
+  if (context.tracing()) return;
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    copy_to_device(context.queue(), tensor.view().row<std::int32_t>(row), ids.data() + row * tensor.cols(),
+                   tensor.cols() * size_of(DType::i32));
+  }
+}
+
+}  // namespace tilewave

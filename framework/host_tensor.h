@@ -1,0 +1,24 @@
+// Tensors' elements on the host, as doubles or as raw rows: for initialisation, files, tests and gradient checks. Under a trace
+// nothing is written, and reading is an error.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "framework/context.h"
+#include "framework/tensor.h"
+
+namespace tilewave {
+
+// Sets each element to element(row, column), rounded to the tensor's type.
+void write_elements(Context& context, const Tensor& tensor, const std::function<double(std::int64_t row, std::int64_t column)>& element);
+
+// Logical elements, row after row.
+std::vector<double> read_elements(Context& context, const Tensor& tensor);
+void write_elements(Context& context, const Tensor& tensor, const std::vector<double>& elements);
+
+// int32 tensors: ids, lengths, labels.
+void write_ids(Context& context, const Tensor& tensor, const std::vector<std::int32_t>& ids);
+
+}  // namespace tilewave

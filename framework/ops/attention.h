@@ -1,0 +1,24 @@
+// Multi-head scaled dot-product attention over packed rows; formulas and segments stand in kernels/attention.h.
+#pragma once
+
+#include "framework/variable.h"
+#include "kernels/attention.h"
+
+namespace tilewave {
+
+struct AttentionOptions {
+  Tensor segments;  // [at most, 4] i32
+  std::int64_t heads = 1;
+  std::int64_t sequence = 0;  // the longest a segment can be, for counting work; 0: as many as there are rows
+  Mask mask = Mask::none;
+  double dropout = 0.0;  // of the attention probabilities
+};
+
+// qkv: queries, keys and values side by side.
+Variable self_attention(Context& context, const Variable& qkv, const AttentionOptions& options);  // [tokens, 3 d] -> [tokens, d]
+
+// kv: keys and values side by side.
+Variable cross_attention(Context& context, const Variable& q, const Variable& kv,
+                         const AttentionOptions& options);  // [tokens, d], [source tokens, 2 d] -> [tokens, d]
+
+}  // namespace tilewave

@@ -1,0 +1,158 @@
+// The walk: reachable nodes by decreasing number (a node is younger than its inputs, so this order is topological).
+#include "framework/variable.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "kernels/add.h"
+
+namespace tilewave {
+
+struct VariableNode {
+  Tensor value;
+  Tensor gradient;
+  bool requires_gradient = false;
+  bool leaf = true;
+  bool gradient_written = false;
+  std::uint64_t number = 0;
+  std::vector<Variable> inputs;
+  std::vector<VariableNode*> input_nodes;
+  Backward backward;
+  std::string operation;
+  std::string layer;
+  std::string consumed_by;
+  std::string used_by;  // the last operation that took it as an input
+};
+
+bool GradientSlot::needed() const { return node_ != nullptr && node_->requires_gradient; }
+
+GradientSlot::Target GradientSlot::open(Context& context) {
+  TW_CHECK(needed(), "a gradient was computed that nobody needs; ask GradientSlot::needed() first.");
+  if (!node_->gradient) node_->gradient = context.tensor(node_->value.shape(), node_->value.dtype());
+  return {.gradient = node_->gradient, .accumulate = std::exchange(node_->gradient_written, true)};
+}
+
+void GradientSlot::adopt(Context& context, const Tensor& gradient) {
+  check_same_shape("backward", "the input", node_->value.shape(), "its gradient", gradient.shape());
+  if (!node_->gradient) {
+    node_->gradient = gradient;
+    node_->gradient_written = true;
+    return;
+  }
+  const Target target = open(context);
+  if (target.gradient.data() == gradient.data()) return;
+  context.launch(
+      AddArgs{.a = gradient.view(), .b = target.accumulate ? ConstMatrixView(target.view()) : ConstMatrixView(), .y = target.view()});
+}
+
+Variable::Variable(Tensor value) : node_(std::make_shared<VariableNode>()) { node_->value = std::move(value); }
+
+Variable Variable::leaf(Tensor value, Tensor gradient) {
+  check_same_shape("leaf", "the value", value.shape(), "its gradient", gradient.shape());
+  Variable variable(std::move(value));
+  variable.node_->gradient = std::move(gradient);
+  variable.node_->requires_gradient = true;
+  return variable;
+}
+
+const Tensor& Variable::value() const {
+  TW_CHECK(node_, "an empty Variable has no value.");
+  TW_CHECK(node_->consumed_by.empty(), "the result of ", node_->operation, " was consumed by ", node_->consumed_by,
+           ", which reuses its memory for gradients; read it before.");
+  return node_->value;
+}
+
+const Shape& Variable::shape() const {
+  TW_CHECK(node_, "an empty Variable has no shape.");
+  return node_->value.shape();
+}
+
+bool Variable::requires_gradient() const { return node_ && node_->requires_gradient; }
+Tensor Variable::gradient() const { return node_ ? node_->gradient : Tensor(); }
+bool Variable::gradient_written() const { return node_ && node_->gradient_written; }
+void Variable::reset_gradient() const {
+  if (node_) node_->gradient_written = false;
+}
+
+Variable make_variable(Context& context, Tensor value, std::string_view operation, std::vector<Variable> inputs, Backward backward) {
+  Variable result(std::move(value));
+  VariableNode& node = *result.node_;
+  node.leaf = false;
+  node.operation = operation;
+  for (const Variable& input : inputs) {
+    if (!input.node_) continue;
+    TW_CHECK(input.node_->consumed_by.empty(), operation, " reads the result of ", input.node_->operation, ", which ",
+             input.node_->consumed_by, " has consumed to reuse its memory for gradients; call ", operation, " before.");
+    input.node_->used_by = operation;
+    node.requires_gradient = node.requires_gradient || (context.gradient_mode() == GradientMode::on && input.node_->requires_gradient);
+  }
+  if (node.requires_gradient) {
+    node.number = context.next_node() + 1;
+    node.layer = context.layer();
+    node.backward = std::move(backward);
+    for (const Variable& input : inputs) node.input_nodes.push_back(input.node_.get());
+    node.inputs = std::move(inputs);
+  }
+  return result;
+}
+
+void consume(const Variable& variable, std::string_view operation) {
+  VariableNode& node = *variable.node_;
+  TW_CHECK(node.used_by.empty() || node.used_by == operation, operation, " overwrites the result of ", node.operation,
+           " with its gradient, but ", node.used_by, " reads it too; give ", operation, " a result of its own.");
+  node.consumed_by = operation;
+  node.gradient = node.value;
+  node.gradient_written = true;
+}
+
+void backward(Context& context, const Variable& root, const Tensor& seed) {
+  VariableNode* root_node = root.node_.get();
+  TW_CHECK(root.requires_gradient(), "backward() has nothing to do: no leaf that requires a gradient leads to this result.");
+  if (seed) {
+    check_same_shape("backward", "the result", root.shape(), "the seed", seed.shape());
+    root_node->gradient = context.tensor(seed.shape(), seed.dtype());
+    context.launch(AddArgs{.a = seed.view(), .b = {}, .y = root_node->gradient.view()});
+  }
+  root_node->gradient_written = true;
+
+  std::vector<VariableNode*> order;
+  std::unordered_set<VariableNode*> seen;
+  std::vector<VariableNode*> open = {root_node};
+  while (!open.empty()) {
+    VariableNode* node = open.back();
+    open.pop_back();
+    if (node == nullptr || !node->backward || !seen.insert(node).second) continue;
+    order.push_back(node);
+    open.insert(open.end(), node->input_nodes.begin(), node->input_nodes.end());
+  }
+  std::sort(order.begin(), order.end(), [](const VariableNode* a, const VariableNode* b) { return a->number > b->number; });
+
+  // A node's inputs are kept until the walk is over: the nodes still to come live in them. Its memory is not.
+  std::vector<Variable> keep;
+  const std::string layer = context.layer();
+  for (VariableNode* node : order) {
+    if (node->gradient_written) {
+      context.set_layer(node->layer);
+      std::vector<GradientSlot> slots(node->input_nodes.begin(), node->input_nodes.end());
+      node->backward(context, node->gradient, slots);
+      if (context.planted() == node->operation) {
+        const auto wrong = std::find_if(slots.begin(), slots.end(), [](const GradientSlot& slot) { return slot.needed(); });
+        const GradientSlot::Target target = wrong->open(context);
+        context.launch(AddArgs{.a = target.view(), .b = target.view(), .y = target.view()});
+      }
+    }
+    node->backward = nullptr;
+    node->gradient = {};
+    if (node != root_node) {
+      node->value = {};
+      if (node->consumed_by.empty()) node->consumed_by = "backward()";
+    }
+    keep.insert(keep.end(), std::make_move_iterator(node->inputs.begin()), std::make_move_iterator(node->inputs.end()));
+    node->inputs.clear();
+    node->input_nodes.clear();
+  }
+  context.set_layer(layer);
+}
+
+}  // namespace tilewave
