@@ -13,7 +13,7 @@ struct VariableNode {
   Tensor value;
   Tensor gradient;
   bool requires_gradient = false;
-  bool leaf = true;
+  bool loss = false;
   bool gradient_written = false;
   std::uint64_t number = 0;
   std::vector<Variable> inputs;
@@ -75,15 +75,19 @@ void Variable::reset_gradient() const {
   if (node_) node_->gradient_written = false;
 }
 
+bool Variable::is_loss() const { return node_ && node_->loss; }
+void Variable::mark_as_loss() const { node_->loss = true; }
+
 Variable make_variable(Context& context, Tensor value, std::string_view operation, std::vector<Variable> inputs, Backward backward) {
   Variable result(std::move(value));
   VariableNode& node = *result.node_;
-  node.leaf = false;
   node.operation = operation;
   for (const Variable& input : inputs) {
     if (!input.node_) continue;
     TW_CHECK(input.node_->consumed_by.empty(), operation, " reads the result of ", input.node_->operation, ", which ",
              input.node_->consumed_by, " has consumed to reuse its memory for gradients; call ", operation, " before.");
+    TW_CHECK(!input.node_->loss, operation, " reads the result of ", input.node_->operation,
+             ", which is a loss: it has scaled its gradient itself and can only be the root of backward().");
     input.node_->used_by = operation;
     node.requires_gradient = node.requires_gradient || (context.gradient_mode() == GradientMode::on && input.node_->requires_gradient);
   }
@@ -109,6 +113,8 @@ void consume(const Variable& variable, std::string_view operation) {
 void backward(Context& context, const Variable& root, const Tensor& seed) {
   VariableNode* root_node = root.node_.get();
   TW_CHECK(root.requires_gradient(), "backward() has nothing to do: no leaf that requires a gradient leads to this result.");
+  TW_CHECK(root_node->loss != static_cast<bool>(seed), "backward() from ", root_node->operation,
+           root_node->loss ? " takes no seed: a loss has scaled its gradient itself." : " needs a seed: only a loss can do without.");
   if (seed) {
     check_same_shape("backward", "the result", root.shape(), "the seed", seed.shape());
     root_node->gradient = context.tensor(seed.shape(), seed.dtype());

@@ -41,7 +41,7 @@ class GradientSlot {
   VariableNode* node_;
 };
 
-// The gradient of the result is absent where the result is the root of backward() and no seed was given.
+// The gradient of the result is absent where the result is a loss.
 using Backward = std::function<void(Context& context, const Tensor& gradient, std::span<GradientSlot> inputs)>;
 
 class Variable {
@@ -61,6 +61,9 @@ class Variable {
   Tensor gradient() const;  // of a leaf
   bool gradient_written() const;
   void reset_gradient() const;  // the next backward() writes instead of adding
+  // A loss has scaled its gradient itself: as the root of backward() it takes no seed, and it can be nothing else.
+  bool is_loss() const;
+  void mark_as_loss() const;
 
  private:
   friend Variable make_variable(Context&, Tensor, std::string_view, std::vector<Variable>, Backward);
@@ -76,8 +79,8 @@ Variable make_variable(Context& context, Tensor value, std::string_view operatio
 // Marks a value as overwritten by its own gradient (cross entropy over its logits). Nobody else may have used it, or use it later.
 void consume(const Variable& variable, std::string_view operation);
 
-// Gradients of `root`, weighted by `seed` (root's shape; may be absent where root's operation knows its own scale), into every
-// leaf that requires one. The graph is spent afterwards.
+// Gradients of `root`, weighted by `seed` (root's shape; absent for a loss), into every leaf that requires one. The graph is
+// spent afterwards.
 void backward(Context& context, const Variable& root, const Tensor& seed = {});
 
 }  // namespace tilewave

@@ -25,9 +25,11 @@ Variable cross_entropy(Context& context, const CrossEntropyInputs& inputs) {
                                   .loss = loss.view(),
                                   .state = context.step_state()});
 
-  return make_variable(context, loss, "cross_entropy", {inputs.logits}, [](Context&, const Tensor& seed, std::span<GradientSlot>) {
-    TW_CHECK(!seed, "cross_entropy must be the root of backward(): its gradient is scaled in the forward pass by the step state alone.");
-  });
+  // The gradient stands in the logits' memory already.
+  const Variable result =
+      make_variable(context, loss, "cross_entropy", {inputs.logits}, [](Context&, const Tensor&, std::span<GradientSlot>) {});
+  result.mark_as_loss();
+  return result;
 }
 
 }  // namespace tilewave

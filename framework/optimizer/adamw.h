@@ -1,0 +1,36 @@
+// AdamW with global-norm clipping: two launches a step, the norm over all gradients and the update of all parameters. The step
+// number, learning rate and loss scale come from the step state in device memory.
+#pragma once
+
+#include <vector>
+
+#include "framework/parameters.h"
+#include "kernels/adamw.h"
+
+namespace tilewave {
+
+struct AdamWOptions {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+  double clip_norm = 1.0;  // 0: no clipping
+};
+
+class AdamW {
+ public:
+  AdamW(Parameters& parameters, const AdamWOptions& options);
+
+  // Measures the gradients and updates every parameter with them, unless something is not finite.
+  void update();
+
+  // Moments of the parameter at this place in Parameters::all(), for checkpoints.
+  const Tensor& first_moment(std::size_t index) const { return first_moments_[index]; }
+  const Tensor& second_moment(std::size_t index) const { return second_moments_[index]; }
+
+ private:
+  Parameters& parameters_;
+  AdamWOptions options_;
+  std::vector<Tensor> first_moments_, second_moments_;
+  std::vector<MatrixView> gradients_;
+  std::vector<AdamWTensor> tensors_;
+};
+
+}  // namespace tilewave
