@@ -1,0 +1,47 @@
+// The command line: ./tilewave COMMAND ...
+#include <array>
+#include <exception>
+#include <iostream>
+
+#include "app/command.h"
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+int run_program(int argc, char** argv) {
+  using tilewave::Command;
+  CLI::App program("tilewave: train Transformers from recipes, and see what each Tensor Core guideline is worth", "tilewave");
+  program.require_subcommand(1);
+  program.set_version_flag("--version", TILEWAVE_VERSION);
+  const std::array commands = {tilewave::add_train(program),  tilewave::add_translate(program), tilewave::add_generate(program),
+                               tilewave::add_check(program),  tilewave::add_step(program),      tilewave::add_inspect(program),
+                               tilewave::add_devices(program)};
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return program.exit(success, std::cout, std::cerr);
+  } catch (const CLI::ParseError& error) {
+    program.exit(error, std::cout, std::cerr);
+    return kUsage;
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.action();
+  }
+  return kUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_program(argc, argv);
+  } catch (const tilewave::InputError& error) {
+    std::cerr << "tilewave: " << error.what() << '\n';
+    return kUsage;
+  } catch (const std::exception& error) {
+    std::cerr << "tilewave: " << error.what() << '\n';
+    return kFailed;
+  }
+}

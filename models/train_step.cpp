@@ -1,0 +1,124 @@
+// The step's launches and the step state around them.
+#include "models/train_step.h"
+
+#include <cmath>
+
+#include "framework/ops/cross_entropy.h"
+
+namespace tilewave {
+
+ContextOptions context_options(const Recipe& recipe) {
+  return {.precision = recipe.run.precision,
+          .pitch = recipe.guidelines.row_pitch == RowPitch::aligned ? PitchPolicy::aligned : PitchPolicy::packed,
+          .gemm = {.forced = recipe.gemm.choice == "model" ? "" : recipe.gemm.choice}};
+}
+
+BatchShape batch_shape(const ResolvedRecipe& resolved) {
+  return {
+      .source_rows = resolved.shapes.source_rows, .target_rows = resolved.shapes.target_rows, .sequence = resolved.recipe.batch.sequence};
+}
+
+AdamWOptions adamw_options(const Recipe& recipe) {
+  const OptimizerConfig& optimizer = recipe.optimizer;
+  return {.beta1 = optimizer.beta1,
+          .beta2 = optimizer.beta2,
+          .epsilon = optimizer.epsilon,
+          .weight_decay = optimizer.weight_decay,
+          .clip_norm = optimizer.clip_norm};
+}
+
+Schedule schedule_of(const Recipe& recipe) {
+  return {.kind = recipe.schedule.kind,
+          .peak = recipe.optimizer.learning_rate,
+          .warmup_steps = recipe.schedule.warmup_steps,
+          .decay_steps = recipe.schedule.decay_steps > 0 ? recipe.schedule.decay_steps : recipe.run.steps};
+}
+
+TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
+    : context_(context),
+      resolved_(resolved),
+      model_(context, resolved.recipe.model, resolved.shapes.vocabulary_padded, static_cast<std::uint64_t>(resolved.recipe.run.seed)),
+      optimizer_(model_.parameters(), adamw_options(resolved.recipe)) {
+  for (std::int64_t batch = 0; batch < resolved.recipe.batch.accumulate; ++batch) {
+    batches_.push_back(make_batch_tensors(context, batch_shape(resolved)));
+  }
+}
+
+void TrainStep::use_step_memory(const ArenaLayout& layout) { context_.use_arena(std::make_shared<Arena>(context_.queue(), layout)); }
+
+void TrainStep::launch(Update update) {
+  const Recipe& recipe = resolved_.recipe;
+  const DropoutRates rates{.hidden = recipe.model.dropout, .attention = recipe.model.attention_dropout};
+  context_.begin_step();
+  model_.parameters().reset_gradients();
+  for (const BatchTensors& batch : batches_) {
+    const Variable logits = model_.logits(batch, recipe.batch.sequence, rates);  // [target tokens, V_padded]
+    const LayerScope scope(context_, "loss");
+    const Variable loss = cross_entropy(context_, {.logits = logits,
+                                                   .labels = batch.target_out,
+                                                   .vocabulary = resolved_.shapes.vocabulary,
+                                                   .smoothing = recipe.optimizer.label_smoothing});
+    backward(context_, loss);
+  }
+  if (update == Update::yes) optimizer_.update();
+  context_.end_step();
+}
+
+StepReport TrainStep::run(std::span<const Batch> batches, std::int64_t step, Update update) {
+  TW_CHECK(batches.size() == batches_.size(), "a step of this recipe takes ", batches_.size(), " batches, not ", batches.size(), ".");
+  StepState state = context_.read_step_state();
+  state.step = step;
+  state.seed = static_cast<std::uint64_t>(resolved_.recipe.run.seed);
+  state.learning_rate = learning_rate(schedule_of(resolved_.recipe), step);
+  state.loss = 0.0;
+  state.real_tokens = 0;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    upload(context_, batches[i], batches_[i]);
+    state.real_tokens += batches[i].real_tokens;
+  }
+  context_.write_step_state(state);
+  launch(update);
+  state = context_.read_step_state();
+  return {.step = step,
+          .loss = state.loss,
+          .learning_rate = state.learning_rate,
+          .gradient_norm = state.gradient_norm,
+          .target_tokens = state.real_tokens,
+          .finite = state.found_nonfinite == 0};
+}
+
+double TrainStep::validate(BatchStream stream) {
+  const NoGradient scope(context_);
+  const StepState before = context_.read_step_state();
+  const BatchTensors tensors = make_batch_tensors(context_, stream.shape());
+  double total = 0.0;
+  std::int64_t tokens = 0;
+  while (const std::optional<Batch> batch = stream.next()) {
+    upload(context_, *batch, tensors);
+    context_.write_step_state({.real_tokens = batch->real_tokens});
+    cross_entropy(context_, {.logits = model_.logits(tensors, resolved_.recipe.batch.sequence, {}),
+                             .labels = tensors.target_out,
+                             .vocabulary = resolved_.shapes.vocabulary});
+    total += context_.read_step_state().loss * static_cast<double>(batch->real_tokens);
+    tokens += batch->real_tokens;
+  }
+  context_.write_step_state(before);
+  TW_CHECK(tokens > 0, "there is no validation data to measure the loss on; set data.validation_source.");
+  return total / static_cast<double>(tokens);
+}
+
+StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device) {
+  StepTrace result;
+  Context context(TraceQueue{}, device, context_options(resolved.recipe));
+  TrainStep step(context, resolved);
+  result.persistent_bytes = context.persistent_bytes();
+  result.parameters = step.model().parameters().count();
+  const auto recorder = std::make_shared<ArenaRecorder>();
+  context.record_step_memory(recorder);
+  log_of(context.queue()) = &result.trace;
+  step.launch();
+  result.memory = recorder->layout();
+  return result;
+}
+
+}  // namespace tilewave

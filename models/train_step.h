@@ -1,0 +1,76 @@
+// One training step: forward, backward and update, the same launches every time; and the trace of it, from which come memory,
+// plans and the list of its GEMMs before anything is allocated.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "framework/arena.h"
+#include "framework/data/batches.h"
+#include "framework/optimizer/adamw.h"
+#include "framework/schedule/learning_rate.h"
+#include "models/batch_tensors.h"
+#include "models/recipe.h"
+#include "models/transformer.h"
+
+namespace tilewave {
+
+struct StepReport {
+  std::int64_t step = 0;  // counted from 1
+  double loss = 0.0;      // nats a real target token, with label smoothing
+  double learning_rate = 0.0;
+  double gradient_norm = 0.0;      // before clipping
+  std::int64_t target_tokens = 0;  // real ones, over all accumulated batches
+  bool finite = true;              // false: loss or norm is not, and nothing was updated
+};
+
+ContextOptions context_options(const Recipe& recipe);
+BatchShape batch_shape(const ResolvedRecipe& resolved);
+AdamWOptions adamw_options(const Recipe& recipe);
+Schedule schedule_of(const Recipe& recipe);
+
+enum class Update : std::uint8_t { yes, no };  // no: gradients stay for a look, weights stay as they are
+
+class TrainStep {
+ public:
+  // Allocates the model, the optimizer and the batches in the context; all outlive this object's steps.
+  TrainStep(Context& context, const ResolvedRecipe& resolved);
+
+  // Steps run in memory laid out by a trace of this step from now on.
+  void use_step_memory(const ArenaLayout& layout);
+
+  // Trains on the batches (as many as the recipe accumulates) as update number `step`.
+  StepReport run(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
+  // The launches of a step, whatever the batches and the step state hold.
+  void launch(Update update = Update::yes);
+
+  // Mean loss without label smoothing, in nats a real target token, over a whole stream.
+  double validate(BatchStream stream);
+
+  Transformer& model() { return model_; }
+  AdamW& optimizer() { return optimizer_; }
+  const ResolvedRecipe& resolved() const { return resolved_; }
+  Context& context() { return context_; }
+
+ private:
+  Context& context_;
+  ResolvedRecipe resolved_;
+  Transformer model_;
+  AdamW optimizer_;
+  std::vector<BatchTensors> batches_;
+};
+
+struct StepTrace {
+  Trace trace;                        // every launch of a step, in order
+  ArenaLayout memory;                 // of what lives within a step
+  std::int64_t persistent_bytes = 0;  // weights, gradients, moments, batches
+  std::int64_t parameters = 0;        // logical elements
+};
+
+// Runs a step on a trace: no memory, no arithmetic.
+StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device);
+
+}  // namespace tilewave
