@@ -1,0 +1,64 @@
+// A stream of batches that can be resumed: what comes next is a function of the corpus, the batch's shape, the seed and a
+// position of two numbers. Where the position points is the business of each kind of data, which fills batches:
+//   pairs    whole pairs, shuffled anew each epoch      windows    pieces of a token stream, cut and shuffled anew each epoch
+//   numbers, synthetic    draws without end: the epoch stays 0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "framework/data/packing.h"
+
+namespace tilewave {
+
+struct DataPosition {
+  std::uint64_t epoch = 0;
+  std::uint64_t next = 0;  // the example of this epoch's order, the draw or the batch that comes next
+
+  friend bool operator==(const DataPosition&, const DataPosition&) = default;
+};
+
+// Packs examples from the position on, until the next one does not fit or none is left, and moves the position behind them.
+using BatchFiller = std::function<void(Packer&, DataPosition&)>;
+
+class BatchStream {
+ public:
+  BatchStream(const BatchShape& shape, BatchFiller fill, std::int64_t skipped = 0);
+
+  // The next batch. Training data never ends; validation data ends after one pass.
+  std::optional<Batch> next();
+
+  DataPosition position() const { return position_; }
+  void restore(DataPosition position) { position_ = position; }
+
+  const BatchShape& shape() const { return shape_; }
+  std::int64_t skipped() const { return skipped_; }  // examples left out because they are longer than the shape allows
+
+ private:
+  BatchShape shape_;
+  BatchFiller fill_;
+  std::int64_t skipped_;
+  DataPosition position_;
+};
+
+// Whether examples come once, in order (validation), or for ever, each epoch in an order of its own (training).
+struct Pass {
+  enum class Kind : std::uint8_t { once_in_order, shuffled_epochs } kind = Kind::once_in_order;
+  std::uint64_t seed = 0;
+};
+
+// The order of `count` examples in an epoch; remembers that of the epoch it was last asked about.
+class EpochOrder {
+ public:
+  explicit EpochOrder(Pass pass) : pass_(pass) {}
+  std::size_t at(std::uint64_t epoch, std::size_t count, std::uint64_t next);
+
+ private:
+  Pass pass_;
+  std::optional<std::uint64_t> epoch_;
+  std::vector<std::uint32_t> order_;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,328 @@
+#include "framework/data/corpus.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "framework/data/fingerprint.h"
+#include "framework/data/synthetic.h"
+#include "framework/data/text_file.h"
+#include "framework/data/token_file.h"
+#include "framework/random.h"
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::int64_t kTokenizerPairs = 4'000;  // of number names, that its bpe is trained on
+constexpr std::size_t kEncodeBytes = 1 << 16;    // of a document, encoded at a time
+constexpr std::size_t kMostHeldOutPairs = 2'000;
+constexpr std::int64_t kLeastTokens = 2;  // of a stream: one to read, one to predict
+
+std::string_view name_of(DataKind kind) {
+  switch (kind) {
+    case DataKind::number_names:
+      return "number_names";
+    case DataKind::text:
+      return "text";
+    case DataKind::parallel:
+      return "parallel";
+    case DataKind::tokens:
+      return "tokens";
+    case DataKind::synthetic:
+      return "synthetic";
+  }
+  return "unknown";
+}
+
+struct LinePair {
+  std::string_view source, target;
+};
+
+bool blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+std::uint64_t hash_of(const LinePair& pair, std::uint64_t seed) {
+  Fingerprint hash;
+  hash.add(seed);
+  hash.add(pair.source);
+  hash.add(pair.target);
+  return hash.value();
+}
+
+// The pairs of two aligned files without a blank side, and the files' texts that they point into.
+struct ParallelText {
+  std::string source_text, target_text;
+  std::vector<LinePair> pairs;
+  std::int64_t blank_pairs = 0;
+
+  ParallelText(const std::filesystem::path& source, const std::filesystem::path& target, TokenizerKind tokenizer)
+      : source_text(read_text(source)), target_text(read_text(target)) {
+    if (tokenizer == TokenizerKind::bpe) {
+      check_utf8(source_text, source);
+      check_utf8(target_text, target);
+    }
+    const std::vector<std::string_view> sources = split_lines(source_text), targets = split_lines(target_text);
+    TW_CHECK_INPUT(sources.size() == targets.size(), source, " has ", sources.size(), " lines and ", target, " has ", targets.size(),
+                   "; line i of one must translate line i of the other.");
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (blank(sources[i]) || blank(targets[i])) {
+        ++blank_pairs;
+      } else {
+        pairs.push_back({.source = sources[i], .target = targets[i]});
+      }
+    }
+    TW_CHECK_INPUT(!pairs.empty(), source, " and ", target, " have no line with text on both sides.");
+  }
+  ParallelText(const ParallelText&) = delete;  // pairs would point into the other's texts
+  ParallelText& operator=(const ParallelText&) = delete;
+};
+
+std::shared_ptr<const PairTable> encode_pairs(const Tokenizer& tokenizer, const std::vector<LinePair>& pairs) {
+  PairTable table;
+  for (const LinePair& pair : pairs) table.add(tokenizer.encode(pair.source), tokenizer.encode(pair.target));
+  return std::make_shared<const PairTable>(std::move(table));
+}
+
+std::vector<std::int32_t> encode_document(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<std::int32_t> ids;
+  while (!text.empty()) {
+    const std::string_view part = first_part(text, kEncodeBytes, '\n');
+    const std::vector<std::int32_t> part_ids = tokenizer.encode(part);
+    ids.insert(ids.end(), part_ids.begin(), part_ids.end());
+    text.remove_prefix(part.size());
+  }
+  return ids;
+}
+
+TokenStream in_memory(std::vector<std::int32_t> ids) {
+  const auto size = static_cast<std::int64_t>(ids.size());
+  return {.size = size,
+          .read = [ids = std::make_shared<const std::vector<std::int32_t>>(std::move(ids))](
+                      std::int64_t first, std::span<std::int32_t> out) { std::copy_n(ids->begin() + first, out.size(), out.begin()); }};
+}
+
+TokenStream part_of(std::shared_ptr<const TokenFile> file, std::int64_t begin, std::int64_t end) {
+  return {.size = end - begin,
+          .read = [file = std::move(file), begin](std::int64_t first, std::span<std::int32_t> out) { file->read(begin + first, out); }};
+}
+
+void add_pairs(Fingerprint& fingerprint, const PairTable& pairs) {
+  fingerprint.add(std::uint64_t{pairs.size()});
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    fingerprint.add(pairs.source(i));
+    fingerprint.add(pairs.target(i));
+  }
+}
+
+// Reads all of a stream, so that every id of a file is checked before training starts.
+void add_stream(Fingerprint& fingerprint, const TokenStream& stream) {
+  fingerprint.add(static_cast<std::uint64_t>(stream.size));
+  std::vector<std::int32_t> ids;
+  for (std::int64_t first = 0; first < stream.size; first += static_cast<std::int64_t>(ids.size())) {
+    ids.resize(static_cast<std::size_t>(std::min<std::int64_t>(1 << 16, stream.size - first)));
+    stream.read(first, ids);
+    fingerprint.add(std::span<const std::int32_t>(ids));
+  }
+}
+
+// The tokenizer of a configuration, bpe trained on lines.
+template <class NextLine>
+Tokenizer make_tokenizer(const CorpusConfig& config, TextForm form, NextLine&& next_line) {
+  if (config.tokenizer == TokenizerKind::bytes) return Tokenizer();
+  return Tokenizer(BpeTraining{.vocabulary = config.tokenizer_vocabulary, .form = form, .next_line = std::forward<NextLine>(next_line)});
+}
+
+}  // namespace
+
+Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config_(std::move(config)), tokenizer_(std::move(tokenizer)) {
+  if (config_.kind == DataKind::tokens || config_.kind == DataKind::synthetic) tokenizer_.reset();
+  const bool parallel = config_.kind == DataKind::parallel;
+  const bool files = parallel || config_.kind == DataKind::text || config_.kind == DataKind::tokens;
+  TW_CHECK_INPUT(!files || !config_.source.empty(), "data.kind = \"", name_of(config_.kind), "\" needs data.source, the file to train on.");
+  TW_CHECK_INPUT(!parallel || !config_.target.empty(), "data.kind = \"parallel\" needs data.target, the file that translates data.source.");
+  TW_CHECK_INPUT(
+      !parallel || config_.validation_source.empty() == config_.validation_target.empty(),
+      "data.validation_source and data.validation_target belong together; set both, or neither to hold out a fiftieth of the pairs.");
+  if (tokenizer_) config_.tokenizer = tokenizer_->kind();
+  switch (config_.kind) {
+    case DataKind::number_names:
+      open_number_names();
+      break;
+    case DataKind::text:
+      open_text();
+      break;
+    case DataKind::parallel:
+      open_parallel();
+      break;
+    case DataKind::tokens:
+      open_tokens();
+      break;
+    case DataKind::synthetic:
+      break;
+  }
+  if (tokenizer_) {
+    if (config_.vocabulary == 0) config_.vocabulary = tokenizer_->vocabulary();
+    TW_CHECK_INPUT(tokenizer_->vocabulary() <= config_.vocabulary, "model.vocabulary = ", config_.vocabulary,
+                   " is smaller than the tokenizer's ", tokenizer_->vocabulary(),
+                   "; raise it to that, or train a smaller tokenizer (data.tokenizer_vocabulary).");
+  }
+  fingerprint_ = fingerprint_of();
+}
+
+std::uint64_t Corpus::fingerprint_of() const {
+  Fingerprint fingerprint;
+  fingerprint.add(name_of(config_.kind));
+  fingerprint.add(config_.seed);
+  if (tokenizer_) fingerprint.add(tokenizer_->model());
+  if (config_.kind == DataKind::number_names) fingerprint.add(static_cast<std::uint64_t>(kTrainingNumbers));
+  if (config_.kind == DataKind::synthetic) fingerprint.add(static_cast<std::uint64_t>(config_.vocabulary));
+  for (const auto& pairs : {training_pairs_, validation_pairs_}) {
+    if (pairs) add_pairs(fingerprint, *pairs);
+  }
+  for (const TokenStream* stream : {&training_tokens_, &validation_tokens_}) add_stream(fingerprint, *stream);
+  return fingerprint.value();
+}
+
+void Corpus::open_number_names() {
+  numbers_ = std::make_shared<const NumberSplit>(config_.seed);
+  if (!tokenizer_) {
+    std::int64_t line = 0;
+    std::string name;
+    tokenizer_ = make_tokenizer(config_, TextForm::sentences, [&]() -> std::optional<std::string_view> {
+      if (line == 2 * kTokenizerPairs) return std::nullopt;
+      const std::int32_t number = numbers_->training(static_cast<std::uint64_t>(line / 2));
+      name = line++ % 2 == 0 ? english_name(number) : german_name(number);
+      return name;
+    });
+  }
+  PairTable validation;
+  for (const std::int32_t number : numbers_->validation()) {
+    validation.add(tokenizer_->encode(english_name(number)), tokenizer_->encode(german_name(number)));
+  }
+  validation_pairs_ = std::make_shared<const PairTable>(std::move(validation));
+  for (const std::int32_t number : numbers_->test()) test_pairs_.push_back({.source = english_name(number), .target = german_name(number)});
+  facts_ = {.training = kNumberNames - NumberSplit::kTest - NumberSplit::kValidation,
+            .validation = NumberSplit::kValidation,
+            .test = NumberSplit::kTest};
+}
+
+void Corpus::open_parallel() {
+  const ParallelText text(config_.source, config_.target, config_.tokenizer);
+  facts_.blank = text.blank_pairs;
+  std::optional<ParallelText> validation_text;
+  std::vector<LinePair> training, validation;
+  if (!config_.validation_source.empty()) {
+    training = text.pairs;
+    validation_text.emplace(config_.validation_source, config_.validation_target, config_.tokenizer);
+    validation = validation_text->pairs;
+  } else {
+    std::vector<std::uint64_t> hashes;
+    for (const LinePair& pair : text.pairs) hashes.push_back(hash_of(pair, config_.seed));
+    const std::size_t held_out = std::clamp<std::size_t>(hashes.size() / 50, 1, kMostHeldOutPairs);
+    std::vector<std::uint64_t> ranked = hashes;
+    std::nth_element(ranked.begin(), ranked.begin() + static_cast<std::int64_t>(held_out - 1), ranked.end());
+    const std::uint64_t threshold = ranked[held_out - 1];
+    for (std::size_t i = 0; i < hashes.size(); ++i) (hashes[i] <= threshold ? validation : training).push_back(text.pairs[i]);
+    TW_CHECK_INPUT(
+        !training.empty(), config_.source, " and ", config_.target,
+        " hold one pair alone, which leaves none to validate on; add another, or set data.validation_source and data.validation_target.");
+  }
+  if (!tokenizer_) {
+    std::size_t line = 0;
+    tokenizer_ = make_tokenizer(config_, TextForm::sentences, [&]() -> std::optional<std::string_view> {
+      if (line == 2 * training.size()) return std::nullopt;
+      const LinePair& pair = training[line / 2];
+      return line++ % 2 == 0 ? pair.source : pair.target;
+    });
+  }
+  training_pairs_ = encode_pairs(*tokenizer_, training);
+  validation_pairs_ = encode_pairs(*tokenizer_, validation);
+  for (const LinePair& pair : validation) test_pairs_.push_back({.source = std::string(pair.source), .target = std::string(pair.target)});
+  facts_.training = static_cast<std::int64_t>(training.size());
+  facts_.validation = facts_.test = static_cast<std::int64_t>(validation.size());
+}
+
+void Corpus::open_text() {
+  const auto read = [&](const std::filesystem::path& path) {
+    std::string text = read_text(path);
+    if (config_.tokenizer == TokenizerKind::bpe) check_utf8(text, path);
+    return text;
+  };
+  const std::string text = read(config_.source);
+  const std::string validation_text = config_.validation_source.empty() ? std::string() : read(config_.validation_source);
+  std::string_view training = text, validation = validation_text;
+  if (config_.validation_source.empty()) {
+    const std::size_t held_out = std::max<std::size_t>(kLeastTokens, text.size() / 10);
+    training = whole_characters(text, text.size() - std::min(text.size(), held_out));
+    validation = std::string_view(text).substr(training.size());
+  }
+  if (!tokenizer_) {
+    const std::vector<std::string_view> lines = split_lines(training);
+    tokenizer_ = make_tokenizer(config_, TextForm::document, [&, next = lines.begin()]() mutable -> std::optional<std::string_view> {
+      if (next == lines.end()) return std::nullopt;
+      return *next++;
+    });
+  }
+  training_tokens_ = in_memory(encode_document(*tokenizer_, training));
+  validation_tokens_ = in_memory(encode_document(*tokenizer_, validation));
+  check_streams();
+}
+
+void Corpus::open_tokens() {
+  TW_CHECK_INPUT(config_.vocabulary > 0, "data.kind = \"tokens\" needs model.vocabulary, the number of ids that ", config_.source,
+                 " is made of.");
+  const auto file = std::make_shared<const TokenFile>(config_.source, config_.vocabulary);
+  std::int64_t training = file->size();
+  if (config_.validation_source.empty()) {
+    training -= std::min(training, std::max<std::int64_t>(kLeastTokens, training / 10));
+    validation_tokens_ = part_of(file, training, file->size());
+  } else {
+    const auto validation = std::make_shared<const TokenFile>(config_.validation_source, config_.vocabulary);
+    validation_tokens_ = part_of(validation, 0, validation->size());
+  }
+  training_tokens_ = part_of(file, 0, training);
+  check_streams();
+}
+
+void Corpus::check_streams() {
+  TW_CHECK_INPUT(training_tokens_.size >= kLeastTokens, config_.source, " leaves ", training_tokens_.size, " tokens to train on; at least ",
+                 kLeastTokens, " are needed.");
+  TW_CHECK_INPUT(validation_tokens_.size >= kLeastTokens, config_.validation_source.empty() ? config_.source : config_.validation_source,
+                 " leaves ", validation_tokens_.size, " tokens to validate on; at least ", kLeastTokens, " are needed.");
+  facts_.training = training_tokens_.size;
+  facts_.validation = validation_tokens_.size;
+}
+
+void Corpus::check_shape(const BatchShape& shape) const {
+  const bool pairs = config_.kind == DataKind::number_names || config_.kind == DataKind::parallel;
+  const bool stream = config_.kind == DataKind::text || config_.kind == DataKind::tokens;
+  TW_CHECK_INPUT(!pairs || shape.source_rows > 0, "data.kind = \"", name_of(config_.kind),
+                 "\" has pairs of sentences, which a decoder alone cannot use; set model.architecture = \"encoder_decoder\".");
+  TW_CHECK_INPUT(!stream || shape.source_rows == 0, "data.kind = \"", name_of(config_.kind),
+                 "\" has no source sentences for an encoder; set model.architecture = \"decoder_only\".");
+}
+
+BatchStream Corpus::training(const BatchShape& shape) const {
+  check_shape(shape);
+  const Pass pass{.kind = Pass::Kind::shuffled_epochs, .seed = config_.seed};
+  if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, config_.seed, shape);
+  if (config_.kind == DataKind::parallel) return pair_batches(training_pairs_, shape, pass);
+  if (config_.kind != DataKind::number_names) return window_batches(training_tokens_, shape, pass);
+  pair_batches(validation_pairs_, shape, {});  // refuses a shape that no name fits
+  return BatchStream(shape, [numbers = numbers_, tokenizer = *tokenizer_, shape](Packer& packer, DataPosition& position) {
+    for (;; ++position.next) {
+      const std::int32_t number = numbers->training(position.next);
+      const std::vector<std::int32_t> source = tokenizer.encode(english_name(number)), target = tokenizer.encode(german_name(number));
+      if (fits(shape, source, target) && !packer.add_pair(source, target)) return;
+    }
+  });
+}
+
+BatchStream Corpus::validation(const BatchShape& shape) const {
+  check_shape(shape);
+  if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, random_key(config_.seed, 'v'), shape, 1);
+  if (validation_pairs_) return pair_batches(validation_pairs_, shape, {});
+  return window_batches(validation_tokens_, shape, {});
+}
+
+}  // namespace tilewave

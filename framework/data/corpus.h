@@ -1,0 +1,85 @@
+// What is trained on: one of five kinds of data, read or generated, split, tokenised, and handed out as batches.
+//   number_names  English to German names of numbers; 500 validation and 1,000 test numbers, all others train
+//   parallel      two aligned text files, one sentence a line; pairs with a blank side are left out and counted. Validation: two
+//                 more files, or the fiftieth of the pairs (1 to 2,000) whose texts have the smallest seeded hashes: equal pairs
+//                 stay on one side
+//   text          one file of any bytes (bpe: UTF-8). Validation: another file, or the last tenth of the bytes
+//   tokens        one token file. Validation: another, or the last tenth of the tokens
+//   synthetic     made-up ids of the whole vocabulary; validation is a batch of its own
+// number_names and parallel feed an encoder and a decoder, text and tokens a decoder alone, synthetic either. A bpe tokenizer is
+// trained on training text alone. What is wrong with a file or a setting is an InputError.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/data/batches.h"
+#include "framework/data/number_names.h"
+#include "framework/data/pairs.h"
+#include "framework/data/tokenizer.h"
+#include "framework/data/windows.h"
+
+namespace tilewave {
+
+enum class DataKind : std::uint8_t { number_names, text, parallel, tokens, synthetic };
+
+struct CorpusConfig {
+  DataKind kind = DataKind::number_names;
+  std::filesystem::path source, target, validation_source, validation_target;
+  TokenizerKind tokenizer = TokenizerKind::bytes;
+  std::int64_t tokenizer_vocabulary = 0;  // bpe
+  std::int64_t vocabulary = 0;            // the model's, which no id may reach; 0: the tokenizer's
+  std::uint64_t seed = 0;                 // of splits, orders and draws
+};
+
+struct TextPair {
+  std::string source, target;
+};
+
+// In pairs, or for text and tokens in tokens; synthetic data has none to count.
+struct CorpusFacts {
+  std::int64_t training = 0, validation = 0, test = 0;
+  std::int64_t blank = 0;  // pairs left out
+};
+
+class Corpus {
+ public:
+  // A tokenizer given is used as it is (a resumed run's); else one is made as the configuration says.
+  explicit Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer = std::nullopt);
+
+  const CorpusConfig& config() const { return config_; }
+  const CorpusFacts& facts() const { return facts_; }
+  const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }  // none for tokens and synthetic
+  std::int64_t vocabulary() const { return config_.vocabulary; }            // ids are below it
+  std::uint64_t fingerprint() const { return fingerprint_; }                // of every id, the split and the tokenizer
+
+  BatchStream training(const BatchShape& shape) const;    // never ends
+  BatchStream validation(const BatchShape& shape) const;  // ends after one pass
+
+  // Texts to translate and compare that were not trained on: number_names' test pairs, parallel's validation pairs.
+  const std::vector<TextPair>& test_pairs() const { return test_pairs_; }
+
+ private:
+  void open_number_names();
+  void open_parallel();
+  void open_text();
+  void open_tokens();
+  void check_streams();
+  std::uint64_t fingerprint_of() const;
+  void check_shape(const BatchShape& shape) const;
+
+  CorpusConfig config_;
+  CorpusFacts facts_;
+  std::optional<Tokenizer> tokenizer_;
+  std::uint64_t fingerprint_ = 0;
+  std::vector<TextPair> test_pairs_;
+  std::shared_ptr<const NumberSplit> numbers_;
+  std::shared_ptr<const PairTable> training_pairs_, validation_pairs_;
+  TokenStream training_tokens_, validation_tokens_;
+};
+
+}  // namespace tilewave

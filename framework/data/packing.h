@@ -1,0 +1,66 @@
+// Sequences packed into rows, one after another. A batch has a fixed number of rows a side, any number; rows that are left over
+// are ghosts: id -1, position 0, label -1, in no segment, counted by nothing.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tilewave {
+
+inline constexpr std::int32_t kGhost = -1;  // the id and the label of a row that holds no token
+
+struct BatchShape {
+  std::int64_t source_rows = 0;  // 0: the model has no encoder
+  std::int64_t target_rows = 0;
+  std::int64_t sequence = 0;  // the longest sequence, in rows of either side
+
+  friend bool operator==(const BatchShape&, const BatchShape&) = default;
+};
+
+struct Batch {
+  std::vector<std::int32_t> source_ids, source_positions;             // [source_rows]
+  std::vector<std::int32_t> source_lengths;                           // [sequences]; empty without an encoder
+  std::vector<std::int32_t> target_in, target_positions, target_out;  // [target_rows]
+  std::vector<std::int32_t> target_lengths;                           // [sequences]
+  std::int64_t real_tokens = 0;                                       // labels that count: target_out >= 0
+
+  friend bool operator==(const Batch&, const Batch&) = default;
+};
+
+// target_in is what the decoder reads, target_out what it is to say, row by row; a negative label counts nothing.
+struct Sequence {
+  std::span<const std::int32_t> source;
+  std::span<const std::int32_t> target_in, target_out;
+};
+
+class Packer {
+ public:
+  explicit Packer(const BatchShape& shape);
+
+  std::int64_t source_rows_left() const { return shape_.source_rows - source_rows_; }
+  std::int64_t target_rows_left() const { return shape_.target_rows - target_rows_; }
+  bool empty() const { return batch_.target_lengths.empty(); }
+
+  // False, and nothing done, where a side has too few rows left.
+  bool add(const Sequence& sequence);
+  // The same for a pair as it is trained on: target_in is begin, target; target_out is target, end.
+  bool add_pair(std::span<const std::int32_t> source, std::span<const std::int32_t> target);
+
+  Batch take() &&;
+
+ private:
+  BatchShape shape_;
+  Batch batch_;
+  std::int64_t source_rows_ = 0, target_rows_ = 0;
+};
+
+// Rows {q_begin, q_length, k_begin, k_length} for kernels/attention.h, [capacity, 4], zeros behind the last segment.
+// Self-attention: both lengths the same; cross-attention: queries of the target, keys of the source.
+std::vector<std::int32_t> attention_segments(std::span<const std::int32_t> query_lengths, std::span<const std::int32_t> key_lengths,
+                                             std::int64_t capacity);
+
+// Sequences that a batch of this shape can have at most: each takes a row of every side.
+std::int64_t max_sequences(const BatchShape& shape);
+
+}  // namespace tilewave
