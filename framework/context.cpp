@@ -7,11 +7,6 @@
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {
-namespace {
-
-constexpr std::int64_t kPitchBytes = 128;  // what the bulk copy engine and the guide's advice for A100 call aligned
-
-}  // namespace
 
 Context::Context(Queue queue, DeviceInfo device, Options options)
     : queue_(std::move(queue)), device_(std::move(device)), options_(std::move(options)), precision_(precision_table(options_.precision)) {
@@ -21,9 +16,7 @@ Context::Context(Queue queue, DeviceInfo device, Options options)
 
 Context::~Context() = default;
 
-std::int64_t Context::pitch_of(std::int64_t cols, DType dtype) const {
-  return options_.pitch == PitchPolicy::aligned ? round_up(cols, kPitchBytes / size_of(dtype)) : cols;
-}
+std::int64_t Context::pitch_of(std::int64_t cols, DType dtype) const { return tilewave::pitch_of(cols, dtype, options_.pitch); }
 
 std::shared_ptr<void> Context::workspace(std::int64_t bytes) {
   if (in_step_ && recorder_) {

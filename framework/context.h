@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "framework/arena.h"
+#include "framework/pitch.h"
 #include "framework/precision.h"
 #include "framework/tensor.h"
 #include "kernels/device.h"
@@ -20,7 +21,6 @@
 namespace tilewave {
 
 enum class GradientMode : std::uint8_t { on, off };
-enum class PitchPolicy : std::uint8_t { aligned, packed };  // rows start on multiples of 128 bytes, or follow each other
 
 struct ContextOptions {
   Precision precision = Precision::fp32;
