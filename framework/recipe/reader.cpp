@@ -1,0 +1,288 @@
+// TOML comes from toml++, whose types stay in this file. Its tables are sorted by key, so errors are gathered and the first
+// in the text is thrown; it recurses once a nested table, so dots are counted before it sees them.
+#include "framework/recipe/reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <system_error>
+#include <toml++/toml.h>
+#include <tuple>
+
+#include "framework/recipe/writer.h"
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::size_t kShownBytes = 80;       // of a value that an error quotes
+constexpr std::size_t kOverrideBytes = 8192;  // of the value of a --set, which bounds its nesting too
+
+struct Complaint {
+  toml::source_position where;
+  std::string what;
+};
+
+std::string number_text(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<std::int64_t>(value)) : toml_float(value);
+}
+
+std::string range_text(const Range& range) {
+  const bool bounded_below = std::isfinite(range.least), bounded_above = std::isfinite(range.most);
+  if (bounded_below && bounded_above && range.least_included && range.most_included) {
+    return " from " + number_text(range.least) + " to " + number_text(range.most);
+  }
+  std::string text;
+  if (bounded_below) text += (range.least_included ? " of at least " : " above ") + number_text(range.least);
+  if (bounded_below && bounded_above) text += " and";
+  if (bounded_above) text += (range.most_included ? " of at most " : " below ") + number_text(range.most);
+  return text;
+}
+
+// Cut between characters, not inside one.
+std::string excerpt(std::string_view text) {
+  if (text.size() <= kShownBytes) return toml_string(text);
+  std::size_t end = kShownBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return toml_string(text.substr(0, end)) + "...";
+}
+
+// A key or section name as it is where TOML would take it bare, else quoted.
+std::string shown(std::string_view name) {
+  const bool bare = !name.empty() && name.size() <= kShownBytes && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+  });
+  return bare ? std::string(name) : excerpt(name);
+}
+
+std::string found_text(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::string:
+      return "the string " + excerpt(node.as_string()->get());
+    case toml::node_type::integer:
+      return "the integer " + std::to_string(node.as_integer()->get());
+    case toml::node_type::floating_point:
+      return "the float " + toml_float(node.as_floating_point()->get());
+    case toml::node_type::boolean:
+      return node.as_boolean()->get() ? "true" : "false";
+    case toml::node_type::array:
+      return "an array";
+    case toml::node_type::table:
+      return "a table";
+    default:
+      return "a date or a time";
+  }
+}
+
+// Whether the node's value is one the field may hold; the field then has it.
+bool assign(const Field& field, const toml::node& node) {
+  const Range& range = field.key.range;
+  struct Assign {
+    const toml::node& node;
+    const Range& range;
+
+    bool operator()(bool* member) const {
+      const auto value = node.value_exact<bool>();
+      if (value) *member = *value;
+      return value.has_value();
+    }
+    bool operator()(std::int64_t* member) const {
+      const auto value = node.value_exact<std::int64_t>();
+      if (!value || !range.contains(static_cast<double>(*value))) return false;
+      *member = *value;
+      return true;
+    }
+    bool operator()(double* member) const {
+      if (!node.is_number()) return false;
+      const auto value = node.value<double>();
+      if (!value || !range.contains(*value)) return false;
+      *member = *value;
+      return true;
+    }
+    bool operator()(std::string* member) const {
+      const auto value = node.value_exact<std::string>();
+      if (!value || value->find('\0') != std::string::npos) return false;
+      *member = *value;
+      return true;
+    }
+    bool operator()(const Choice& choice) const {
+      const auto value = node.value_exact<std::string>();
+      const auto name = value ? std::find(choice.names.begin(), choice.names.end(), *value) : choice.names.end();
+      if (name == choice.names.end()) return false;
+      choice.set(static_cast<std::size_t>(name - choice.names.begin()));
+      return true;
+    }
+  };
+  return std::visit(Assign{node, range}, field.member);
+}
+
+std::string refusal(const std::string& key, const Field& field, const toml::node& node) {
+  std::string text = key + " is " + found_text(node) + "; it must be " + allowed_text(field);
+  if (const auto* choice = std::get_if<Choice>(&field.member); choice != nullptr && node.is_string()) {
+    const std::string_view near = nearest_word(node.as_string()->get(), choice->names);
+    if (!near.empty()) text += " (did you mean " + toml_string(near) + "?)";
+  }
+  return text + ".";
+}
+
+const Section* find_section(const std::vector<Section>& sections, std::string_view name) {
+  const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& section) { return section.name == name; });
+  return found == sections.end() ? nullptr : &*found;
+}
+
+const Field* find_field(const Section& section, std::string_view name) {
+  const auto found = std::find_if(section.fields.begin(), section.fields.end(), [&](const Field& field) { return field.name == name; });
+  return found == section.fields.end() ? nullptr : &*found;
+}
+
+std::string listed(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 < words.size() ? ", " : " and ") + std::string(words[i]);
+  return text;
+}
+
+std::string unknown_key(std::string_view section, std::string_view key, const std::vector<Section>& sections,
+                        std::span<const Alias> aliases) {
+  const std::string asked = section.empty() ? std::string(key) : std::string(section) + "." + std::string(key);
+  std::string text = "unknown key " + shown(asked);
+  const std::string near = nearest_key(section, key, sections, aliases);
+  if (!near.empty()) return text + "; did you mean " + near + "?";
+  const Section* home = find_section(sections, section);
+  std::vector<std::string_view> names;
+  if (home != nullptr) {
+    for (const Field& field : home->fields) names.push_back(field.name);
+    return text + "; the keys of [" + std::string(section) + "] are " + listed(names) + ".";
+  }
+  for (const Section& known : sections) names.push_back(known.name);
+  return text + "; keys stand in the sections " + listed(names) + ".";
+}
+
+std::string unknown_section(std::string_view name, const std::vector<Section>& sections) {
+  std::vector<std::string_view> names;
+  for (const Section& section : sections) names.push_back(section.name);
+  const std::string_view near = nearest_word(name, names);
+  const std::string text = "unknown section [" + shown(name) + "]";
+  return near.empty() ? text + "; there are " + listed(names) + "." : text + "; did you mean [" + std::string(near) + "]?";
+}
+
+toml::table parse(std::string_view text, const std::string& source) {
+  try {
+    return toml::parse(text, std::string_view(source));
+  } catch (const toml::parse_error& error) {
+    const toml::source_position where = error.source().begin;
+    throw InputError(sentence(source, ":", where.line, ":", where.column, ": not TOML: ", error.description(), "."));
+  }
+}
+
+}  // namespace
+
+std::string allowed_text(const Field& field) {
+  struct Allowed {
+    const Range& range;
+
+    std::string operator()(const bool*) const { return "true or false"; }
+    std::string operator()(const std::int64_t*) const { return "an integer" + range_text(range); }
+    std::string operator()(const double*) const { return "a number" + range_text(range); }
+    std::string operator()(const std::string*) const { return "a string"; }
+    std::string operator()(const Choice& choice) const {
+      std::string text;
+      for (std::size_t i = 0; i < choice.names.size(); ++i) {
+        text += (i == 0 ? "" : i + 1 < choice.names.size() ? ", " : " or ") + toml_string(choice.names[i]);
+      }
+      return text;
+    }
+  };
+  return std::visit(Allowed{field.key.range}, field.member);
+}
+
+RecipeText read_recipe_file(const std::filesystem::path& path) {
+  const std::string source = path.string();
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, "there is no recipe ", source,
+                 "; recipes/ holds some to start from.");
+  TW_CHECK_INPUT(!std::filesystem::is_directory(status), source, " is a directory; name a recipe, a .toml file.");
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  TW_CHECK_INPUT(file, source, " cannot be read: ", std::generic_category().message(errno), ".");
+  std::string text(kRecipeBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  TW_CHECK_INPUT(!file.bad(), source, " cannot be read: ", std::generic_category().message(errno), ".");
+  return {.source = source, .text = std::move(text)};
+}
+
+void read_toml(const RecipeText& recipe, std::vector<Section>& sections, std::span<const Alias> aliases) {
+  const std::string& text = recipe.text;
+  TW_CHECK_INPUT(text.size() <= kRecipeBytes, recipe.source, " is larger than a recipe may be, ", kRecipeBytes,
+                 " bytes; is it another file?");
+  TW_CHECK_INPUT(text.find_first_not_of(" \t\r\n") != std::string::npos, recipe.source, " is empty; recipes/ holds recipes to start from.");
+  const std::size_t zero = text.find('\0');
+  TW_CHECK_INPUT(zero == std::string::npos, recipe.source, " is a binary file: byte ", zero, " is zero; a recipe is TOML text.");
+  const auto dots = static_cast<std::size_t>(std::count(text.begin(), text.end(), '.'));
+  TW_CHECK_INPUT(dots <= kRecipeDots, recipe.source, " holds ", dots, " dots, more than ", kRecipeDots,
+                 ": its tables could nest too deeply.");
+
+  const toml::table document = parse(text, recipe.source);
+  std::vector<Complaint> complaints;
+  for (const auto& [section_key, section_node] : document) {
+    const std::string_view section_name = section_key.str();
+    const Section* section = find_section(sections, section_name);
+    const toml::table* table = section_node.as_table();
+    if (table == nullptr) {
+      complaints.push_back({section_key.source().begin, section != nullptr
+                                                            ? std::string(section_name) + " is " + found_text(section_node) +
+                                                                  "; it must be the section [" + std::string(section_name) + "]."
+                                                            : unknown_key("", section_name, sections, aliases)});
+      continue;
+    }
+    if (section == nullptr) {
+      complaints.push_back({section_key.source().begin, unknown_section(section_name, sections)});
+      continue;
+    }
+    for (const auto& [key, node] : *table) {
+      const Field* field = find_field(*section, key.str());
+      if (field == nullptr) {
+        complaints.push_back({key.source().begin, unknown_key(section_name, key.str(), sections, aliases)});
+      } else if (!assign(*field, node)) {
+        complaints.push_back({node.source().begin, refusal(std::string(section_name) + "." + std::string(key.str()), *field, node)});
+      }
+    }
+  }
+  if (complaints.empty()) return;
+  const auto first = std::min_element(complaints.begin(), complaints.end(), [](const Complaint& a, const Complaint& b) {
+    return std::tie(a.where.line, a.where.column) < std::tie(b.where.line, b.where.column);
+  });
+  throw InputError(sentence(recipe.source, ":", first->where.line, ":", first->where.column, ": ", first->what));
+}
+
+void set_key(std::string_view assignment, std::vector<Section>& sections, std::span<const Alias> aliases) {
+  const std::size_t equals = assignment.find('=');
+  const std::string_view key = assignment.substr(0, equals);
+  TW_CHECK_INPUT(equals != std::string_view::npos, "--set ", excerpt(assignment), " lacks a value; write --set section.key=value.");
+  const std::size_t dot = key.find('.');
+  const std::string_view section_name = dot == std::string_view::npos ? std::string_view() : key.substr(0, dot);
+  const std::string_view field_name = dot == std::string_view::npos ? key : key.substr(dot + 1);
+  const Section* section = find_section(sections, section_name);
+  const Field* field = section == nullptr ? nullptr : find_field(*section, field_name);
+  TW_CHECK_INPUT(field != nullptr, "--set ", excerpt(assignment), ": ", unknown_key(section_name, field_name, sections, aliases));
+
+  const std::string_view value = assignment.substr(equals + 1);
+  const bool text = std::holds_alternative<std::string*>(field->member) || std::holds_alternative<Choice>(field->member);
+  const bool bare = text && (value.empty() || (value.front() != '"' && value.front() != '\''));
+  const std::string malformed = sentence("--set ", excerpt(assignment), ": ", excerpt(value), " is no value of ", key, "; it must be ");
+  TW_CHECK_INPUT(value.size() <= kOverrideBytes && value.find('\n') == std::string_view::npos, malformed, allowed_text(*field), ".");
+  toml::table document;
+  try {
+    document = parse("value = " + (bare ? toml_string(value) : std::string(value)), "--set");
+  } catch (const InputError&) {
+    throw InputError(malformed + allowed_text(*field) + ".");
+  }
+  const toml::node& node = *document.get("value");
+  TW_CHECK_INPUT(assign(*field, node), "--set ", refusal(std::string(key), *field, node));
+}
+
+}  // namespace tilewave
