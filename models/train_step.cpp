@@ -9,7 +9,7 @@ namespace tilewave {
 
 ContextOptions context_options(const Recipe& recipe) {
   return {.precision = recipe.run.precision,
-          .pitch = recipe.guidelines.row_pitch == RowPitch::aligned ? PitchPolicy::aligned : PitchPolicy::packed,
+          .pitch = recipe.guidelines.row_pitch,
           .gemm = {.forced = recipe.gemm.choice == "model" ? "" : recipe.gemm.choice}};
 }
 

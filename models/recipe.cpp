@@ -1,0 +1,328 @@
+// The reading is framework/recipe's; here is what the keys mean to each other.
+#include "models/recipe.h"
+
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <optional>
+
+#include "framework/recipe/reference.h"
+#include "kernels/error.h"
+#include "kernels/gemm/catalog.h"
+
+namespace tilewave {
+namespace {
+
+constexpr auto kAliases = std::to_array<Alias>({
+    {"n_embd", "model.d_model"},
+    {"n_embed", "model.d_model"},
+    {"embed_dim", "model.d_model"},
+    {"embedding_dim", "model.d_model"},
+    {"hidden_size", "model.d_model"},
+    {"hidden_dim", "model.d_model"},
+    {"dim", "model.d_model"},
+    {"n_inner", "model.d_ff"},
+    {"ffn_dim", "model.d_ff"},
+    {"ffn_hidden_size", "model.d_ff"},
+    {"intermediate_size", "model.d_ff"},
+    {"dim_feedforward", "model.d_ff"},
+    {"n_head", "model.heads"},
+    {"n_heads", "model.heads"},
+    {"nhead", "model.heads"},
+    {"num_heads", "model.heads"},
+    {"num_attention_heads", "model.heads"},
+    {"n_layer", "model.decoder_layers"},
+    {"n_layers", "model.decoder_layers"},
+    {"num_layers", "model.decoder_layers"},
+    {"num_hidden_layers", "model.decoder_layers"},
+    {"num_decoder_layers", "model.decoder_layers"},
+    {"num_encoder_layers", "model.encoder_layers"},
+    {"vocab_size", "model.vocabulary"},
+    {"padded_vocab_size", "guidelines.pad_vocabulary_to"},
+    {"pad_vocab_size_to_multiple_of", "guidelines.pad_vocabulary_to"},
+    {"make_vocab_size_divisible_by", "guidelines.pad_vocabulary_to"},
+    {"n_ctx", "model.max_positions"},
+    {"n_positions", "model.max_positions"},
+    {"max_position_embeddings", "model.max_positions"},
+    {"hidden_act", "model.activation"},
+    {"activation_function", "model.activation"},
+    {"tie_word_embeddings", "model.tied"},
+    {"weight_tying", "model.tied"},
+    {"share_embeddings", "model.tied"},
+    {"dropout_rate", "model.dropout"},
+    {"hidden_dropout_prob", "model.dropout"},
+    {"resid_pdrop", "model.dropout"},
+    {"embd_pdrop", "model.dropout"},
+    {"attn_pdrop", "model.attention_dropout"},
+    {"attention_probs_dropout_prob", "model.attention_dropout"},
+    {"dataset", "data.kind"},
+    {"train_file", "data.source"},
+    {"validation_file", "data.validation_source"},
+    {"block_size", "batch.sequence"},
+    {"seq_len", "batch.sequence"},
+    {"seq_length", "batch.sequence"},
+    {"sequence_length", "batch.sequence"},
+    {"max_seq_len", "batch.sequence"},
+    {"max_seq_length", "batch.sequence"},
+    {"context_length", "batch.sequence"},
+    {"batch_size", "batch.target_tokens"},
+    {"micro_batch_size", "batch.target_tokens"},
+    {"max_tokens", "batch.target_tokens"},
+    {"total_batch_size", "batch.target_tokens"},
+    {"gradient_accumulation_steps", "batch.accumulate"},
+    {"update_freq", "batch.accumulate"},
+    {"lr", "optimizer.learning_rate"},
+    {"max_lr", "optimizer.learning_rate"},
+    {"betas", "optimizer.beta1"},
+    {"adam_beta1", "optimizer.beta1"},
+    {"adam_beta2", "optimizer.beta2"},
+    {"eps", "optimizer.epsilon"},
+    {"adam_eps", "optimizer.epsilon"},
+    {"adam_epsilon", "optimizer.epsilon"},
+    {"wd", "optimizer.weight_decay"},
+    {"grad_clip", "optimizer.clip_norm"},
+    {"clip_grad", "optimizer.clip_norm"},
+    {"max_grad_norm", "optimizer.clip_norm"},
+    {"gradient_clip_val", "optimizer.clip_norm"},
+    {"label_smoothing_factor", "optimizer.label_smoothing"},
+    {"lr_scheduler", "schedule.kind"},
+    {"lr_scheduler_type", "schedule.kind"},
+    {"lr_decay_style", "schedule.kind"},
+    {"warmup", "schedule.warmup_steps"},
+    {"warmup_iters", "schedule.warmup_steps"},
+    {"warmup_updates", "schedule.warmup_steps"},
+    {"num_warmup_steps", "schedule.warmup_steps"},
+    {"lr_decay_iters", "schedule.decay_steps"},
+    {"max_steps", "run.steps"},
+    {"max_iters", "run.steps"},
+    {"num_steps", "run.steps"},
+    {"train_steps", "run.steps"},
+    {"train_iters", "run.steps"},
+    {"max_update", "run.steps"},
+    {"epochs", "run.steps"},
+    {"num_epochs", "run.steps"},
+    {"num_train_epochs", "run.steps"},
+    {"random_seed", "run.seed"},
+    {"dtype", "run.precision"},
+    {"torch_dtype", "run.precision"},
+    {"mixed_precision", "run.precision"},
+    {"amp", "run.precision"},
+    {"eval_interval", "run.validate_every"},
+    {"eval_steps", "run.validate_every"},
+    {"save_interval", "run.checkpoint_every"},
+    {"save_steps", "run.checkpoint_every"},
+    {"save_total_limit", "run.keep"},
+});
+
+// "256x128" as a tile.
+std::optional<Tile> parse_tile(std::string_view text) {
+  Tile tile;
+  const char* end = text.data() + text.size();
+  const auto m = std::from_chars(text.data(), end, tile.m);
+  if (m.ec != std::errc() || m.ptr == end || *m.ptr != 'x') return std::nullopt;
+  const auto n = std::from_chars(m.ptr + 1, end, tile.n);
+  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1) return std::nullopt;
+  return tile;
+}
+
+void validate_model(const Recipe& recipe) {
+  const ModelConfig& model = recipe.model;
+  const BatchConfig& batch = recipe.batch;
+  TW_CHECK_INPUT(model.d_model % model.heads == 0, "model.d_model = ", model.d_model, " is not divisible by model.heads = ", model.heads,
+                 "; every head is d_model / heads wide.");
+  if (model.architecture == Architecture::decoder_only) {
+    TW_CHECK_INPUT(model.encoder_layers == 0, "model.encoder_layers = ", model.encoder_layers,
+                   " in a decoder_only model; set it to 0, or model.architecture to \"encoder_decoder\".");
+    TW_CHECK_INPUT(batch.source_tokens == 0, "batch.source_tokens = ", batch.source_tokens,
+                   " in a decoder_only model, which has no source; set it to 0.");
+  } else {
+    TW_CHECK_INPUT(
+        model.encoder_layers > 0,
+        "model.encoder_layers = 0 in an encoder_decoder model; set it to at least 1, or model.architecture to \"decoder_only\".");
+    TW_CHECK_INPUT(batch.source_tokens > 0, "batch.source_tokens = 0 in an encoder_decoder model; set the encoder's rows of tokens.");
+    TW_CHECK_INPUT(batch.sequence <= batch.source_tokens, "batch.sequence = ", batch.sequence,
+                   " is longer than batch.source_tokens = ", batch.source_tokens, "; a batch must hold its longest sequence.");
+  }
+  TW_CHECK_INPUT(batch.sequence <= batch.target_tokens, "batch.sequence = ", batch.sequence,
+                 " is longer than batch.target_tokens = ", batch.target_tokens, "; a batch must hold its longest sequence.");
+  TW_CHECK_INPUT(batch.sequence <= model.max_positions, "batch.sequence = ", batch.sequence,
+                 " is longer than model.max_positions = ", model.max_positions, "; every token needs a position.");
+}
+
+struct DataPath {
+  std::string_view key;
+  const std::string& value;
+  bool used;
+  bool needed;
+};
+
+std::array<DataPath, 4> data_paths(const DataConfig& data) {
+  const bool parallel = data.kind == DataKind::parallel;
+  const bool files = parallel || data.kind == DataKind::text || data.kind == DataKind::tokens;
+  return {DataPath{"data.source", data.source, files, files}, DataPath{"data.target", data.target, parallel, parallel},
+          DataPath{"data.validation_source", data.validation_source, files, parallel && !data.validation_target.empty()},
+          DataPath{"data.validation_target", data.validation_target, parallel, parallel && !data.validation_source.empty()}};
+}
+
+void validate_data(const Recipe& recipe) {
+  const DataConfig& data = recipe.data;
+  const bool pairs = data.kind == DataKind::number_names || data.kind == DataKind::parallel;
+  const bool has_encoder = recipe.model.architecture == Architecture::encoder_decoder;
+  TW_CHECK_INPUT(
+      data.kind == DataKind::synthetic || pairs == has_encoder, "data.kind = \"", name_of(data.kind), "\" ",
+      pairs ? "holds pairs, for model.architecture = \"encoder_decoder\"" : "is one stream, for model.architecture = \"decoder_only\"",
+      "; the recipe says \"", name_of(recipe.model.architecture), "\".");
+  for (const DataPath& path : data_paths(data)) {
+    TW_CHECK_INPUT(path.used || path.value.empty(), path.key, " = ", toml_string(path.value), " would not be read: data.kind is \"",
+                   name_of(data.kind), "\".");
+  }
+  if (!uses_tokenizer(data)) return;
+  const std::int64_t ids = data.tokenizer == TokenizerKind::bytes ? kByteVocabulary : data.tokenizer_vocabulary;
+  TW_CHECK_INPUT(recipe.model.vocabulary >= ids, "model.vocabulary = ", recipe.model.vocabulary, " is too small: data.tokenizer = \"",
+                 name_of(data.tokenizer), "\" makes ", ids, " ids; set model.vocabulary to at least that.");
+}
+
+void validate_schedule(const Recipe& recipe) {
+  const ScheduleConfig& schedule = recipe.schedule;
+  TW_CHECK_INPUT(
+      schedule.kind != ScheduleKind::inverse_square_root || schedule.warmup_steps > 0,
+      "schedule.kind = \"inverse_square_root\" needs schedule.warmup_steps of at least 1: it decays as sqrt(warmup_steps / step).");
+  const std::int64_t end = schedule.decay_steps > 0 ? schedule.decay_steps : recipe.run.steps;
+  TW_CHECK_INPUT(schedule.kind != ScheduleKind::cosine || end > schedule.warmup_steps, "schedule.kind = \"cosine\" ends at step ", end,
+                 ", which is not after schedule.warmup_steps = ", schedule.warmup_steps,
+                 "; shorten the warm-up or set schedule.decay_steps.");
+}
+
+void validate_gemm(const Recipe& recipe) {
+  const std::string_view choice = recipe.gemm.choice;
+  if (choice != "model" && choice != "measure") {
+    const std::string_view name = choice.substr(0, choice.find('/'));
+    const GemmRow* row = find_gemm_row(name);
+    std::string rows;
+    std::vector<std::string_view> names = {"model", "measure"};
+    for (const GemmRow* known : gemm_catalog()) {
+      rows += ", " + std::string(known->name);
+      names.push_back(known->name);
+    }
+    const std::string_view near = nearest_word(name, names);
+    TW_CHECK_INPUT(row != nullptr, "gemm.choice = ", toml_string(choice), " names no row of the catalog; there are model, measure", rows,
+                   near.empty() ? "" : " (did you mean ", near, near.empty() ? "." : "?).");
+    if (name.size() < choice.size()) {
+      TW_CHECK_INPUT(parse_tile(choice.substr(name.size() + 1)).has_value(), "gemm.choice = ", toml_string(choice),
+                     " names no tile; write <row>/<M>x<N>, such as ", row->name, "/", row->tiles.front().m, "x", row->tiles.front().n, ".");
+    }
+  }
+  const std::string_view tile = recipe.guidelines.wave_tile;
+  TW_CHECK_INPUT(tile == "chosen" || parse_tile(tile), "guidelines.wave_tile = ", toml_string(tile),
+                 " names no tile; write \"chosen\" or <M>x<N>, such as \"256x128\".");
+}
+
+}  // namespace
+
+std::span<const Alias> key_aliases() { return kAliases; }
+
+bool uses_tokenizer(const DataConfig& data) { return data.kind != DataKind::tokens && data.kind != DataKind::synthetic; }
+
+Recipe parse_recipe(const RecipeText& text, std::span<const std::string> overrides) {
+  Recipe recipe;
+  std::vector<Section> sections = sections_of(recipe);
+  read_toml(text, sections, kAliases);
+  for (const std::string& assignment : overrides) set_key(assignment, sections, kAliases);
+  recipe.name = std::filesystem::path(text.source).stem().string();
+  validate(recipe);
+  return recipe;
+}
+
+Recipe read_recipe(const std::filesystem::path& path, std::span<const std::string> overrides) {
+  return parse_recipe(read_recipe_file(path), overrides);
+}
+
+void validate(const Recipe& recipe) {
+  validate_model(recipe);
+  validate_data(recipe);
+  validate_schedule(recipe);
+  validate_gemm(recipe);
+}
+
+void check_files(const Recipe& recipe) {
+  for (const DataPath& path : data_paths(recipe.data)) {
+    TW_CHECK_INPUT(!path.needed || !path.value.empty(), path.key, " is missing: data.kind = \"", name_of(recipe.data.kind),
+                   "\" reads it; name a file with --set ", path.key, "=FILE.");
+    if (path.value.empty()) continue;
+    const std::string named = sentence(path.key, " = ", toml_string(path.value));
+    std::error_code code;
+    const auto status = std::filesystem::status(path.value, code);
+    TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, named, " is not there; name another file with --set ", path.key,
+                   "=FILE.");
+    TW_CHECK_INPUT(!std::filesystem::is_directory(status), named, " is a directory; name a file.");
+    std::ifstream file(path.value, std::ios::binary);
+    TW_CHECK_INPUT(file, named, " cannot be read; check its permissions.");
+    TW_CHECK_INPUT(file.peek() != std::ifstream::traits_type::eof(), named, " is empty; name a file with text.");
+  }
+}
+
+void check_supported(const Recipe& recipe) {
+  struct Refused {
+    bool asked;
+    std::string_view key, value, instead;
+  };
+  const GuidelinesConfig& guidelines = recipe.guidelines;
+  const GemmConfig& gemm = recipe.gemm;
+  const Refused refusals[] = {
+      {guidelines.wave_free_batch != WaveFreeBatch::off, "guidelines.wave_free_batch", name_of(guidelines.wave_free_batch), "off"},
+      {guidelines.ffn_hidden_layout != FfnHiddenLayout::token_major, "guidelines.ffn_hidden_layout", name_of(guidelines.ffn_hidden_layout),
+       "token_major"},
+      {gemm.choice == "measure", "gemm.choice", gemm.choice, "model"},
+      {gemm.engine != GemmEngine::in_house, "gemm.engine", name_of(gemm.engine), "in_house"},
+      {gemm.alignment_policy != AlignmentPolicy::any, "gemm.alignment_policy", name_of(gemm.alignment_policy), "any"}};
+  for (const Refused& refused : refusals) {
+    TW_CHECK_INPUT(!refused.asked, refused.key, " = \"", refused.value, "\" is not available in this version of tilewave; use --set ",
+                   refused.key, "=", refused.instead, ".");
+  }
+}
+
+void check_supported(const Recipe& recipe, Backend backend) {
+  check_supported(recipe);
+  const Precision precision = recipe.run.precision;
+  TW_CHECK_INPUT(backend != Backend::cpu || precision == Precision::fp32 || precision == Precision::fp64, "run.precision = \"",
+                 name_of(precision), "\" needs a GPU: a CPU trains in fp32 and fp64; use --set run.precision=fp32.");
+}
+
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
+  validate(recipe);
+  TW_CHECK_INPUT(tokenizer.vocabulary <= recipe.model.vocabulary, "model.vocabulary = ", recipe.model.vocabulary,
+                 " is too small: the tokenizer makes ", tokenizer.vocabulary, " ids; set model.vocabulary to at least that.");
+  Recipe numbers = recipe;
+  if (uses_tokenizer(recipe.data) && recipe.data.tokenizer == TokenizerKind::bpe && recipe.data.tokenizer_vocabulary == 0) {
+    numbers.data.tokenizer_vocabulary = recipe.model.vocabulary;
+  }
+  if (recipe.schedule.kind == ScheduleKind::cosine && recipe.schedule.decay_steps == 0) numbers.schedule.decay_steps = recipe.run.steps;
+  Guided guided = apply_guidelines(numbers);
+  return {.recipe = std::move(numbers), .shapes = guided.shapes, .adjustments = std::move(guided.adjustments)};
+}
+
+std::string to_toml(const Recipe& recipe) {
+  Recipe copy = recipe;
+  return to_toml(sections_of(copy));
+}
+
+std::string hash_of(const Recipe& recipe) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : to_toml(recipe)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  std::string digits(16, '0');
+  for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = kHex[(hash >> (60 - 4 * i)) & 15];
+  return digits;
+}
+
+std::vector<KeyDifference> differences(const Recipe& first, const Recipe& second) {
+  Recipe a = first, b = second;
+  return differences(sections_of(a), sections_of(b));
+}
+
+std::string recipe_reference() {
+  Recipe defaults;
+  return reference_tables(sections_of(defaults));
+}
+
+}  // namespace tilewave
