@@ -1,11 +1,42 @@
 // The test program: GoogleTest plus --data DIR (the tests folder, for fixtures) and --program FILE (the command line under test),
-// so that it also runs away from its build tree.
+// so that it also runs away from its build tree. Names what was skipped and why, and ends with "N passed, N failed, N skipped".
 #include <gtest/gtest.h>
+#include <iostream>
+#include <string>
 #include <string_view>
 
+#include "kernels/error.h"
 #include "tests/test_environment.h"
 
 namespace tilewave {
+namespace {
+
+class Summary : public testing::EmptyTestEventListener {
+  void OnTestSuiteEnd(const testing::TestSuite& suite) override {
+    if (!GTEST_FLAG_GET(brief)) return;
+    std::cout << suite.name() << ": " << suite.successful_test_count() << " of " << suite.test_to_run_count() << " passed ("
+              << suite.elapsed_time() << " ms)\n"
+              << std::flush;
+  }
+
+  void OnTestEnd(const testing::TestInfo& test) override {
+    const testing::TestResult& result = *test.result();
+    if (!result.Skipped()) return;
+    skipped_ += sentence("SKIPPED ", test.test_suite_name(), ".", test.name(), ": ");
+    for (int part = 0; part < result.total_part_count(); ++part) skipped_ += result.GetTestPartResult(part).message();
+    skipped_ += '\n';
+  }
+
+  void OnTestProgramEnd(const testing::UnitTest& tests) override {
+    std::cout << skipped_ << tests.successful_test_count() << " passed, " << tests.failed_test_count() << " failed";
+    if (tests.skipped_test_count() > 0) std::cout << ", " << tests.skipped_test_count() << " skipped";
+    std::cout << std::endl;
+  }
+
+  std::string skipped_;
+};
+
+}  // namespace
 
 TestEnvironment& test_environment() {
   static TestEnvironment environment;
@@ -16,10 +47,17 @@ TestEnvironment& test_environment() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string_view option = argv[i];
-    if (option == "--data") tilewave::test_environment().data = argv[i + 1];
-    if (option == "--program") tilewave::test_environment().program = argv[i + 1];
+    if (option == "--data" && i + 1 < argc) {
+      tilewave::test_environment().data = argv[i + 1];
+    } else if (option == "--program" && i + 1 < argc) {
+      tilewave::test_environment().program = argv[i + 1];
+    } else {
+      std::cerr << "tilewave_tests takes --data DIR, --program FILE and GoogleTest's options, not " << option << ".\n";
+      return 2;
+    }
   }
+  testing::UnitTest::GetInstance()->listeners().Append(new tilewave::Summary);  // GoogleTest owns it
   return RUN_ALL_TESTS();
 }

@@ -1,0 +1,68 @@
+// app/plot.py: loss.csv always, loss.png where matplotlib is, a sentence where it is not.
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/shell.h"
+#include "tests/test_environment.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Plot : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(script_)) GTEST_SKIP() << "app/plot.py is not beside --data";
+    if (shell("python3 --version", run_).status != 0) GTEST_SKIP() << "there is no python3";
+  }
+
+  // Without matplotlib: a module of that name that cannot be imported stands before any real one.
+  Outcome plot_without_matplotlib() {
+    write_text(run_ / "absent" / "matplotlib.py", "raise ImportError('absent')\n");
+    return shell("PYTHONPATH=absent python3 " + quoted(script_.string()) + " .", run_);
+  }
+
+  TemporaryFolder folder_;
+  fs::path run_ = folder_.path();
+  fs::path script_ = fs::absolute(test_environment().data).lexically_normal() / ".." / "app" / "plot.py";
+};
+
+TEST_F(Plot, WithoutMatplotlibWritesTheTableAndSaysSo) {
+  write_text(run_ / "metrics.jsonl",
+             R"({"step": 1, "loss": 4.5, "learning_rate": 0.001}
+{"step": 2, "loss": 9.0}
+{"step": 2, "loss": 4.25, "validation_loss": 4.0}
+{"step": 3, "loss": null}
+{"step": 4, "lo)");
+  const Outcome outcome = plot_without_matplotlib();
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("matplotlib is not installed"), std::string::npos) << outcome.output;
+  EXPECT_EQ(read_text(run_ / "loss.csv"), "step,loss,validation_loss\n1,4.5,\n2,4.25,4.0\n3,,\n");
+  EXPECT_FALSE(fs::exists(run_ / "loss.png"));
+}
+
+TEST_F(Plot, NoValidationNoColumn) {
+  write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n");
+  EXPECT_EQ(plot_without_matplotlib().status, 0);
+  EXPECT_EQ(read_text(run_ / "loss.csv"), "step,loss\n1,4.5\n");
+}
+
+TEST_F(Plot, NamesTheLineThatIsNoMetric) {
+  write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"loss\": 4}\n");
+  const Outcome outcome = plot_without_matplotlib();
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.output.find("metrics.jsonl:2"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Plot, DrawsAPng) {
+  if (shell("python3 -c 'import matplotlib'", run_).status != 0) GTEST_SKIP() << "matplotlib is not installed";
+  write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.0, \"validation_loss\": 4.0}\n");
+  const Outcome outcome = shell("python3 " + quoted(script_.string()) + " .", run_);
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(read_text(run_ / "loss.png").starts_with("\x89PNG")) << outcome.output;
+}
+
+}  // namespace
+}  // namespace tilewave

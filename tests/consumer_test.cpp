@@ -1,0 +1,51 @@
+// A user's project (tests/consumer) builds and runs against the installed package and against the sources.
+// It takes compiler and flags from the build tree that made the tests, which writes them into consumer.cmake.
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/shell.h"
+#include "tests/test_environment.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Consumer : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(build_ / "consumer.cmake")) GTEST_SKIP() << "the build tree is not around --program";
+  }
+
+  void configure_build_run(const std::string& options) {
+    const Outcome outcome =
+        shell("cmake -G Ninja -C " + quoted((build_ / "consumer.cmake").string()) + " " + options + " -S " +
+                  quoted((data_ / "consumer").string()) + " -B consumer && cmake --build consumer --target consumer && consumer/consumer",
+              folder_.path());
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_TRUE(outcome.output.ends_with("\n11 22 33 44\n")) << outcome.output;
+  }
+
+  TemporaryFolder folder_;
+  fs::path data_ = fs::absolute(test_environment().data).lexically_normal();
+  fs::path build_ = fs::absolute(test_environment().program).lexically_normal().parent_path().parent_path();
+};
+
+TEST_F(Consumer, OfTheInstalledPackage) {
+  const fs::path prefix = folder_.path() / "prefix";
+  const Outcome installed = shell("cmake --install " + quoted(build_.string()) + " --prefix " + quoted(prefix.string()), folder_.path());
+  ASSERT_EQ(installed.status, 0) << installed.output;
+  EXPECT_FALSE(fs::exists(prefix / "include" / "tilewave" / "kernels" / "cpu"));
+  configure_build_run("-D CMAKE_PREFIX_PATH=" + quoted(prefix.string()));
+}
+
+TEST_F(Consumer, OfTheSources) {
+  if (read_text(build_ / "consumer.cmake").find("ccache") == std::string::npos) {
+    GTEST_SKIP() << "compiles all floors a second time, which takes ccache to be quick";
+  }
+  configure_build_run("-D TILEWAVE_SOURCE=" + quoted((data_ / "..").lexically_normal().string()));
+}
+
+}  // namespace
+}  // namespace tilewave

@@ -1,0 +1,181 @@
+// The house rules that a compiler does not see: which way includes run, what stays private, what no file may hold.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/shell.h"
+#include "tests/test_environment.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
+
+struct Include {
+  std::string file;  // root-relative, as is target for an include in quotes
+  std::string target;
+  bool quoted = false;
+};
+
+// Every file that belongs to the repository, root-relative: all but build and run folders and what begins with a dot (.ci apart).
+std::vector<std::string> repository_files() {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& top : fs::directory_iterator(root())) {
+    const std::string name = top.path().filename().string();
+    if (name.starts_with("build") || name == "runs" || (name.starts_with('.') && name != ".ci")) continue;
+    if (top.is_regular_file()) files.push_back(name);
+    if (!top.is_directory()) continue;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(top)) {
+      if (entry.is_regular_file()) files.push_back(fs::relative(entry.path(), root()).generic_string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_source(const std::string& file) {
+  const std::string extension = fs::path(file).extension().string();
+  return extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh";
+}
+
+std::vector<Include> includes_of(const std::string& file, const std::string& text) {
+  static const std::regex pattern(R"re(^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">])re", std::regex::multiline);
+  std::vector<Include> includes;
+  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
+    includes.push_back({.file = file, .target = (*match)[2], .quoted = (*match)[1] == "\""});
+  }
+  return includes;
+}
+
+std::string folder_of(const std::string& file) { return file.substr(0, file.find('/')); }
+bool is_private_to_kernels(const std::string& file) {
+  static const std::regex pattern(R"(kernels/(cpu|cuda|math|gemm/rows)/.*)");
+  return std::regex_match(file, pattern);
+}
+bool is_public_header(const std::string& file) {
+  return file.ends_with(".h") && !is_private_to_kernels(file) &&
+         std::set<std::string>{"kernels", "framework", "models"}.contains(folder_of(file));
+}
+
+// What is wrong with an include, or nothing.
+std::string broken_arrow(const Include& include) {
+  static const std::map<std::string, std::set<std::string>> below = {
+      {"kernels", {"kernels"}},
+      {"framework", {"framework", "kernels"}},
+      {"models", {"models", "framework", "kernels"}},
+      {"app", {"app", "models", "framework", "kernels"}},
+      {"tests", {"tests", "app", "models", "framework", "kernels"}},
+  };
+  static const std::regex cuda_header(R"((cuda|cublas|cub|thrust|cute|cutlass|nccl|nvtx|mma|cooperative_groups).*)");
+  const auto floor = below.find(folder_of(include.file));
+  if (floor == below.end()) return {};
+  if (!include.quoted) {
+    if (std::regex_match(include.target, cuda_header) && !include.file.starts_with("kernels/cuda/")) return "CUDA stays under kernels/cuda";
+    if (floor->second.contains(folder_of(include.target)) && include.target.find('/') != std::string::npos)
+      return "own headers come in quotes";
+    return {};
+  }
+  if (include.file.starts_with("tests/consumer/")) return {};
+  if (!floor->second.contains(folder_of(include.target))) return "arrows run app -> models -> framework -> kernels, root-relative";
+  if (is_private_to_kernels(include.target)) {
+    if (folder_of(include.file) != "kernels" && folder_of(include.file) != "tests")
+      return "cpu/, cuda/, math/ and gemm/rows/ are private to kernels";
+    if (is_public_header(include.file)) return "a public header names public ones only";
+  }
+  if (include.file.starts_with("kernels/cpu/") && include.target.starts_with("kernels/cuda/"))
+    return "cpu/ and cuda/ never include each other";
+  if (include.file.starts_with("kernels/cuda/") && include.target.starts_with("kernels/cpu/"))
+    return "cpu/ and cuda/ never include each other";
+  return {};
+}
+
+class Repository : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(root() / "CMakePresets.json")) GTEST_SKIP() << "the sources are not beside --data";
+  }
+};
+
+TEST_F(Repository, IncludesFollowTheArrows) {
+  int seen = 0;
+  for (const std::string& file : repository_files()) {
+    if (!is_source(file)) continue;
+    for (const Include& include : includes_of(file, read_text(root() / file))) {
+      ++seen;
+      const std::string wrong = broken_arrow(include);
+      EXPECT_TRUE(wrong.empty()) << file << " includes " << include.target << ": " << wrong;
+      if (include.quoted && !file.starts_with("tests/consumer/")) {
+        EXPECT_TRUE(fs::exists(root() / include.target)) << file << ": there is no " << include.target;
+      }
+    }
+  }
+  EXPECT_GT(seen, 100);
+}
+
+TEST_F(Repository, BrokenArrowsAreSeen) {
+  const auto quoted_include = [](const char* file, const char* target) {
+    return broken_arrow({.file = file, .target = target, .quoted = true});
+  };
+  EXPECT_NE(quoted_include("kernels/add.h", "framework/tensor.h"), "");
+  EXPECT_NE(quoted_include("framework/tensor.h", "models/config.h"), "");
+  EXPECT_NE(quoted_include("models/plan.h", "app/main.h"), "");
+  EXPECT_NE(quoted_include("framework/ops/add.cpp", "kernels/cpu/thread_pool.h"), "");
+  EXPECT_NE(quoted_include("kernels/dropout.h", "kernels/math/random.h"), "");
+  EXPECT_NE(quoted_include("kernels/cpu/add.cpp", "kernels/cuda/prim/mma.h"), "");
+  EXPECT_NE(quoted_include("kernels/cuda/add.cu", "kernels/cpu/thread_pool.h"), "");
+  EXPECT_NE(quoted_include("kernels/gemm.h", "problem.h"), "");
+  EXPECT_EQ(quoted_include("kernels/cpu/add.cpp", "kernels/math/random.h"), "");
+  EXPECT_EQ(quoted_include("app/main.cpp", "kernels/queue.h"), "");
+  EXPECT_NE(broken_arrow({.file = "kernels/queue.h", .target = "cuda_runtime.h"}), "");
+  EXPECT_EQ(broken_arrow({.file = "kernels/cuda/queue.cu", .target = "cuda_runtime.h"}), "");
+  EXPECT_NE(broken_arrow({.file = "framework/tensor.h", .target = "kernels/view.h"}), "");
+  EXPECT_EQ(includes_of("a.h", "  #  include \"kernels/add.h\"  // why\n#include <map>\n").size(), 2U);
+}
+
+// Spelled in pieces, so that this file passes its own test.
+TEST_F(Repository, FilesHoldNothingUnfinishedNorLocal) {
+  const std::regex unfinished(
+      "\\b(TO"
+      "DO|FIX"
+      "ME|XX"
+      "X)\\b");
+  const std::regex local(
+      "(^|[\\s\"'(=:`])/(ho"
+      "me|ro"
+      "ot|Us"
+      "ers|wo"
+      "rk|m"
+      "nt)/");
+  const std::regex kernel(
+      "__glo"
+      "bal__");
+  for (const std::string& file : repository_files()) {
+    const fs::path path = root() / file;
+    EXPECT_LT(fs::file_size(path), std::uintmax_t{1} << 20) << file << ": a file is below 1 MiB";
+    const std::string text = read_text(path);
+    if (text.find('\0') != std::string::npos) continue;  // binary
+    std::smatch match;
+    EXPECT_FALSE(std::regex_search(text, match, unfinished)) << file << " holds " << match.str();
+    EXPECT_FALSE(std::regex_search(text, match, local)) << file << " names a folder of one machine: " << match.str();
+    if (!file.starts_with("kernels/cuda/")) {
+      EXPECT_FALSE(std::regex_search(text, kernel)) << file << ": kernels live under kernels/cuda";
+    }
+  }
+}
+
+TEST_F(Repository, SourcesOpenWithABanner) {
+  for (const std::string& file : repository_files()) {
+    EXPECT_TRUE(!is_source(file) || read_text(root() / file).starts_with("// ")) << file << " does not say what it is";
+  }
+}
+
+}  // namespace
+}  // namespace tilewave
