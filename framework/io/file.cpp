@@ -1,0 +1,286 @@
+// Files that survive: each system call with its sentence, and the order of calls that makes a write durable.
+#include "framework/io/file.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "framework/io/checksum.h"
+#include "framework/io/system_calls.h"
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+constexpr std::string_view kTemporaryInfix = ".partial-";
+
+std::string_view remedy(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space there or choose another folder";
+    case EACCES:
+    case EPERM:
+      return "change the permissions of the file and its folder, or choose another folder";
+    case EROFS:
+      return "choose a folder that can be written";
+    case EIO:
+      return "the disk may be failing: choose another one and keep a copy of what is there";
+    case ENOENT:
+      return "check the path";
+    case EISDIR:
+      return "name a file, not a folder";
+    case ENOTDIR:
+      return "a part of the path is a file, not a folder: check the path";
+    case ENAMETOOLONG:
+      return "choose a shorter name";
+    case EFBIG:
+      return "raise the limit of the size of files (ulimit -f) or choose another disk";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n)";
+    case ENOTEMPTY:
+    case EEXIST:
+      return "move what is there out of the way";
+    default:
+      return "check the path and the disk";
+  }
+}
+
+[[noreturn]] void fail_to_read(const fs::path& path, std::string_view action, int error) {
+  throw InputError(system_sentence(path, action, error));
+}
+
+// The result of a system call that is taken up again after a signal; -1 is an Error.
+template <class Call>
+auto checked(const fs::path& path, std::string_view action, Call&& call) {
+  for (;;) {
+    const auto result = call();
+    if (result != -1) return result;
+    if (errno != EINTR) throw Error(system_sentence(path, action, errno));
+  }
+}
+
+fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+// Removes a temporary file that never became what it was to be; a failure to do so must not hide the failure before it.
+struct RemoveUnlessReleased {
+  fs::path path;
+  ~RemoveUnlessReleased() {
+    if (!path.empty()) system_calls().unlink(path.c_str());
+  }
+};
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t kMostBytes = 120;
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::size_t kept = std::min(text.size(), kMostBytes);
+  while (kept > 0 && kept < text.size() && (static_cast<unsigned char>(text[kept]) & 0xc0u) == 0x80u) --kept;  // whole UTF-8 characters
+  std::string out;
+  for (const char character : text.substr(0, kept)) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15u]};
+    } else {
+      out += character;
+    }
+  }
+  return kept < text.size() ? out + "..." : out;
+}
+
+std::string system_sentence(const fs::path& path, std::string_view action, int error) {
+  const char* reason = ::strerrordesc_np(error);  // in English under every locale
+  return sentence(path.string(), ": cannot ", action, ": ", reason != nullptr ? reason : "unknown error", "; ", remedy(error), ".");
+}
+
+Descriptor::~Descriptor() {
+  if (value_ >= 0) system_calls().close(value_);
+}
+
+InputFile::InputFile(fs::path path) : path_(std::move(path)) {
+  descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a named pipe must not block
+  if (descriptor_.get() < 0) fail_to_read(path_, "open", errno);
+  struct stat status {};
+  if (::fstat(descriptor_.get(), &status) != 0) fail_to_read(path_, "read", errno);
+  if (S_ISDIR(status.st_mode)) fail_to_read(path_, "read", EISDIR);
+  TW_CHECK_INPUT(S_ISREG(status.st_mode), path_.string(), ": is not a regular file; copy its contents into one.");
+  bytes_ = status.st_size;
+}
+
+void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t count = ::pread(descriptor_.get(), out.data(), std::min(out.size(), std::size_t{1} << 30), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_to_read(path_, "read", errno);
+    TW_CHECK_INPUT(count > 0, path_.string(), ": ended at byte ", offset, " while it was read; let its writer finish and try again.");
+    out = out.subspan(static_cast<std::size_t>(count));
+    offset += count;
+  }
+}
+
+std::string read_file(const fs::path& path, std::int64_t most_bytes) {
+  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (descriptor.get() < 0) fail_to_read(path, "open", errno);
+  struct stat status {};
+  if (::fstat(descriptor.get(), &status) != 0) fail_to_read(path, "read", errno);
+  if (S_ISDIR(status.st_mode)) fail_to_read(path, "read", EISDIR);
+  const auto check_bound = [&](std::int64_t bytes) {
+    TW_CHECK_INPUT(bytes <= most_bytes, path.string(), ": is longer than the ", most_bytes,
+                   " bytes that are read of such a file; check the path.");
+  };
+  check_bound(status.st_size);
+
+  std::string text;
+  std::vector<char> buffer(std::min<std::size_t>(kBufferBytes, static_cast<std::size_t>(status.st_size) + 4096));
+  text.reserve(static_cast<std::size_t>(status.st_size));
+  for (;;) {
+    const ssize_t count = ::read(descriptor.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_to_read(path, "read", errno);
+    if (count == 0) return text;
+    check_bound(static_cast<std::int64_t>(text.size()) + count);
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+}
+
+FileDigest digest_file(const fs::path& path) {
+  const InputFile file(path);
+  FileDigest digest;
+  std::vector<std::byte> buffer(kBufferBytes);
+  while (digest.bytes < file.bytes()) {
+    const auto count = std::min<std::int64_t>(std::ssize(buffer), file.bytes() - digest.bytes);
+    const std::span<std::byte> piece(buffer.data(), static_cast<std::size_t>(count));
+    file.read(digest.bytes, piece);
+    digest.crc32c = crc32c(piece, digest.crc32c);
+    digest.bytes += count;
+  }
+  return digest;
+}
+
+OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  descriptor_ = Descriptor(checked(path_, "create the file", [&] { return system_calls().open(path_.c_str(), kFlags, 0666); }));
+  buffer_.reserve(kBufferBytes);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  digest_.bytes += std::ssize(bytes);
+  digest_.crc32c = crc32c(bytes, digest_.crc32c);
+  if (bytes.size() > kBufferBytes - buffer_.size()) flush();
+  if (bytes.size() > kBufferBytes) {
+    write_through(bytes);
+  } else {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  }
+}
+
+FileDigest OutputFile::finish() {
+  flush();
+  checked(path_, "write", [&] { return system_calls().fsync(descriptor_.get()); });
+  const int closed = system_calls().close(descriptor_.release());
+  if (closed == -1 && errno != EINTR) throw Error(system_sentence(path_, "write", errno));  // Linux has closed it in any case
+  return digest_;
+}
+
+void OutputFile::flush() {
+  write_through(buffer_);
+  buffer_.clear();
+}
+
+void OutputFile::write_through(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = checked(path_, "write", [&] { return system_calls().write(descriptor_.get(), bytes.data(), bytes.size()); });
+    TW_CHECK(count > 0, system_sentence(path_, "write", EIO));
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+FileDigest write_file_atomically(const fs::path& path, const std::function<void(OutputFile&)>& fill) {
+  std::error_code ignored;
+  const fs::path destination = fs::is_symlink(path, ignored) && fs::exists(path, ignored) ? fs::canonical(path, ignored) : path;
+  if (fs::is_directory(destination, ignored)) throw InputError(system_sentence(path, "write", EISDIR));
+  TW_CHECK_INPUT(!fs::exists(destination, ignored) || fs::is_regular_file(destination, ignored), path.string(),
+                 ": is a device or pipe, which cannot be replaced as a whole; name a file.");
+
+  const std::string name = sentence(".", destination.filename().string(), kTemporaryInfix, ::getpid());
+  const fs::path temporary = parent_of(destination) / name;
+  remove_file(temporary);
+  RemoveUnlessReleased guard{temporary};
+  OutputFile file(temporary);
+  fill(file);
+  const FileDigest digest = file.finish();
+  rename_path(temporary, destination);
+  guard.path.clear();
+  sync_folder(parent_of(destination));
+  return digest;
+}
+
+FileDigest write_file_atomically(const fs::path& path, std::string_view text) {
+  return write_file_atomically(path, [&](OutputFile& file) { file.write(text); });
+}
+
+void make_folders(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return;
+  const fs::path parent = parent_of(path);
+  if (parent != path) make_folders(parent);
+  checked(path, "make the folder", [&] {
+    const int result = system_calls().mkdir(path.c_str(), 0777);
+    return result == -1 && errno == EEXIST && fs::is_directory(path, ignored) ? 0 : result;
+  });
+  sync_folder(parent);
+}
+
+void sync_folder(const fs::path& path) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  const Descriptor folder(checked(path, "open the folder", [&] { return system_calls().open(path.c_str(), kFlags, 0); }));
+  checked(path, "write the folder", [&] {
+    const int result = system_calls().fsync(folder.get());
+    return result == -1 && errno == EINVAL ? 0 : result;  // a file system whose folders cannot be synchronised
+  });
+}
+
+void remove_file(const fs::path& path) {
+  checked(path, "remove the file", [&] {
+    const int result = system_calls().unlink(path.c_str());
+    return result == -1 && errno == ENOENT ? 0 : result;
+  });
+}
+
+void remove_folder_if_empty(const fs::path& path) {
+  checked(path, "remove the folder", [&] {
+    const int result = system_calls().rmdir(path.c_str());
+    return result == -1 && (errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) ? 0 : result;
+  });
+}
+
+void rename_path(const fs::path& from, const fs::path& to) {
+  checked(to, "rename a finished file to it", [&] { return system_calls().rename(from.c_str(), to.c_str()); });
+}
+
+void remove_stale_temporaries(const fs::path& folder) {
+  for (const std::string& name : names_in(folder)) {
+    if (name.front() == '.' && name.find(kTemporaryInfix) != std::string::npos) remove_file(folder / name);
+  }
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  TW_CHECK(!error || error == std::errc::no_such_file_or_directory, system_sentence(folder, "list the folder", error.value()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace tilewave

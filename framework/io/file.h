@@ -1,0 +1,104 @@
+// Files that survive: what a person brought is read within a stated bound; what tilewave writes is either wholly there after a
+// stop at any moment, or not there at all. Every failure is a sentence: the path, what failed, the system's reason, what to try.
+// Reading throws InputError, writing throws Error. Calls interrupted by a signal are taken up again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tilewave {
+
+// For sentences: control characters escaped, text beyond 120 bytes cut off.
+std::string printable(std::string_view text);
+
+// "PATH: cannot ACTION: REASON; REMEDY", for the value of errno.
+std::string system_sentence(const std::filesystem::path& path, std::string_view action, int error);
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Descriptor();
+
+  int get() const { return value_; }
+  int release() { return std::exchange(value_, -1); }
+
+ private:
+  int value_ = -1;
+};
+
+// A regular file opened for reading.
+class InputFile {
+ public:
+  explicit InputFile(std::filesystem::path path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::int64_t bytes() const { return bytes_; }                    // when it was opened
+  void read(std::int64_t offset, std::span<std::byte> out) const;  // all of out, or InputError
+
+ private:
+  std::filesystem::path path_;
+  Descriptor descriptor_;
+  std::int64_t bytes_ = 0;
+};
+
+// The whole of a file or pipe; one longer than most_bytes is refused before memory is taken for it.
+std::string read_file(const std::filesystem::path& path, std::int64_t most_bytes);
+
+struct FileDigest {
+  std::int64_t bytes = 0;
+  std::uint32_t crc32c = 0;
+  bool operator==(const FileDigest&) const = default;
+};
+
+FileDigest digest_file(const std::filesystem::path& path);
+
+// A new file, written through a buffer. It is whole on the disk once finish() has returned; before that it belongs to whoever
+// made its path, who removes it after a failure.
+class OutputFile {
+ public:
+  explicit OutputFile(std::filesystem::path path);  // must not exist yet
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  FileDigest finish();  // flush, fsync, close
+
+ private:
+  void flush();
+  void write_through(std::span<const std::byte> bytes);
+
+  std::filesystem::path path_;
+  Descriptor descriptor_;
+  std::vector<std::byte> buffer_;
+  FileDigest digest_;
+};
+
+// Replaces path by what fill writes: a hidden temporary file beside it, fsync, rename, fsync of the folder. Until the rename the
+// former file stays; a symbolic link is followed; anything but a regular file is refused.
+FileDigest write_file_atomically(const std::filesystem::path& path, const std::function<void(OutputFile&)>& fill);
+FileDigest write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Folders. What is already as asked is no error.
+void make_folders(const std::filesystem::path& path);  // with the missing ones above it, each fsynced into its parent
+void sync_folder(const std::filesystem::path& path);   // its entries reach the disk
+void remove_file(const std::filesystem::path& path);   // absent is fine
+void remove_folder_if_empty(const std::filesystem::path& path);
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+void remove_stale_temporaries(const std::filesystem::path& folder);  // those of write_file_atomically, left by a killed process
+
+// Names in a folder, sorted; none where there is no such folder.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
+
+}  // namespace tilewave

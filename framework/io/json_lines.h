@@ -1,0 +1,60 @@
+// A file of JSON objects, one a line, appended while a run goes on (metrics.jsonl). Each line is handed to the system in one write;
+// one that could not be written whole is taken back, and one torn by a stop is dropped on resume, with the lines past the restored
+// step. Numbers are the shortest text that reads back as the same value, under every locale; NaN and infinities are null.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "framework/io/file.h"
+
+namespace tilewave {
+
+// One object; fields stand in the order in which they were added.
+class JsonObject {
+ public:
+  JsonObject& add(std::string_view key, std::string_view value);
+  JsonObject& add(std::string_view key, std::same_as<bool> auto value) { return add_literal(key, value ? "true" : "false"); }
+  template <class Number>
+  requires(std::integral<Number> && !std::same_as<Number, bool>) || std::floating_point<Number> JsonObject& add(std::string_view key,
+                                                                                                                Number value) {
+    if constexpr (std::floating_point<Number>) {
+      if (!std::isfinite(value)) return add_literal(key, "null");
+    }
+    char digits[64];
+    return add_literal(key, {digits, std::to_chars(digits, digits + sizeof digits, value).ptr});
+  }
+
+  std::string text() const { return fields_.empty() ? "{}" : fields_ + "}"; }
+
+ private:
+  JsonObject& add_literal(std::string_view key, std::string_view literal);
+
+  std::string fields_;  // "{" and the fields so far
+};
+
+class JsonLines {
+ public:
+  static JsonLines create(const std::filesystem::path& path);  // empty, whatever was there
+  // Keeps the whole lines whose integer "step" is at most last_step.
+  static JsonLines resume(const std::filesystem::path& path, std::int64_t last_step);
+
+  void append(const JsonObject& line);
+  void sync();  // the lines so far reach the disk
+  std::int64_t dropped_lines() const { return dropped_lines_; }
+
+ private:
+  explicit JsonLines(std::filesystem::path path);
+
+  std::filesystem::path path_;
+  Descriptor descriptor_;
+  std::int64_t bytes_ = 0;
+  std::int64_t dropped_lines_ = 0;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,107 @@
+// The folder of a run: its name, its state, its lock.
+#include "framework/io/run_folder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "framework/io/checkpoint.h"
+#include "framework/io/system_calls.h"
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kLock = ".lock";
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+fs::path numbered(const fs::path& runs, std::string_view recipe, int number) {
+  return runs / (number == 1 ? std::string(recipe) : sentence(recipe, "-", number));
+}
+
+// mkdir decides between two processes that want the same name.
+fs::path make_next_run_folder(const fs::path& runs, std::string_view recipe) {
+  make_folders(runs);
+  for (int number = 1;; ++number) {
+    const fs::path folder = numbered(runs, recipe, number);
+    if (system_calls().mkdir(folder.c_str(), 0777) == 0) {
+      sync_folder(runs);
+      return folder;
+    }
+    TW_CHECK(errno == EEXIST, system_sentence(folder, "make the folder", errno));
+  }
+}
+
+fs::path folder_of(const RunRequest& request) {
+  if (request.start == RunStart::fresh) {
+    if (request.folder.empty()) return make_next_run_folder(request.runs, request.recipe);
+    make_folders(request.folder);
+    return request.folder;
+  }
+  const fs::path folder = request.folder.empty() ? last_run_folder(request.runs, request.recipe) : request.folder;
+  TW_CHECK_INPUT(!folder.empty(), "there is no run of ", request.recipe, " in ", request.runs.string(),
+                 " to resume; start one without --resume, or name its folder with --run.");
+  TW_CHECK_INPUT(is_there(folder / "recipe.toml"), folder.string(),
+                 ": holds no run to resume; start one without --resume, or check the path.");
+  return folder;
+}
+
+Descriptor lock(const fs::path& folder) {
+  const fs::path path = folder / kLock;
+  Descriptor descriptor(system_calls().open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  TW_CHECK(descriptor.get() >= 0, system_sentence(path, "open", errno));
+  while (system_calls().flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
+    TW_CHECK_INPUT(errno != EWOULDBLOCK, folder.string(),
+                   ": another tilewave is at work in this run folder; wait for it, stop it, or choose another --run.");
+    TW_CHECK(errno == EINTR, system_sentence(path, "lock", errno));
+  }
+  return descriptor;
+}
+
+void remove_run(const fs::path& folder) {
+  remove_all_checkpoints(folder);
+  for (const std::string_view name : kRunFiles) remove_file(folder / name);
+  sync_folder(folder);
+}
+
+}  // namespace
+
+RunState run_state(const fs::path& folder) {
+  if (is_there(folder / "recipe.toml")) return is_there(folder / "summary.json") ? RunState::ended : RunState::unfinished;
+  for (const std::string& name : names_in(folder)) {
+    const bool ours =
+        name.front() == '.' || name == "checkpoints" || std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
+    TW_CHECK_INPUT(ours, folder.string(), ": holds ", printable(name),
+                   " and no recipe.toml, so it is not a run folder; choose another --run.");
+  }
+  return RunState::fresh;
+}
+
+RunFolder::RunFolder(const RunRequest& request) : path_(folder_of(request)), lock_(lock(path_)) {
+  state_ = run_state(path_);
+  if (request.start == RunStart::fresh && state_ != RunState::fresh) {
+    const bool ended = state_ == RunState::ended;
+    TW_CHECK_INPUT(request.overwrite == Overwrite::force, path_.string(), ended ? ": this run has ended" : ": this run is unfinished", "; ",
+                   ended ? "continue it with --resume and a larger run.steps" : "continue it with --resume",
+                   ", start over and lose it with --force, or choose another --run.");
+    remove_run(path_);
+    state_ = RunState::fresh;
+  }
+  remove_stale_temporaries(path_);
+  remove_staged_checkpoints(path_);
+}
+
+fs::path last_run_folder(const fs::path& runs, std::string_view recipe) {
+  fs::path last;
+  for (int number = 1; is_there(numbered(runs, recipe, number)); ++number) last = numbered(runs, recipe, number);
+  return last;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,178 @@
+#include "framework/io/run_folder.h"
+
+#include <gtest/gtest.h>
+#include <optional>
+#include <signal.h>
+
+#include "framework/io/checkpoint.h"
+#include "kernels/error.h"
+#include "tests/framework/io/faults.h"
+#include "tests/framework/io/temporary_folder.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_run(const fs::path& folder, RunState state) {
+  fs::create_directories(folder);
+  put(folder / "recipe.toml", "[model]");
+  put(folder / "metrics.jsonl", "{\"step\": 1}\n");
+  save_checkpoint(folder, {.step = 1, .weights = {}, .optimizer = {}, .state = "{}"}, 1);
+  if (state == RunState::ended) put(folder / "summary.json", "{}");
+}
+
+std::string refusal(const RunRequest& request) {
+  return sentence_of<InputError>([&] { RunFolder{request}; });
+}
+
+TEST(RunFolder, NewRunsTakeTheNextName) {
+  const TemporaryFolder folder;
+  const RunRequest request{.runs = folder / "runs", .recipe = "toy"};
+  EXPECT_EQ(last_run_folder(request.runs, "toy"), "");
+  for (const char* name : {"toy", "toy-2", "toy-3"}) {
+    const RunFolder run(request);
+    EXPECT_EQ(run.path(), folder / "runs" / name);
+    EXPECT_EQ(run.state(), RunState::fresh);
+    EXPECT_EQ(last_run_folder(request.runs, "toy"), run.path());
+  }
+}
+
+TEST(RunFolder, StatesAreToldApart) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(run_state(folder / "absent"), RunState::fresh);
+  fs::create_directories(folder / "empty");
+  EXPECT_EQ(run_state(folder / "empty"), RunState::fresh);
+  make_run(folder / "going", RunState::unfinished);
+  EXPECT_EQ(run_state(folder / "going"), RunState::unfinished);
+  make_run(folder / "done", RunState::ended);
+  EXPECT_EQ(run_state(folder / "done"), RunState::ended);
+}
+
+TEST(RunFolder, EndedAndUnfinishedRunsAreNotStartedOver) {
+  const TemporaryFolder folder;
+  make_run(folder / "done", RunState::ended);
+  make_run(folder / "going", RunState::unfinished);
+  EXPECT_EQ(refusal({.folder = folder / "done"}),
+            (folder / "done").string() +
+                ": this run has ended; continue it with --resume and a larger run.steps, start over and lose it with "
+                "--force, or choose another --run.");
+  EXPECT_NE(refusal({.folder = folder / "going"}).find("this run is unfinished; continue it with --resume"), std::string::npos);
+  for (const char* name : {"done", "going"}) {
+    EXPECT_TRUE(find_latest_valid(folder / name).newest);
+    EXPECT_EQ(contents_of(folder / name / "metrics.jsonl"), "{\"step\": 1}\n");
+  }
+}
+
+TEST(RunFolder, ForceRemovesWhatTilewaveMadeAndNothingElse) {
+  const TemporaryFolder folder;
+  make_run(folder / "done", RunState::ended);
+  put(folder / "done" / "notes.txt", "mine");
+  put(folder / "done" / "checkpoints" / "copy.safetensors", "mine");
+  const RunFolder run({.folder = folder / "done", .overwrite = Overwrite::force});
+  EXPECT_EQ(run.state(), RunState::fresh);
+  EXPECT_EQ(names_in(run.path()), (std::vector<std::string>{".lock", "checkpoints", "notes.txt"}));
+  EXPECT_EQ(names_in(run.path() / "checkpoints"), std::vector<std::string>{"copy.safetensors"});
+}
+
+TEST(RunFolder, AFaultAtAnyCallOfForceLeavesARunOrNone) {
+  bool struck = true;
+  for (int call = 0; struck; ++call) {
+    const TemporaryFolder folder;
+    make_run(folder / "done", RunState::ended);
+    std::string complaint;
+    {
+      const Faults faults({.call = call, .error = EIO});
+      complaint = sentence_of<Error>([&] { RunFolder({.folder = folder / "done", .overwrite = Overwrite::force}); });
+      struck = faults.struck();
+    }
+    const RunFolder again({.folder = folder / "done", .overwrite = Overwrite::force});
+    EXPECT_EQ(names_in(again.path()), std::vector<std::string>{".lock"}) << "call " << call << ": " << complaint;
+  }
+}
+
+TEST(RunFolder, ResumeFindsTheRun) {
+  const TemporaryFolder folder;
+  const RunRequest request{.runs = folder / "runs", .recipe = "toy", .start = RunStart::resume};
+  EXPECT_NE(refusal(request).find("there is no run of toy in"), std::string::npos);
+  make_run(folder / "runs" / "toy", RunState::ended);
+  make_run(folder / "runs" / "toy-2", RunState::unfinished);
+  put(folder / "runs" / "toy-2" / ".recipe.toml.partial-12345", "half");
+  fs::create_directories(folder / "runs" / "toy-2" / "checkpoints" / ".staging-step-00000002");
+  {
+    const RunFolder run(request);
+    EXPECT_EQ(run.path(), folder / "runs" / "toy-2");
+    EXPECT_EQ(run.state(), RunState::unfinished);
+    EXPECT_EQ(names_in(run.path()), (std::vector<std::string>{".lock", "checkpoints", "metrics.jsonl", "recipe.toml"}));
+    EXPECT_EQ(names_in(run.path() / "checkpoints"), std::vector<std::string>{"step-00000001"});
+  }
+  EXPECT_EQ(RunFolder({.folder = folder / "runs" / "toy", .start = RunStart::resume}).state(), RunState::ended);
+  EXPECT_NE(refusal({.folder = folder / "absent", .start = RunStart::resume}).find("holds no run to resume"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder / "absent"));
+}
+
+TEST(RunFolder, APersonsFolderIsNotARun) {
+  const TemporaryFolder folder;
+  put(folder / "thesis.txt", "mine");
+  put(folder / "summary.json", "mine");
+  for (const Overwrite overwrite : {Overwrite::refuse, Overwrite::force}) {
+    EXPECT_NE(refusal({.folder = folder.path(), .overwrite = overwrite}).find("holds thesis.txt and no recipe.toml"), std::string::npos);
+  }
+  EXPECT_EQ(contents_of(folder / "summary.json"), "mine");
+}
+
+TEST(RunFolder, ASecondProcessIsRefusedUntilTheFirstOneDies) {
+  const TemporaryFolder folder;
+  make_run(folder / "run", RunState::unfinished);
+  const RunRequest resume{.folder = folder / "run", .start = RunStart::resume};
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const RunFolder run(resume);
+    if (::write(ready[1], "x", 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  for (const RunRequest& request : {resume, RunRequest{.folder = folder / "run", .overwrite = Overwrite::force}}) {
+    EXPECT_NE(refusal(request).find("another tilewave is at work in this run folder"), std::string::npos);
+  }
+  EXPECT_TRUE(find_latest_valid(folder / "run").newest) << "a refused --force touches nothing";
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  EXPECT_EQ(refusal(resume), "");
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST(RunFolder, TheLockIsNotInheritedByPrograms) {
+  const TemporaryFolder folder;
+  std::optional<RunFolder> run(RunRequest{.folder = folder / "run"});
+  const pid_t program = ::fork();
+  if (program == 0) {
+    ::execlp("sleep", "sleep", "60", nullptr);
+    ::_exit(1);
+  }
+  ::usleep(50'000);
+  run.reset();
+  EXPECT_EQ(refusal({.folder = folder / "run"}), "");
+  ::kill(program, SIGKILL);
+  ::waitpid(program, nullptr, 0);
+}
+
+TEST(RunFolder, AReadOnlyFolderIsSaid) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "runs");
+  fs::permissions(folder.path(), fs::perms(0755));
+  fs::permissions(folder / "runs", fs::perms(0555));
+  EXPECT_EQ(in_unprivileged_child([&] {
+              const std::string complaint = sentence_of<Error>([&] { RunFolder({.runs = folder / "runs", .recipe = "toy"}); });
+              return complaint.find("toy: cannot make the folder: Permission denied") != std::string::npos ? 0 : 1;
+            }),
+            0);
+  fs::permissions(folder / "runs", fs::perms(0755));
+}
+
+}  // namespace
+}  // namespace tilewave
