@@ -1,0 +1,479 @@
+// Attention on a CPU in tiles of keys by queries: a tile of S^T has keys as rows and queries as columns, so that every vector
+// runs along queries, the softmax sums no vector across, and keys and values are read where they lie.
+// Forward keeps a running maximum and sum for each query (Milakov and Gimelshein, "Online normalizer calculation for softmax",
+// 2018; Dao et al., "FlashAttention", 2022). Backward has P again from log_sum_exp; one thread owns one head of a segment.
+#include "kernels/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "hwy/aligned_allocator.h"
+#include "kernels/cpu/contract.h"
+#include "kernels/cpu/row_ranges.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/cpu/small_product-inl.h"
+#include "kernels/cpu/vector_math-inl.h"
+
+#ifndef TILEWAVE_KERNELS_CPU_ATTENTION_ONCE
+#define TILEWAVE_KERNELS_CPU_ATTENTION_ONCE
+namespace tilewave {
+namespace {
+
+struct Segment {
+  std::int64_t q_begin = 0, q_length = 0, k_begin = 0, k_length = 0;
+};
+
+// The segments in use, which must lie within the rows.
+std::vector<Segment> used_segments(const ConstMatrixView& view, std::int64_t q_rows, std::int64_t k_rows) {
+  std::vector<Segment> segments;
+  for (std::int64_t s = 0; s < view.rows; ++s) {
+    const std::int32_t* row = view.row<std::int32_t>(s);
+    const Segment segment{.q_begin = row[0], .q_length = row[1], .k_begin = row[2], .k_length = row[3]};
+    TW_CHECK(segment.q_begin >= 0 && segment.q_length >= 0 && segment.q_begin + segment.q_length <= q_rows && segment.k_begin >= 0 &&
+                 segment.k_length >= 0 && segment.k_begin + segment.k_length <= k_rows,
+             "attention: segment ", s, " has queries ", segment.q_begin, " + ", segment.q_length, " and keys ", segment.k_begin, " + ",
+             segment.k_length, "; there are ", q_rows, " rows of queries and ", k_rows, " of keys.");
+    if (segment.q_length + segment.k_length > 0) segments.push_back(segment);
+  }
+  return segments;
+}
+
+// Writes zeros where no segment does.
+template <class T>
+void zero_rows_outside(const MatrixView& view, const std::vector<Segment>& segments, std::int64_t Segment::*begin,
+                       std::int64_t Segment::*length) {
+  std::vector<bool> inside(static_cast<std::size_t>(view.rows));
+  for (const Segment& segment : segments) std::fill_n(inside.begin() + segment.*begin, segment.*length, true);
+  for (std::int64_t r = 0; r < view.rows; ++r) {
+    if (!inside[static_cast<std::size_t>(r)]) std::fill_n(view.row<T>(r), view.cols, T(0));
+  }
+}
+
+template <class T>
+using Buffer = hwy::AlignedFreeUniquePtr<T[]>;
+
+template <class T>
+Buffer<T> buffer(std::int64_t elements) {
+  Buffer<T> memory = hwy::AllocateAligned<T>(static_cast<std::size_t>(elements));
+  TW_CHECK(memory != nullptr, "attention: out of memory for a tile of ", elements, " elements.");
+  return memory;
+}
+
+}  // namespace
+}  // namespace tilewave
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tilewave::HWY_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kTile = 64;  // queries, and keys, of a tile
+
+// Queries [first, first + count) of a segment. `padded` columns are computed; the surplus ones are never stored.
+struct QueryTile {
+  Segment segment;
+  std::int64_t first = 0, count = 0, padded = 0;
+
+  std::int64_t row() const { return segment.q_begin + first; }
+  // How many keys the tile's last query sees.
+  std::int64_t visible_keys(Mask mask) const {
+    return mask == Mask::none ? segment.k_length
+                              : std::clamp<std::int64_t>(first + count + segment.k_length - segment.q_length, 0, segment.k_length);
+  }
+  // How many of the tile's columns come before the first query that sees the key.
+  std::int64_t blind_columns(std::int64_t key, Mask mask) const {
+    return mask == Mask::none ? 0 : std::clamp<std::int64_t>(key - (segment.k_length - segment.q_length) - first, 0, padded);
+  }
+};
+
+QueryTile query_tile(const Segment& segment, std::int64_t first) {
+  const std::int64_t count = std::min(kTile, segment.q_length - first);
+  return {.segment = segment, .first = first, .count = count, .padded = round_up(count, kProductColumns)};
+}
+
+// Keys [first, first + count) of a segment.
+struct KeyTile {
+  std::int64_t first = 0, count = 0;
+};
+
+KeyTile key_tile(const Segment& segment, std::int64_t first) {
+  return {.first = first, .count = std::min(kTile, segment.k_length - first)};
+}
+
+// One head's columns.
+template <class T>
+struct Head {
+  T* data = nullptr;
+  std::int64_t ld = 0, width = 0;
+
+  T* row(std::int64_t r) const { return data + r * ld; }
+};
+template <class T>
+Head<const T> head_of(const ConstMatrixView& view, std::int64_t head, std::int64_t heads) {
+  return {.data = view.row<T>(0) + head * (view.cols / heads), .ld = view.ld, .width = view.cols / heads};
+}
+template <class T>
+Head<T> head_of(const MatrixView& view, std::int64_t head, std::int64_t heads) {
+  return {.data = view.row<T>(0) + head * (view.cols / heads), .ld = view.ld, .width = view.cols / heads};
+}
+
+// out[c, i] = scale * row(i)[c], zero for columns from tile.count on.   // [width, padded]
+template <class T>
+void load_transposed(const Head<const T>& matrix, const QueryTile& tile, T scale, T* out) {
+  for (std::int64_t c = 0; c < matrix.width; ++c, out += tile.padded) {
+    for (std::int64_t i = 0; i < tile.count; ++i) out[i] = scale * matrix.row(tile.row() + i)[c];
+    std::fill(out + tile.count, out + tile.padded, T(0));
+  }
+}
+
+// out[i, c] = scale * row(i)[c], zero for columns from the head's width on.   // [count, padded width]
+template <class T>
+void load_rows(const Head<const T>& matrix, const QueryTile& tile, T scale, T* out) {
+  const std::int64_t padded_width = round_up(matrix.width, kProductColumns);
+  for (std::int64_t i = 0; i < tile.count; ++i, out += padded_width) {
+    const T* row = matrix.row(tile.row() + i);
+    for (std::int64_t c = 0; c < matrix.width; ++c) out[c] = scale * row[c];
+    std::fill(out + matrix.width, out + padded_width, T(0));
+  }
+}
+
+// S^T of a tile from q^T, which carries the scale: -infinity where a query does not see a key.   // [keys, padded]
+template <class T>
+void load_scores(const Head<const T>& k, const QueryTile& queries, const KeyTile& keys, Mask mask, const T* q_t, T* scores) {
+  multiply<Sums::fresh>(SmallProduct<T>{.m = keys.count,
+                                        .n = queries.padded,
+                                        .k = k.width,
+                                        .a = k.row(queries.segment.k_begin + keys.first),
+                                        .a_row = k.ld,
+                                        .a_k = 1,
+                                        .b = q_t,
+                                        .c = scores});
+  for (std::int64_t j = 0; j < keys.count; ++j) {
+    std::fill_n(scores + j * queries.padded, queries.blind_columns(keys.first + j, mask), -std::numeric_limits<T>::infinity());
+  }
+}
+
+// fn(j, draws): a key of the tile and its draws, the one of query i being draws[4 i].
+template <class Fn>
+void for_key_draws(const AttentionDropout& dropout, std::int64_t head, const QueryTile& queries, const KeyTile& keys, const Fn& fn) {
+  HWY_ALIGN std::uint32_t draws[4 * kTile];
+  const std::int64_t begin = queries.segment.k_begin + keys.first, end = begin + keys.count;
+  for (std::int64_t quad = begin / 4; 4 * quad < end; ++quad) {
+    draw({.key = dropout_key(dropout.state->seed, dropout.state->step),
+          .site = dropout.site,
+          .plane = static_cast<std::uint32_t>(head),
+          .row = queries.row(),
+          .column_quad = quad,
+          .along = Along::rows},
+         queries.padded, draws);
+    for (std::int64_t key = std::max(begin, 4 * quad); key < std::min(end, 4 * quad + 4); ++key) fn(key - begin, draws + key % 4);
+  }
+}
+
+// Forward.
+
+template <class T>
+struct ForwardScratch {
+  explicit ForwardScratch(std::int64_t width)
+      : q_t(buffer<T>(width * kTile)),
+        scores(buffer<T>(kTile * kTile)),
+        out_t(buffer<T>(round_up(width, kProductRows) * kTile)),
+        max(buffer<T>(kTile)),
+        sum(buffer<T>(kTile)) {}
+
+  Buffer<T> q_t;     // [width, queries]
+  Buffer<T> scores;  // [keys, queries]
+  Buffer<T> out_t;   // [width, queries]
+  Buffer<T> max, sum;
+};
+
+// scores become exp(scores - max) under the new maximum; sum and out_t move to it.
+template <class T>
+void softmax_step(ForwardScratch<T>& s, std::int64_t width, const QueryTile& queries, std::int64_t keys) {
+  const VectorTag<T> d;
+  const auto least = hn::Set(d, -std::numeric_limits<T>::infinity());
+  for (std::int64_t i = 0; i < queries.padded; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+    T* scores = s.scores.get() + i;
+    const auto old_max = hn::Load(d, s.max.get() + i);
+    auto max = old_max;
+    for (std::int64_t j = 0; j < keys; ++j) max = hn::Max(max, hn::Load(d, scores + j * queries.padded));
+    const auto shift = hn::IfThenElse(hn::Eq(max, least), hn::Zero(d), max);  // nothing seen yet: exp(-infinity) is 0
+    const auto correction = exp_of(d, hn::Sub(old_max, shift));
+    auto sum = hn::Mul(hn::Load(d, s.sum.get() + i), correction);
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const auto p = exp_of(d, hn::Sub(hn::Load(d, scores + j * queries.padded), shift));
+      sum = hn::Add(sum, p);
+      hn::Store(p, d, scores + j * queries.padded);
+    }
+    hn::Store(max, d, s.max.get() + i);
+    hn::Store(sum, d, s.sum.get() + i);
+    T* out_t = s.out_t.get() + i;
+    for (std::int64_t c = 0; c < width; ++c, out_t += queries.padded) hn::Store(hn::Mul(hn::Load(d, out_t), correction), d, out_t);
+  }
+}
+
+template <class T>
+void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t head, ForwardScratch<T>& s) {
+  const auto q = head_of<T>(args.q, head, args.heads), k = head_of<T>(args.k, head, args.heads), v = head_of<T>(args.v, head, args.heads);
+  const std::uint32_t threshold = keep_threshold(args.dropout.probability);
+  const T kept = static_cast<T>(1.0 / (1.0 - args.dropout.probability));
+
+  // Load.
+  load_transposed(q, queries, T(1) / std::sqrt(static_cast<T>(q.width)), s.q_t.get());
+  std::fill_n(s.out_t.get(), round_up(q.width, kProductRows) * queries.padded, T(0));
+  std::fill_n(s.max.get(), queries.padded, -std::numeric_limits<T>::infinity());
+  std::fill_n(s.sum.get(), queries.padded, T(0));
+
+  for (std::int64_t first = 0; first < queries.visible_keys(args.mask); first += kTile) {
+    const KeyTile keys = key_tile(queries.segment, first);
+    load_scores(k, queries, keys, args.mask, s.q_t.get(), s.scores.get());
+    softmax_step(s, q.width, queries, keys.count);
+    if (args.dropout.probability > 0.0) {
+      for_key_draws(args.dropout, head, queries, keys, [&](std::int64_t j, const std::uint32_t* draws) {
+        T* p = s.scores.get() + j * queries.padded;
+        for (std::int64_t i = 0; i < queries.padded; ++i) p[i] = keeps(draws[4 * i], threshold) ? p[i] * kept : T(0);
+      });
+    }
+    // out^T += v^T P^T
+    multiply<Sums::added>(SmallProduct<T>{.m = v.width,
+                                          .n = queries.padded,
+                                          .k = keys.count,
+                                          .a = v.row(queries.segment.k_begin + keys.first),
+                                          .a_row = 1,
+                                          .a_k = v.ld,
+                                          .b = s.scores.get(),
+                                          .c = s.out_t.get()});
+  }
+
+  // Store.
+  const auto out = head_of<T>(args.out, head, args.heads);
+  for (std::int64_t i = 0; i < queries.count; ++i) {
+    const T sum = s.sum[i];
+    const T normalizer = sum == T(0) ? T(0) : T(1) / sum;
+    T* row = out.row(queries.row() + i);
+    for (std::int64_t c = 0; c < out.width; ++c) row[c] = s.out_t[c * queries.padded + i] * normalizer;
+    if (args.log_sum_exp) args.log_sum_exp.row<T>(queries.row() + i)[head] = sum == T(0) ? T(0) : s.max[i] + std::log(sum);
+  }
+}
+
+void attention(CpuQueue& queue, const AttentionArgs& args) {
+  const std::vector<Segment> segments = used_segments(args.segments, args.q.rows, args.k.rows);
+  std::vector<QueryTile> tiles;
+  for (const Segment& segment : segments) {
+    for (std::int64_t first = 0; first < segment.q_length; first += kTile) tiles.push_back(query_tile(segment, first));
+  }
+  with_cpu_float(args.q.dtype, "attention", [&]<class T>(T) {
+    std::vector<ForwardScratch<T>> scratch;
+    for (int thread = 0; thread < queue.threads->size(); ++thread) scratch.emplace_back(args.q.cols / args.heads);
+    queue.threads->parallel_for(static_cast<std::int64_t>(tiles.size()) * args.heads, [&](std::int64_t index, int thread) {
+      attend(args, tiles[static_cast<std::size_t>(index / args.heads)], index % args.heads, scratch[static_cast<std::size_t>(thread)]);
+    });
+    zero_rows_outside<T>(args.out, segments, &Segment::q_begin, &Segment::q_length);
+    if (args.log_sum_exp) zero_rows_outside<T>(args.log_sum_exp, segments, &Segment::q_begin, &Segment::q_length);
+  });
+}
+
+// Backward.
+
+template <class T>
+struct BackwardScratch {
+  BackwardScratch(std::int64_t width, std::int64_t longest)
+      : q_t(buffer<T>(width * kTile)),
+        dout_t(buffer<T>(width * kTile)),
+        q(buffer<T>(kTile * round_up(width, kProductColumns))),
+        dout(buffer<T>(kTile * round_up(width, kProductColumns))),
+        p(buffer<T>(kTile * kTile)),
+        ds(buffer<T>(kTile * kTile)),
+        log_sum_exp(buffer<T>(kTile)),
+        delta(buffer<T>(kTile)),
+        dq_t(buffer<T>(round_up(width, kProductRows) * kTile)),
+        dk(buffer<T>(round_up(longest, kProductRows) * round_up(width, kProductColumns))),
+        dv(buffer<T>(round_up(longest, kProductRows) * round_up(width, kProductColumns))) {}
+
+  Buffer<T> q_t, dout_t;  // [width, queries]
+  Buffer<T> q, dout;      // [queries, padded width]
+  Buffer<T> p, ds;        // [keys, queries]
+  Buffer<T> log_sum_exp, delta;
+  Buffer<T> dq_t;    // [width, queries]
+  Buffer<T> dk, dv;  // [the segment's keys, padded width]
+};
+
+// p = exp(p - log_sum_exp)
+template <class T>
+void recompute_probabilities(BackwardScratch<T>& s, const QueryTile& queries, std::int64_t keys) {
+  const VectorTag<T> d;
+  for (std::int64_t i = 0; i < queries.padded; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+    const auto log_sum_exp = hn::Load(d, s.log_sum_exp.get() + i);
+    for (T* p = s.p.get() + i; p < s.p.get() + keys * queries.padded; p += queries.padded) {
+      hn::Store(exp_of(d, hn::Sub(hn::Load(d, p), log_sum_exp)), d, p);
+    }
+  }
+}
+
+template <class T>
+void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, std::int64_t head, BackwardScratch<T>& s) {
+  const auto q = head_of<T>(args.q, head, args.heads), k = head_of<T>(args.k, head, args.heads), v = head_of<T>(args.v, head, args.heads);
+  const auto out = head_of<T>(args.out, head, args.heads), dout = head_of<T>(args.dout, head, args.heads);
+  const auto dq = head_of<T>(args.dq, head, args.heads), dk = head_of<T>(args.dk, head, args.heads),
+             dv = head_of<T>(args.dv, head, args.heads);
+  const std::int64_t width = q.width, padded_width = round_up(width, kProductColumns);
+  const T scale = T(1) / std::sqrt(static_cast<T>(width));
+  const std::uint32_t threshold = keep_threshold(args.dropout.probability);
+  const T kept = static_cast<T>(1.0 / (1.0 - args.dropout.probability));
+
+  std::fill_n(s.dk.get(), round_up(segment.k_length, kProductRows) * padded_width, T(0));
+  std::fill_n(s.dv.get(), round_up(segment.k_length, kProductRows) * padded_width, T(0));
+
+  for (std::int64_t first_query = 0; first_query < segment.q_length; first_query += kTile) {
+    // Load.
+    const QueryTile queries = query_tile(segment, first_query);
+    load_transposed(q, queries, scale, s.q_t.get());
+    load_transposed(dout, queries, T(1), s.dout_t.get());
+    load_rows(q, queries, scale, s.q.get());
+    load_rows(dout, queries, T(1), s.dout.get());
+    std::fill_n(s.log_sum_exp.get(), queries.padded, T(0));
+    std::fill_n(s.delta.get(), queries.padded, T(0));
+    for (std::int64_t i = 0; i < queries.count; ++i) {
+      const T* a = out.row(queries.row() + i);
+      const T* b = dout.row(queries.row() + i);
+      s.delta[i] = sum_of<T>(width, [=](std::int64_t c) { return a[c] * b[c]; });
+      s.log_sum_exp[i] = args.log_sum_exp.row<T>(queries.row() + i)[head];
+    }
+    std::fill_n(s.dq_t.get(), round_up(width, kProductRows) * queries.padded, T(0));
+
+    for (std::int64_t first_key = 0; first_key < queries.visible_keys(args.mask); first_key += kTile) {
+      const KeyTile keys = key_tile(segment, first_key);
+      load_scores(k, queries, keys, args.mask, s.q_t.get(), s.p.get());
+      recompute_probabilities(s, queries, keys.count);
+      // dP^T = v dout^T
+      multiply<Sums::fresh>(SmallProduct<T>{.m = keys.count,
+                                            .n = queries.padded,
+                                            .k = width,
+                                            .a = v.row(segment.k_begin + keys.first),
+                                            .a_row = v.ld,
+                                            .a_k = 1,
+                                            .b = s.dout_t.get(),
+                                            .c = s.ds.get()});
+      // dS = P (dP - delta); P after dropout.
+      if (args.dropout.probability > 0.0) {
+        for_key_draws(args.dropout, head, queries, keys, [&](std::int64_t j, const std::uint32_t* draws) {
+          T* p = s.p.get() + j * queries.padded;
+          T* ds = s.ds.get() + j * queries.padded;
+          for (std::int64_t i = 0; i < queries.padded; ++i) {
+            const T factor = keeps(draws[4 * i], threshold) ? kept : T(0);
+            ds[i] = p[i] * (ds[i] * factor - s.delta[i]);
+            p[i] *= factor;
+          }
+        });
+      } else {
+        for (std::int64_t j = 0; j < keys.count; ++j) {
+          const T* p = s.p.get() + j * queries.padded;
+          T* ds = s.ds.get() + j * queries.padded;
+          for (std::int64_t i = 0; i < queries.padded; ++i) ds[i] = p[i] * (ds[i] - s.delta[i]);
+        }
+      }
+      // dv += P^T dout;  dk += dS^T q
+      SmallProduct<T> gradient{.m = keys.count, .n = padded_width, .k = queries.count, .a_row = queries.padded, .a_k = 1};
+      gradient.a = s.p.get();
+      gradient.b = s.dout.get();
+      gradient.c = s.dv.get() + keys.first * padded_width;
+      multiply<Sums::added>(gradient);
+      gradient.a = s.ds.get();
+      gradient.b = s.q.get();
+      gradient.c = s.dk.get() + keys.first * padded_width;
+      multiply<Sums::added>(gradient);
+      // dq^T += k^T dS^T
+      multiply<Sums::added>(SmallProduct<T>{.m = width,
+                                            .n = queries.padded,
+                                            .k = keys.count,
+                                            .a = k.row(segment.k_begin + keys.first),
+                                            .a_row = 1,
+                                            .a_k = k.ld,
+                                            .b = s.ds.get(),
+                                            .c = s.dq_t.get()});
+    }
+
+    // Store.
+    for (std::int64_t i = 0; i < queries.count; ++i) {
+      T* row = dq.row(queries.row() + i);
+      for (std::int64_t c = 0; c < width; ++c) row[c] = scale * s.dq_t[c * queries.padded + i];
+    }
+  }
+  for (std::int64_t j = 0; j < segment.k_length; ++j) {
+    std::copy_n(s.dk.get() + j * padded_width, width, dk.row(segment.k_begin + j));
+    std::copy_n(s.dv.get() + j * padded_width, width, dv.row(segment.k_begin + j));
+  }
+}
+
+void attention_backward(CpuQueue& queue, const AttentionBackwardArgs& args) {
+  const std::vector<Segment> segments = used_segments(args.segments, args.q.rows, args.k.rows);
+  std::int64_t longest = 1;
+  for (const Segment& segment : segments) longest = std::max(longest, segment.k_length);
+  with_cpu_float(args.q.dtype, "attention_backward", [&]<class T>(T) {
+    std::vector<BackwardScratch<T>> scratch;
+    for (int thread = 0; thread < queue.threads->size(); ++thread) scratch.emplace_back(args.q.cols / args.heads, longest);
+    queue.threads->parallel_for(static_cast<std::int64_t>(segments.size()) * args.heads, [&](std::int64_t index, int thread) {
+      attend_backward(args, segments[static_cast<std::size_t>(index / args.heads)], index % args.heads,
+                      scratch[static_cast<std::size_t>(thread)]);
+    });
+    zero_rows_outside<T>(args.dq, segments, &Segment::q_begin, &Segment::q_length);
+    zero_rows_outside<T>(args.dk, segments, &Segment::k_begin, &Segment::k_length);
+    zero_rows_outside<T>(args.dv, segments, &Segment::k_begin, &Segment::k_length);
+  });
+}
+
+}  // namespace
+}  // namespace tilewave::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tilewave {
+
+HWY_EXPORT(attention);
+HWY_EXPORT(attention_backward);
+
+namespace {
+
+template <class Args>
+void check_inputs(const Contract& contract, const Args& args) {
+  const ViewShape keys{.rows = args.k.rows, .cols = args.q.cols, .dtype = args.q.dtype};
+  TW_CHECK(args.heads > 0 && args.q.cols % args.heads == 0, Args::kOperation, ": ", args.q.cols, " columns do not divide into ", args.heads,
+           " heads.");
+  contract.expect("k", args.k, keys);
+  contract.expect("v", args.v, keys);
+  contract.expect("segments", args.segments, {.rows = args.segments.rows, .cols = 4, .dtype = DType::i32});
+  TW_CHECK(args.dropout.probability >= 0.0 && args.dropout.probability < 1.0, Args::kOperation, ": a dropout of ", args.dropout.probability,
+           " is not in [0, 1).");
+  TW_CHECK(args.dropout.probability == 0.0 || args.dropout.state != nullptr, Args::kOperation,
+           ": dropout needs the step's state for its draws.");
+}
+
+}  // namespace
+
+void run(CpuQueue& queue, const AttentionArgs& args) {
+  const Contract contract(AttentionArgs::kOperation);
+  check_inputs(contract, args);
+  contract.expect("out", args.out, shape_of(args.q));
+  contract.expect_if_present("log_sum_exp", args.log_sum_exp, {.rows = args.q.rows, .cols = args.heads, .dtype = args.q.dtype});
+  HWY_DYNAMIC_DISPATCH(attention)(queue, args);
+}
+
+void run(CpuQueue& queue, const AttentionBackwardArgs& args) {
+  const Contract contract(AttentionBackwardArgs::kOperation);
+  check_inputs(contract, args);
+  contract.expect("out", args.out, shape_of(args.q));
+  contract.expect("log_sum_exp", args.log_sum_exp, {.rows = args.q.rows, .cols = args.heads, .dtype = args.q.dtype});
+  contract.expect("dout", args.dout, shape_of(args.q));
+  contract.expect("dq", args.dq, shape_of(args.q));
+  contract.expect("dk", args.dk, shape_of(args.k));
+  contract.expect("dv", args.dv, shape_of(args.k));
+  HWY_DYNAMIC_DISPATCH(attention_backward)(queue, args);
+}
+
+}  // namespace tilewave
+#endif
