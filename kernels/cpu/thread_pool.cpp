@@ -2,7 +2,9 @@
 // workers under way tells when it is over.
 #include "kernels/cpu/thread_pool.h"
 
+#include <algorithm>
 #include <chrono>
+#include <sched.h>
 
 namespace tilewave {
 namespace {
@@ -16,6 +18,13 @@ void relax() {
 }
 
 }  // namespace
+
+int usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 ThreadPool::ThreadPool(int threads) {
   for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });

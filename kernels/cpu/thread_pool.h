@@ -14,6 +14,9 @@
 
 namespace tilewave {
 
+// CPUs this process may use: its affinity mask where there is one.
+int usable_cpus();
+
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
