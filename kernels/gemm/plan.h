@@ -25,11 +25,13 @@ struct GemmPlan {
   Tiling tiling;
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes
   std::int64_t workspace_bytes = 0;
-  double predicted_s = 0.0;
+  double predicted_s = 0.0;  // by the row's model; where the device's clock is unknown, at 1 GHz: it ranks and tells no time
   std::string reason;
 
+  // The same launch: what was predicted and why it was chosen do not count.
   friend bool operator==(const GemmPlan& a, const GemmPlan& b) {
-    return a.row == b.row && a.tile == b.tile && a.stages == b.stages && a.split == b.split && a.workspace_bytes == b.workspace_bytes;
+    return a.row == b.row && a.tile == b.tile && a.stages == b.stages && a.cluster == b.cluster && a.split == b.split &&
+           a.raster == b.raster && a.blocks == b.blocks && a.workspace_bytes == b.workspace_bytes;
   }
 };
 
@@ -38,8 +40,9 @@ struct GemmChoice {
   std::string forced;
 };
 
-// The catalog's best row and tile for the problem on the device by predicted time, or the forced one.
-// Throws Error where no row runs it, or the forced one refuses, with each row's reason.
+// The catalog's best row and tile for the problem on the device by predicted time, or the best that fits what is forced.
+// Throws Error where no row runs it, with each row's reason; InputError where the forced row or tile is unknown, with the
+// known ones, or the forced row refuses.
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice = {});
 
 }  // namespace tilewave

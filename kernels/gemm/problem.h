@@ -48,6 +48,11 @@ struct Epilogue {
   bool bias_gradient = false;  // sums of B over K are stored beside D (wgrad)
   bool accumulate = false;     // beta = 1: D is added to
 
+  // Passes over a matrix of D's shape: D written, and whatever else is read or written beside it.
+  int passes() const {
+    return 1 + (saved_input ? 1 : 0) + (derivative != Activation::none ? 1 : 0) + (residual ? 1 : 0) + (accumulate ? 1 : 0);
+  }
+
   friend auto operator<=>(const Epilogue&, const Epilogue&) = default;
 };
 
@@ -63,10 +68,9 @@ struct GemmProblem {
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes, a power of two <= 128: every row starts on it
 
   std::int64_t flops() const { return 2 * m * n * k; }
-  // The least traffic: A and B read once, D written once (and read once where it is added to).
-  std::int64_t bytes() const {
-    return size_of(operand_dtype) * (m * k + k * n) + size_of(output_dtype) * m * n * (epilogue.accumulate ? 2 : 1);
-  }
+  // The least traffic: A and B read once, D written once, and one more pass over D's shape for each thing of that shape
+  // that the epilogue reads or writes.
+  std::int64_t bytes() const { return size_of(operand_dtype) * (m * k + k * n) + size_of(output_dtype) * m * n * epilogue.passes(); }
 
   friend auto operator<=>(const GemmProblem&, const GemmProblem&) = default;
 };

@@ -30,4 +30,20 @@ struct GemmRow {
   void (*launch_cuda)(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) = nullptr;
 };
 
+// What every row's plan has in common: the tiles, the waves that `slots` tiles at a time make of them, the alignments.
+inline GemmPlan plan_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots) {
+  const Tiling tiling = tile_waves(problem.m, problem.n, tile, slots);
+  return {.row = row,
+          .tile = tile,
+          .blocks = tiling.tiles,
+          .tiling = tiling,
+          .a_alignment = problem.a_alignment,
+          .b_alignment = problem.b_alignment,
+          .d_alignment = problem.d_alignment,
+          .reason = {}};
+}
+
+// Cycles into seconds; GemmPlan::predicted_s says what an unknown clock means.
+inline double seconds_of(double cycles, const DeviceInfo& device) { return cycles / (device.clock_hz > 0.0 ? device.clock_hz : 1e9); }
+
 }  // namespace tilewave

@@ -1,0 +1,21 @@
+// The catalog's rows in the order of the ladder.
+#include "kernels/gemm/catalog.h"
+
+#include "kernels/gemm/rows/naive.h"
+#include "kernels/gemm/rows/packed_tiles.h"
+
+namespace tilewave {
+
+std::span<const GemmRow* const> gemm_catalog() {
+  static constexpr const GemmRow* rows[] = {&kNaiveRow, &kPackedTilesRow};
+  return rows;
+}
+
+const GemmRow* find_gemm_row(std::string_view name) {
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->name == name) return row;
+  }
+  return nullptr;
+}
+
+}  // namespace tilewave

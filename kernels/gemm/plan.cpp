@@ -1,0 +1,97 @@
+// Choosing: the rows of the device's back end that do not refuse, ranked by the predicted time of their best tile.
+#include "kernels/gemm/plan.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+#include <vector>
+
+#include "kernels/error.h"
+#include "kernels/gemm/catalog.h"
+
+namespace tilewave {
+namespace {
+
+std::string text(Tile tile) { return sentence(tile.m, "x", tile.n); }
+
+std::string microseconds(double seconds) {
+  std::ostringstream stream;
+  stream << std::setprecision(3) << seconds * 1e6 << " us";
+  return stream.str();
+}
+
+std::string text(const GemmProblem& problem) {
+  return sentence("the ", name_of(problem.operand_dtype), " ", name_of(problem.role), " gemm M x N x K = ", problem.m, " x ", problem.n,
+                  " x ", problem.k);
+}
+
+// "<row>" or "<row>/<tile>", checked against the catalog; tile is empty where none is named.
+struct Forced {
+  const GemmRow* row = nullptr;
+  std::string_view tile;
+};
+
+Forced parse(std::string_view forced) {
+  const std::size_t slash = forced.find('/');
+  const Forced choice = {.row = find_gemm_row(forced.substr(0, slash)),
+                         .tile = slash == std::string_view::npos ? std::string_view() : forced.substr(slash + 1)};
+  if (choice.row == nullptr) {
+    std::string known;
+    for (const GemmRow* row : gemm_catalog()) known += sentence(known.empty() ? "" : ", ", row->name);
+    throw InputError(sentence("no GEMM row is called \"", forced.substr(0, slash), "\"; the rows are ", known, "."));
+  }
+  const auto tiles = choice.row->tiles;
+  const bool known_tile = std::any_of(tiles.begin(), tiles.end(), [&](Tile tile) { return choice.tile == text(tile); });
+  if (slash != std::string_view::npos && !known_tile) {
+    std::string known;
+    for (const Tile tile : tiles) known += sentence(known.empty() ? "" : ", ", text(tile));
+    throw InputError(sentence("the GEMM row ", choice.row->name, " has no tile \"", choice.tile, "\"; its tiles are ", known, "."));
+  }
+  return choice;
+}
+
+}  // namespace
+
+GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
+  const Forced forced = choice.forced.empty() ? Forced{} : parse(choice.forced);
+  // Rows may round differently, tiles never do: a CPU's row is chosen as for one thread, so that results do not depend on
+  // the number of threads; its tile is chosen for the threads there are.
+  DeviceInfo row_device = device;
+  if (device.backend == Backend::cpu) row_device.sm_count = 1;
+
+  const auto faster = [](const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.predicted_s; };
+  std::vector<GemmPlan> rows, tiles;  // the best plan of each row on row_device; the plans of the best row on the device
+  std::string refusals;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (forced.row != nullptr ? row != forced.row : row->backend != device.backend) continue;
+    const std::string refusal = row->backend == device.backend ? row->refuse(problem, device) : "it is another back end's.";
+    if (!refusal.empty()) {
+      refusals += sentence(" ", row->name, ": ", refusal);
+      continue;
+    }
+    std::vector<GemmPlan> plans;
+    for (const Tile tile : row->tiles) plans.push_back(row->plan(problem, tile, row_device));
+    rows.push_back(*std::min_element(plans.begin(), plans.end(), faster));
+  }
+  TW_CHECK_INPUT(forced.row == nullptr || !rows.empty(), text(problem), " cannot run as \"", choice.forced, "\":", refusals);
+  TW_CHECK(!rows.empty(), "no GEMM row runs ", text(problem), ":", refusals);
+
+  const GemmRow& row = *find_gemm_row(std::min_element(rows.begin(), rows.end(), faster)->row);
+  for (const Tile tile : row.tiles) {
+    if (forced.tile.empty() || forced.tile == text(tile)) tiles.push_back(row.plan(problem, tile, device));
+  }
+  std::stable_sort(tiles.begin(), tiles.end(), faster);
+  std::stable_sort(rows.begin(), rows.end(), faster);
+  GemmPlan best = tiles.front();
+  if (forced.row != nullptr) {
+    best.reason = sentence("forced by \"", choice.forced, "\"");
+  } else {
+    best.reason = sentence("predicted ", microseconds(best.predicted_s));
+    if (tiles.size() > 1) best.reason += sentence(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
+    if (rows.size() > 1) best.reason += sentence(", ", rows[1].row, " ", microseconds(rows[1].predicted_s));
+    if (!refusals.empty()) best.reason += sentence("; refused:", refusals);
+  }
+  return best;
+}
+
+}  // namespace tilewave

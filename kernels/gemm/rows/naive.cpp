@@ -1,0 +1,24 @@
+// Model: a multiply-add every kCyclesPerMultiplyAdd cycles in each thread, an output at a time.
+#include "kernels/gemm/rows/naive.h"
+
+namespace tilewave {
+namespace {
+
+constexpr double kCyclesPerMultiplyAdd = 12.0;  // two look-ups of an element by dtype, and the latency of an fp64 sum
+
+std::string refuse(const GemmProblem&, const DeviceInfo&) { return {}; }
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  GemmPlan plan = plan_tiles("naive", problem, tile, device.sm_count);
+  const double multiply_adds = static_cast<double>(problem.flops()) / 2.0;
+  plan.predicted_s =
+      seconds_of(kCyclesPerMultiplyAdd * multiply_adds / (static_cast<double>(device.sm_count) * plan.tiling.wave_efficiency), device);
+  return plan;
+}
+
+}  // namespace
+
+const GemmRow kNaiveRow = {
+    .name = "naive", .backend = Backend::cpu, .tiles = kNaiveTiles, .refuse = refuse, .plan = plan, .launch_cpu = launch_naive};
+
+}  // namespace tilewave

@@ -1,0 +1,13 @@
+// The oracle: every dtype, major and epilogue, sums in fp64, never optimised.
+#pragma once
+
+#include "kernels/gemm/row.h"
+
+namespace tilewave {
+
+inline constexpr Tile kNaiveTiles[] = {{1, 1}};
+
+extern const GemmRow kNaiveRow;
+void launch_naive(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave
