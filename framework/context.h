@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "framework/arena.h"
 #include "framework/pitch.h"
@@ -81,6 +83,13 @@ class Context {
   const std::string& planted() const { return planted_; }
   void plant(std::string operation) { planted_ = std::move(operation); }
 
+  // Called with every tensor that an operation's forward or backward pass has written, to look for what went wrong; null for none.
+  using Inspector = std::function<void(const std::string& layer, std::string_view what, const Tensor& tensor)>;
+  void inspect(Inspector inspector) { inspector_ = std::move(inspector); }
+  void inspected(const std::string& layer, std::string_view what, const Tensor& tensor) const {
+    if (inspector_) inspector_(layer, what, tensor);
+  }
+
   const std::string& layer() const { return layer_; }
   void set_layer(std::string layer);
 
@@ -99,6 +108,7 @@ class Context {
   std::uint64_t next_node_ = 0;
   GradientMode gradient_mode_ = GradientMode::on;
   std::string planted_;
+  Inspector inspector_;
   std::string layer_;
 };
 

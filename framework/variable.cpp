@@ -79,6 +79,7 @@ bool Variable::is_loss() const { return node_ && node_->loss; }
 void Variable::mark_as_loss() const { node_->loss = true; }
 
 Variable make_variable(Context& context, Tensor value, std::string_view operation, std::vector<Variable> inputs, Backward backward) {
+  context.inspected(context.layer(), operation, value);
   Variable result(std::move(value));
   VariableNode& node = *result.node_;
   node.operation = operation;
@@ -146,6 +147,9 @@ void backward(Context& context, const Variable& root, const Tensor& seed) {
         const auto wrong = std::find_if(slots.begin(), slots.end(), [](const GradientSlot& slot) { return slot.needed(); });
         const GradientSlot::Target target = wrong->open(context);
         context.launch(AddArgs{.a = target.view(), .b = target.view(), .y = target.view()});
+      }
+      for (const VariableNode* input : node->input_nodes) {
+        if (input != nullptr && input->gradient_written) context.inspected(node->layer, node->operation + "'s backward pass", input->gradient);
       }
     }
     node->backward = nullptr;

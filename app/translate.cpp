@@ -1,0 +1,61 @@
+// tilewave translate RUN < lines: one translation a line, in the order of the input.
+#include <iostream>
+
+#include "app/command.h"
+#include "framework/data/text_file.h"
+#include "models/decode.h"
+#include "models/trained_model.h"
+
+namespace tilewave {
+namespace {
+
+struct Options {
+  std::filesystem::path run;
+  TranslateOptions decode;
+  DeviceOptions device;
+};
+
+constexpr std::size_t kLinesAtATime = 1024;
+
+int translate_lines(const Options& options) {
+  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(), options.device.probe());
+  TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot read text.");
+  TranslateOptions decode = options.decode;
+  decode.vocabulary = trained.tokenizer->vocabulary();
+
+  std::vector<std::vector<std::int32_t>> sources;
+  const auto flush = [&] {
+    for (const std::vector<std::int32_t>& target : translate(*trained.model, sources, decode)) {
+      std::cout << trained.tokenizer->decode(target) << '\n';
+    }
+    std::cout.flush();
+    sources.clear();
+  };
+  std::string line;
+  for (std::int64_t number = 1; std::getline(std::cin, line); ++number) {
+    if (line.ends_with('\r')) line.pop_back();
+    TW_CHECK_INPUT(trained.tokenizer->kind() == TokenizerKind::bytes || !find_invalid_utf8(line), "standard input, line ", number,
+                   ": this is not UTF-8; convert the text, for example with iconv.");
+    sources.push_back(trained.tokenizer->encode(line));
+    TW_CHECK_INPUT(static_cast<std::int64_t>(sources.back().size()) <= trained.resolved.recipe.model.max_positions, "standard input, line ", number,
+                   ": the line has ", sources.back().size(), " tokens, but the model has ", trained.resolved.recipe.model.max_positions,
+                   " positions; split it.");
+    if (sources.size() == kLinesAtATime) flush();
+  }
+  flush();
+  return 0;
+}
+
+}  // namespace
+
+Command add_translate(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("translate", "translate the lines of standard input with a trained run");
+  const auto options = std::make_shared<Options>();
+  command->add_option("run", options->run, "the run's folder")->required();
+  command->add_option("--beams", options->decode.beams, "hypotheses of the beam search; 1 is greedy")->check(CLI::Range(1, 1024));
+  command->add_option("--length-penalty", options->decode.length_penalty, "exponent that longer hypotheses are favoured by");
+  options->device.add_to(*command);
+  return {command, [options] { return translate_lines(*options); }};
+}
+
+}  // namespace tilewave

@@ -1,0 +1,39 @@
+// Decoding with cached keys and values: greedy and beam search for the encoder-decoder, sampling for the decoder-only model.
+// Only ids a tokenizer can mean are produced: no padding of the vocabulary, no special id but the end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "models/transformer.h"
+
+namespace tilewave {
+
+struct TranslateOptions {
+  std::int64_t beams = 1;            // 1: greedy
+  double length_penalty = 0.6;       // hypotheses are ranked by log probability / ((5 + length) / 6)^penalty (Wu et al., 2016)
+  std::int64_t vocabulary = 0;       // of the tokenizer; 0: the model's
+  std::int64_t rows = 256;           // hypotheses decoded at a time
+};
+
+// The best target of each source, without begin and end. A source without tokens has an empty target; one longer than the model's
+// positions is an InputError that says which. Targets end at twice the source's length plus 16, or at the model's positions.
+std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
+                                                 const TranslateOptions& options = {});
+
+struct GenerateOptions {
+  std::int64_t tokens = 256;
+  double temperature = 1.0;  // 0: always the most probable token
+  std::int64_t top_k = 0;    // only so many of the most probable tokens; 0: all
+  std::uint64_t seed = 1;
+  std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
+};
+
+// Calls `token` with each token as it is drawn; ends after options.tokens or where the model ends the text. Past the model's
+// positions the latter half of the text is the prompt of a new start.
+void generate(Transformer& model, std::span<const std::int32_t> prompt, const GenerateOptions& options,
+              const std::function<void(std::int32_t)>& token);
+
+}  // namespace tilewave

@@ -1,0 +1,38 @@
+// Reading a run folder back.
+#include "models/trained_model.h"
+
+#include <utility>
+
+#include "framework/io/checkpoint.h"
+#include "framework/io/run_folder.h"
+#include "models/train_step.h"
+#include "models/weight_files.h"
+
+namespace tilewave {
+
+TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device) {
+  TW_CHECK_INPUT(std::filesystem::exists(run_folder / "recipe.toml"), run_folder.string(),
+                 ": there is no recipe.toml, so this is no run folder; name one that ./tilewave train has made.");
+  const CheckpointSearch search = find_latest_valid(run_folder);
+  std::string reasons;
+  for (const std::string& reason : search.skipped) reasons += " " + reason;
+  TW_CHECK_INPUT(search.newest, run_folder.string(), ": there is no valid checkpoint yet; train for longer or with a smaller run.checkpoint_every.",
+                 reasons);
+
+  const Recipe recipe = read_recipe(run_folder / "recipe.toml");
+  TrainedModel trained{.resolved = {}, .tokenizer = {}, .step = search.newest->step, .context = {}, .model = {}};
+  if (std::filesystem::exists(run_folder / "tokenizer.model")) {
+    trained.tokenizer = Tokenizer::load(run_folder / "tokenizer.model");
+  } else if (uses_tokenizer(recipe.data)) {
+    TW_CHECK_INPUT(recipe.data.tokenizer == TokenizerKind::bytes, run_folder.string(), ": tokenizer.model is missing; the run cannot read text without it.");
+    trained.tokenizer = Tokenizer();
+  }
+  trained.resolved = resolve(recipe, {.vocabulary = trained.tokenizer ? trained.tokenizer->vocabulary() : 0});
+  trained.context = std::make_unique<Context>(std::move(queue), device, context_options(recipe));
+  trained.model = std::make_unique<Transformer>(*trained.context, recipe.model, trained.resolved.shapes.vocabulary_padded,
+                                                static_cast<std::uint64_t>(recipe.run.seed));
+  load_weights(search.newest->weights(), trained.model->parameters());
+  return trained;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,27 @@
+// A model out of a run folder: its recipe, its tokenizer and the weights of its newest valid checkpoint, ready to decode.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "framework/data/tokenizer.h"
+#include "kernels/device.h"
+#include "kernels/queue.h"
+#include "models/recipe.h"
+#include "models/transformer.h"
+
+namespace tilewave {
+
+struct TrainedModel {
+  ResolvedRecipe resolved;
+  std::optional<Tokenizer> tokenizer;  // none for data that is ids already
+  std::int64_t step = 0;               // that the weights were saved after
+  std::unique_ptr<Context> context;
+  std::unique_ptr<Transformer> model;
+};
+
+// InputError where the folder is no run or has no valid checkpoint.
+TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device);
+
+}  // namespace tilewave

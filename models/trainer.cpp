@@ -1,0 +1,253 @@
+// The run, from its folder to its summary.
+#include "models/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "framework/host_tensor.h"
+#include "framework/io/json_lines.h"
+#include "models/corpus_of.h"
+#include "models/decode.h"
+#include "models/training_state.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::size_t kSamples = 5;
+
+// Keys that a resumed run may change; everything else decides what is computed.
+constexpr std::string_view kMayChange[] = {"run.steps", "run.validate_every", "run.checkpoint_every", "run.keep", "guidelines.pad_vocabulary_to",
+                                           "guidelines.row_pitch"};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::optional<Tokenizer> stored_tokenizer(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "tokenizer.model";
+  return std::filesystem::exists(path) ? std::optional(Tokenizer::load(path)) : std::nullopt;
+}
+
+// The recipe a resumed run goes on with: as asked, with what was decided when the run began.
+Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, Overwrite overwrite) {
+  const Recipe stored = read_recipe(folder / "recipe.toml");
+  Recipe recipe = asked;
+  if (recipe.schedule.decay_steps == 0) recipe.schedule.decay_steps = stored.schedule.decay_steps;
+  if (recipe.data.tokenizer_vocabulary == 0) recipe.data.tokenizer_vocabulary = stored.data.tokenizer_vocabulary;
+  if (overwrite == Overwrite::force) return recipe;
+  for (const KeyDifference& difference : differences(stored, recipe)) {
+    const bool may = std::find(std::begin(kMayChange), std::end(kMayChange), difference.key) != std::end(kMayChange);
+    TW_CHECK_INPUT(may, folder.string(), " was begun with ", difference.key, " = ", difference.first, ", and this recipe says ", difference.second,
+                   ": a resumed run cannot change it; give it the old value, start a new run, or insist with --force.");
+  }
+  return recipe;
+}
+
+// Names the first tensor that is not finite by doing the step again, launch by launch, without its update.
+std::string first_nonfinite(TrainStep& step) {
+  Context& context = step.context();
+  std::string found;
+  context.inspect([&](const std::string& layer, std::string_view what, const Tensor& tensor) {
+    if (!found.empty() || tensor.dtype() == DType::i32) return;
+    const std::vector<double> elements = read_elements(context, tensor);
+    const auto bad = std::find_if(elements.begin(), elements.end(), [](double element) { return !std::isfinite(element); });
+    if (bad == elements.end()) return;
+    const std::int64_t index = bad - elements.begin();
+    found = sentence(what, " in ", layer.empty() ? "the model" : layer, ", row ", index / tensor.cols(), ", column ", index % tensor.cols(), " (", *bad, ")");
+  });
+  for (const Parameter& parameter : step.model().parameters().all()) context.inspected(parameter.spec.name, "the weight", parameter.master);
+  step.launch(Update::no);
+  context.inspect({});
+  return found.empty() ? "the sum of the gradients' squares" : found;
+}
+
+class Run {
+ public:
+  Run(const TrainingRequest& request, const TrainingObserver& observer, RunFolder& folder, const Recipe& recipe, const Corpus& corpus)
+      : request_(request),
+        observer_(observer),
+        folder_(folder.path()),
+        corpus_(corpus),
+        resolved_(resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0})),
+        trace_(trace_step(resolved_, request.device)),
+        context_(request.queue, request.device, context_options(resolved_.recipe)),
+        step_(context_, resolved_),
+        stream_(corpus.training(batch_shape(resolved_))) {
+    step_.use_step_memory(trace_.memory);
+    if (folder.state() == RunState::fresh) {
+      begin();
+    } else {
+      restore();
+    }
+  }
+
+  TrainingResult train() {
+    const std::int64_t steps = resolved_.recipe.run.steps;
+    observer_.started({.folder = folder_,
+                       .resolved = &resolved_,
+                       .parameters = trace_.parameters,
+                       .persistent_bytes = trace_.persistent_bytes,
+                       .step_bytes = trace_.memory.bytes,
+                       .first_step = state_.step + 1});
+    int signal = 0;
+    while (state_.step < steps && signal == 0) {
+      take_step();
+      const RunConfig& run = resolved_.recipe.run;
+      const bool last = state_.step == steps;
+      if (run.validate_every > 0 && state_.step % run.validate_every == 0 && !last) observer_.validated(state_.step, validation_loss());
+      signal = request_.stop_signal();
+      if (last || signal != 0 || (run.checkpoint_every > 0 && state_.step % run.checkpoint_every == 0)) save();
+    }
+    return signal != 0 ? interrupted(signal) : ended();
+  }
+
+ private:
+  void begin() {
+    write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
+    if (corpus_.tokenizer() && corpus_.tokenizer()->kind() == TokenizerKind::bpe) corpus_.tokenizer()->save(folder_ / "tokenizer.model");
+    metrics_.emplace(JsonLines::create(folder_ / "metrics.jsonl"));
+    state_.corpus = corpus_.fingerprint();
+    state_.vocabulary = resolved_.shapes.vocabulary;
+    state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
+    state_.recipe_hash = hash_of(resolved_.recipe);
+  }
+
+  void restore() {
+    const CheckpointSearch search = find_latest_valid(folder_);
+    for (const std::string& reason : search.skipped) observer_.noted(reason);
+    if (!search.newest) {
+      observer_.noted(sentence(folder_.string(), " has no valid checkpoint yet: the run starts from its first step."));
+      begin();
+      return;
+    }
+    state_ = restore_training(*search.newest, step_);
+    TW_CHECK_INPUT(state_.corpus == corpus_.fingerprint() || request_.run.overwrite == Overwrite::force, folder_.string(),
+                   " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "
+                   "old files, start a new run, or insist with --force.");
+    state_.corpus = corpus_.fingerprint();
+    state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
+    state_.recipe_hash = hash_of(resolved_.recipe);
+    stream_.restore(state_.position);
+    remove_file(folder_ / "summary.json");
+    write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
+    metrics_.emplace(JsonLines::resume(folder_ / "metrics.jsonl", state_.step));
+  }
+
+  void take_step() {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Batch> batches;
+    for (std::int64_t i = 0; i < resolved_.recipe.batch.accumulate; ++i) batches.push_back(*stream_.next());
+    const StepReport report = step_.run(batches, state_.step + 1);
+    if (!report.finite) {
+      throw Error(sentence("step ", report.step, ": the loss or the gradient norm is not finite, first in ", first_nonfinite(step_),
+                           "; nothing was updated and the last checkpoint stands. Try a smaller optimizer.learning_rate or a longer "
+                           "schedule.warmup_steps."));
+    }
+    const double seconds = seconds_since(start);
+    state_.step = report.step;
+    state_.position = stream_.position();
+    state_.loss = report.loss;
+    state_.elapsed_s += seconds;
+    state_.target_tokens += report.target_tokens;
+    const double tokens_per_s = static_cast<double>(report.target_tokens) / seconds;
+    metrics_->append(JsonObject()
+                         .add("step", report.step)
+                         .add("loss", report.loss)
+                         .add("learning_rate", report.learning_rate)
+                         .add("gradient_norm", report.gradient_norm)
+                         .add("target_tokens", report.target_tokens)
+                         .add("target_tokens_per_s", tokens_per_s)
+                         .add("elapsed_s", state_.elapsed_s));
+    observer_.stepped({.step = report, .target_tokens_per_s = tokens_per_s, .elapsed_s = state_.elapsed_s});
+  }
+
+  double validation_loss() { return step_.validate(corpus_.validation(batch_shape(resolved_))); }
+
+  void save() {
+    metrics_->sync();
+    save_training(folder_, step_, state_, resolved_.recipe.run.keep);
+  }
+
+  TrainingResult result() const {
+    return {.folder = folder_,
+            .steps = state_.step,
+            .loss = state_.loss,
+            .samples = {},
+            .target_tokens_per_s = state_.elapsed_s > 0.0 ? static_cast<double>(state_.target_tokens) / state_.elapsed_s : 0.0,
+            .seconds = state_.elapsed_s};
+  }
+
+  TrainingResult interrupted(int signal) const {
+    TrainingResult stopped = result();
+    stopped.signal = signal;
+    return stopped;
+  }
+
+  TrainingResult ended() {
+    TrainingResult result = this->result();
+    result.validation_loss = validation_loss();
+    translate_test_pairs(result);
+    JsonObject summary;
+    summary.add("steps", result.steps).add("loss", result.loss).add("validation_loss", result.validation_loss);
+    if (result.exact_match) summary.add("exact_match", *result.exact_match);
+    summary.add("target_tokens_per_s", result.target_tokens_per_s).add("seconds", result.seconds);
+    write_file_atomically(folder_ / "summary.json", summary.text() + "\n");
+    return result;
+  }
+
+  void translate_test_pairs(TrainingResult& result) {
+    const std::vector<TextPair>& pairs = corpus_.test_pairs();
+    if (pairs.empty() || resolved_.recipe.model.architecture != Architecture::encoder_decoder) return;
+    const Tokenizer& tokenizer = *corpus_.tokenizer();
+    std::vector<std::vector<std::int32_t>> sources;
+    std::vector<const TextPair*> asked;
+    for (const TextPair& pair : pairs) {
+      std::vector<std::int32_t> ids = tokenizer.encode(pair.source);
+      if (static_cast<std::int64_t>(ids.size()) > resolved_.recipe.batch.sequence) continue;
+      sources.push_back(std::move(ids));
+      asked.push_back(&pair);
+    }
+    if (asked.empty()) return;
+    const std::vector<std::vector<std::int32_t>> targets = translate(step_.model(), sources, {.vocabulary = tokenizer.vocabulary()});
+    std::size_t exact = 0;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const std::string translation = tokenizer.decode(targets[i]);
+      if (translation == asked[i]->target) ++exact;
+      if (i < kSamples) result.samples.push_back({.source = asked[i]->source, .expected = asked[i]->target, .translation = translation});
+    }
+    result.exact_match = static_cast<double>(exact) / static_cast<double>(targets.size());
+  }
+
+  const TrainingRequest& request_;
+  const TrainingObserver& observer_;
+  std::filesystem::path folder_;
+  const Corpus& corpus_;
+  ResolvedRecipe resolved_;
+  StepTrace trace_;
+  Context context_;
+  TrainStep step_;
+  BatchStream stream_;
+  TrainingState state_;
+  std::optional<JsonLines> metrics_;
+};
+
+}  // namespace
+
+TrainingResult train(const TrainingRequest& request, const TrainingObserver& observer) {
+  check_supported(request.recipe, request.device.backend);
+  check_files(request.recipe);
+  if (request.run.start == RunStart::resume) {
+    RunFolder folder(request.run);
+    const Recipe recipe = folder.state() == RunState::fresh ? request.recipe : resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
+    const Corpus corpus = corpus_of(recipe, stored_tokenizer(folder.path()));
+    return Run(request, observer, folder, recipe, corpus).train();
+  }
+  // What is wrong with the corpus is said before a folder is made.
+  const Corpus corpus = corpus_of(request.recipe);
+  RunFolder folder(request.run);
+  return Run(request, observer, folder, request.recipe, corpus).train();
+}
+
+}  // namespace tilewave

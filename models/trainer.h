@@ -1,0 +1,66 @@
+// A whole run: corpus, steps, validation, checkpoints, summary, in a run folder. Says what happens to an observer and prints
+// nothing itself.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/io/run_folder.h"
+#include "kernels/device.h"
+#include "kernels/queue.h"
+#include "models/train_step.h"
+
+namespace tilewave {
+
+struct TrainingStart {
+  std::filesystem::path folder;
+  const ResolvedRecipe* resolved = nullptr;
+  std::int64_t parameters = 0;
+  std::int64_t persistent_bytes = 0, step_bytes = 0;
+  std::int64_t first_step = 1;  // above 1 where a run is resumed
+};
+
+struct TrainingProgress {
+  StepReport step;
+  double target_tokens_per_s = 0.0;  // of this step
+  double elapsed_s = 0.0;            // of training, over every part of the run
+};
+
+struct SampleTranslation {
+  std::string source, expected, translation;
+};
+
+struct TrainingResult {
+  std::filesystem::path folder;
+  std::int64_t steps = 0;
+  double loss = 0.0;             // of the last step, with label smoothing
+  double validation_loss = 0.0;  // without
+  std::optional<double> exact_match;
+  std::vector<SampleTranslation> samples;
+  double target_tokens_per_s = 0.0;
+  double seconds = 0.0;
+  int signal = 0;  // that stopped the run before its end, after a checkpoint was saved
+};
+
+struct TrainingObserver {
+  std::function<void(const TrainingStart&)> started = [](const TrainingStart&) {};
+  std::function<void(const TrainingProgress&)> stepped = [](const TrainingProgress&) {};
+  std::function<void(std::int64_t step, double loss)> validated = [](std::int64_t, double) {};
+  std::function<void(const std::string&)> noted = [](const std::string&) {};  // a sentence a person should read
+};
+
+struct TrainingRequest {
+  Recipe recipe;
+  RunRequest run;
+  Queue queue;
+  DeviceInfo device;
+  std::function<int()> stop_signal = [] { return 0; };  // asked after every step; not 0: save and stop
+};
+
+TrainingResult train(const TrainingRequest& request, const TrainingObserver& observer);
+
+}  // namespace tilewave

@@ -1,0 +1,84 @@
+// state.json, and the three files of a checkpoint together.
+#include "models/training_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "framework/io/file.h"
+#include "models/weight_files.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::int64_t kMostStateBytes = 16 << 20;
+constexpr int kStateVersion = 1;
+
+nlohmann::ordered_json plans_json(const std::map<GemmProblem, GemmPlan>& plans) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& [problem, plan] : plans) {
+    list.push_back({{"role", name_of(problem.role)},
+                    {"m", problem.m},
+                    {"n", problem.n},
+                    {"k", problem.k},
+                    {"row", plan.row},
+                    {"tile", {plan.tile.m, plan.tile.n}},
+                    {"split", plan.split}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string to_json(const TrainingState& state, TrainStep& step) {
+  const nlohmann::ordered_json json = {{"version", kStateVersion},
+                                       {"step", state.step},
+                                       {"data_position", {{"epoch", state.position.epoch}, {"next", state.position.next}}},
+                                       {"corpus_fingerprint", state.corpus},
+                                       {"recipe_hash", state.recipe_hash},
+                                       {"seed", step.resolved().recipe.run.seed},
+                                       {"vocabulary", state.vocabulary},
+                                       {"vocabulary_padded", state.vocabulary_padded},
+                                       {"loss", state.loss},
+                                       {"elapsed_s", state.elapsed_s},
+                                       {"target_tokens", state.target_tokens},
+                                       {"plans", plans_json(step.context().plans())}};
+  return json.dump(1) + "\n";
+}
+
+TrainingState read_training_state(const std::filesystem::path& path) {
+  const std::string text = read_file(path, kMostStateBytes);
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    const int version = json.at("version").get<int>();
+    TW_CHECK_INPUT(version == kStateVersion, path.string(), ": this state has version ", version, ", and this tilewave reads version ",
+                   kStateVersion, "; resume with the tilewave that wrote it.");
+    return {.step = json.at("step").get<std::int64_t>(),
+            .position = {.epoch = json.at("data_position").at("epoch").get<std::uint64_t>(),
+                         .next = json.at("data_position").at("next").get<std::uint64_t>()},
+            .corpus = json.at("corpus_fingerprint").get<std::uint64_t>(),
+            .recipe_hash = json.at("recipe_hash").get<std::string>(),
+            .vocabulary = json.at("vocabulary").get<std::int64_t>(),
+            .vocabulary_padded = json.at("vocabulary_padded").get<std::int64_t>(),
+            .loss = json.at("loss").get<double>(),
+            .elapsed_s = json.at("elapsed_s").get<double>(),
+            .target_tokens = json.at("target_tokens").get<std::int64_t>()};
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError(sentence(path.string(), ": this is no training state of tilewave (", error.what(), "); resume from another checkpoint."));
+  }
+}
+
+Checkpoint save_training(const std::filesystem::path& run_folder, TrainStep& step, const TrainingState& state, std::int64_t keep) {
+  return save_checkpoint(run_folder,
+                         {.step = state.step,
+                          .weights = weight_contents(step.model().parameters()),
+                          .optimizer = optimizer_contents(step.model().parameters(), step.optimizer()),
+                          .state = to_json(state, step)},
+                         static_cast<int>(keep));
+}
+
+TrainingState restore_training(const Checkpoint& checkpoint, TrainStep& step) {
+  load_weights(checkpoint.weights(), step.model().parameters());
+  load_optimizer(checkpoint.optimizer(), step.model().parameters(), step.optimizer());
+  return read_training_state(checkpoint.state());
+}
+
+}  // namespace tilewave
