@@ -63,7 +63,8 @@ Command add_generate(CLI::App& program) {
   command->add_option("--prompt", options->prompt, "the text to continue");
   command->add_option("--tokens", options->decode.tokens, "how many tokens to add at most")->check(CLI::NonNegativeNumber);
   command->add_option("--temperature", options->decode.temperature, "0: always the most probable token");
-  command->add_option("--top-k", options->decode.top_k, "draw among so many of the most probable tokens; 0: among all")->check(CLI::NonNegativeNumber);
+  command->add_option("--top-k", options->decode.top_k, "draw among so many of the most probable tokens; 0: among all")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", options->decode.seed, "of the draws");
   options->device.add_to(*command);
   return {command, [options] { return generate_text(*options); }};

@@ -37,9 +37,9 @@ int translate_lines(const Options& options) {
     TW_CHECK_INPUT(trained.tokenizer->kind() == TokenizerKind::bytes || !find_invalid_utf8(line), "standard input, line ", number,
                    ": this is not UTF-8; convert the text, for example with iconv.");
     sources.push_back(trained.tokenizer->encode(line));
-    TW_CHECK_INPUT(static_cast<std::int64_t>(sources.back().size()) <= trained.resolved.recipe.model.max_positions, "standard input, line ", number,
-                   ": the line has ", sources.back().size(), " tokens, but the model has ", trained.resolved.recipe.model.max_positions,
-                   " positions; split it.");
+    TW_CHECK_INPUT(static_cast<std::int64_t>(sources.back().size()) <= trained.resolved.recipe.model.max_positions, "standard input, line ",
+                   number, ": the line has ", sources.back().size(), " tokens, but the model has ",
+                   trained.resolved.recipe.model.max_positions, " positions; split it.");
     if (sources.size() == kLinesAtATime) flush();
   }
   flush();

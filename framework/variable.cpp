@@ -149,7 +149,8 @@ void backward(Context& context, const Variable& root, const Tensor& seed) {
         context.launch(AddArgs{.a = target.view(), .b = target.view(), .y = target.view()});
       }
       for (const VariableNode* input : node->input_nodes) {
-        if (input != nullptr && input->gradient_written) context.inspected(node->layer, node->operation + "'s backward pass", input->gradient);
+        if (input != nullptr && input->gradient_written)
+          context.inspected(node->layer, node->operation + "'s backward pass", input->gradient);
       }
     }
     node->backward = nullptr;

@@ -35,7 +35,8 @@ std::vector<std::int32_t> positions_from(std::int64_t first, std::int64_t count)
   return positions;
 }
 
-std::vector<KeyValueCache> make_caches(Context& context, std::size_t layers, std::int64_t sequences, std::int64_t capacity, std::int64_t d_model) {
+std::vector<KeyValueCache> make_caches(Context& context, std::size_t layers, std::int64_t sequences, std::int64_t capacity,
+                                       std::int64_t d_model) {
   std::vector<KeyValueCache> caches;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     caches.push_back({.kv = context.tensor({sequences * capacity, 2 * d_model}, context.precision().activation),
@@ -57,8 +58,8 @@ Tensor self_segments(Context& context, std::int64_t sequences, std::int64_t capa
 }
 
 // Row r of the caches becomes what row parents[r] was.
-void reorder(Context& context, std::vector<KeyValueCache>& caches, std::vector<KeyValueCache>& spare, const std::vector<std::int64_t>& parents,
-             std::int64_t length) {
+void reorder(Context& context, std::vector<KeyValueCache>& caches, std::vector<KeyValueCache>& spare,
+             const std::vector<std::int64_t>& parents, std::int64_t length) {
   for (std::size_t layer = 0; layer < caches.size(); ++layer) {
     const std::int64_t capacity = caches[layer].capacity;
     for (std::size_t row = 0; row < parents.size(); ++row) {
@@ -114,8 +115,8 @@ class Beam {
       const double normalizer = log_sum_exp(row);
       for (std::int64_t id = 0; id < vocabulary_; ++id) {
         if (!may_produce(id, vocabulary_)) continue;
-        candidates.push_back({beams_[beam].log_probability + row[static_cast<std::size_t>(id)] - normalizer, static_cast<std::int64_t>(beam),
-                              static_cast<std::int32_t>(id)});
+        candidates.push_back({beams_[beam].log_probability + row[static_cast<std::size_t>(id)] - normalizer,
+                              static_cast<std::int64_t>(beam), static_cast<std::int32_t>(id)});
       }
     }
     // Twice as many as there are beams: at most half of them end here.
@@ -143,7 +144,8 @@ class Beam {
 
     const auto length = static_cast<std::int64_t>(beams_.front().ids.size());
     const bool hopeless = finished_ >= options_.beams && best_score_ >= score(beams_.front().log_probability, longest_);
-    if (length >= longest_ || hopeless || !std::isfinite(beams_.front().log_probability) || (options_.beams == 1 && finished_ > 0)) done_ = true;
+    if (length >= longest_ || hopeless || !std::isfinite(beams_.front().log_probability) || (options_.beams == 1 && finished_ > 0))
+      done_ = true;
     if (done_ && finished_ == 0) finish(beams_.front());
     return parents;
   }
@@ -205,7 +207,8 @@ void translate_group(Transformer& model, std::span<const std::vector<std::int32_
 
   // One token of every hypothesis at a time.
   const std::size_t rows = sources.size() * beams;
-  std::vector<KeyValueCache> caches = make_caches(context, transformer.decoder_layers(), static_cast<std::int64_t>(rows), capacity, config.d_model);
+  std::vector<KeyValueCache> caches =
+      make_caches(context, transformer.decoder_layers(), static_cast<std::int64_t>(rows), capacity, config.d_model);
   std::vector<KeyValueCache> spare =
       beams > 1 ? make_caches(context, transformer.decoder_layers(), static_cast<std::int64_t>(rows), capacity, config.d_model)
                 : std::vector<KeyValueCache>();
@@ -222,7 +225,8 @@ void translate_group(Transformer& model, std::span<const std::vector<std::int32_
     std::vector<std::int64_t> parents(rows);
     const auto columns = static_cast<std::size_t>(logits.cols());
     for (std::size_t s = 0; s < searches.size(); ++s) {
-      const std::vector<std::int64_t> own = searches[s].advance(std::span(values).subspan(s * beams * columns, beams * columns), logits.cols());
+      const std::vector<std::int64_t> own =
+          searches[s].advance(std::span(values).subspan(s * beams * columns, beams * columns), logits.cols());
       for (std::size_t beam = 0; beam < beams; ++beam) parents[s * beams + beam] = static_cast<std::int64_t>(s * beams) + own[beam];
     }
     if (beams > 1) reorder(context, caches, spare, parents, step.position + 1);
@@ -259,8 +263,9 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
   // Sources of like length together: a group decodes as long as its longest target.
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    TW_CHECK_INPUT(static_cast<std::int64_t>(sources[i].size()) <= model.config().max_positions, "source ", i + 1, " has ", sources[i].size(),
-                   " tokens, but the model has ", model.config().max_positions, " positions; split it into shorter lines.");
+    TW_CHECK_INPUT(static_cast<std::int64_t>(sources[i].size()) <= model.config().max_positions, "source ", i + 1, " has ",
+                   sources[i].size(), " tokens, but the model has ", model.config().max_positions,
+                   " positions; split it into shorter lines.");
     if (!sources[i].empty()) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
@@ -279,7 +284,8 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
 
 void generate(Transformer& model, std::span<const std::int32_t> prompt, const GenerateOptions& options,
               const std::function<void(std::int32_t)>& token) {
-  TW_CHECK_INPUT(std::holds_alternative<DecoderOnly>(model.architecture()), "an encoder_decoder model cannot continue a text; use translate.");
+  TW_CHECK_INPUT(std::holds_alternative<DecoderOnly>(model.architecture()),
+                 "an encoder_decoder model cannot continue a text; use translate.");
   TW_CHECK_INPUT(options.temperature >= 0.0 && std::isfinite(options.temperature), "the temperature is ", options.temperature,
                  "; it must be 0 or above.");
   Context& context = model.context();
@@ -300,7 +306,8 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
     const bool restart = cached == 0 || cached >= capacity;
     const std::int64_t fresh = restart ? std::min(length, cached == 0 ? capacity : std::max<std::int64_t>(1, capacity / 2)) : 1;
     if (restart) cached = 0;
-    const DecodeStep step{.position = cached, .tokens = fresh, .self_segments = self_segments(context, 1, capacity, cached, fresh), .cross_segments = {}};
+    const DecodeStep step{
+        .position = cached, .tokens = fresh, .self_segments = self_segments(context, 1, capacity, cached, fresh), .cross_segments = {}};
     const Tensor ids = ids_tensor(context, {text.end() - fresh, text.end()});  // [1, fresh]
     const Tensor logits = transformer.decode(context, ids, ids_tensor(context, positions_from(cached, fresh)), step, caches).value();
     cached += fresh;

@@ -16,15 +16,16 @@ TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue q
   const CheckpointSearch search = find_latest_valid(run_folder);
   std::string reasons;
   for (const std::string& reason : search.skipped) reasons += " " + reason;
-  TW_CHECK_INPUT(search.newest, run_folder.string(), ": there is no valid checkpoint yet; train for longer or with a smaller run.checkpoint_every.",
-                 reasons);
+  TW_CHECK_INPUT(search.newest, run_folder.string(),
+                 ": there is no valid checkpoint yet; train for longer or with a smaller run.checkpoint_every.", reasons);
 
   const Recipe recipe = read_recipe(run_folder / "recipe.toml");
   TrainedModel trained{.resolved = {}, .tokenizer = {}, .step = search.newest->step, .context = {}, .model = {}};
   if (std::filesystem::exists(run_folder / "tokenizer.model")) {
     trained.tokenizer = Tokenizer::load(run_folder / "tokenizer.model");
   } else if (uses_tokenizer(recipe.data)) {
-    TW_CHECK_INPUT(recipe.data.tokenizer == TokenizerKind::bytes, run_folder.string(), ": tokenizer.model is missing; the run cannot read text without it.");
+    TW_CHECK_INPUT(recipe.data.tokenizer == TokenizerKind::bytes, run_folder.string(),
+                   ": tokenizer.model is missing; the run cannot read text without it.");
     trained.tokenizer = Tokenizer();
   }
   trained.resolved = resolve(recipe, {.vocabulary = trained.tokenizer ? trained.tokenizer->vocabulary() : 0});

@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kSamples = 5;
 
 // Keys that a resumed run may change; everything else decides what is computed.
-constexpr std::string_view kMayChange[] = {"run.steps", "run.validate_every", "run.checkpoint_every", "run.keep", "guidelines.pad_vocabulary_to",
-                                           "guidelines.row_pitch"};
+constexpr std::string_view kMayChange[] = {"run.steps", "run.validate_every",           "run.checkpoint_every",
+                                           "run.keep",  "guidelines.pad_vocabulary_to", "guidelines.row_pitch"};
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -39,8 +39,8 @@ Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, 
   if (overwrite == Overwrite::force) return recipe;
   for (const KeyDifference& difference : differences(stored, recipe)) {
     const bool may = std::find(std::begin(kMayChange), std::end(kMayChange), difference.key) != std::end(kMayChange);
-    TW_CHECK_INPUT(may, folder.string(), " was begun with ", difference.key, " = ", difference.first, ", and this recipe says ", difference.second,
-                   ": a resumed run cannot change it; give it the old value, start a new run, or insist with --force.");
+    TW_CHECK_INPUT(may, folder.string(), " was begun with ", difference.key, " = ", difference.first, ", and this recipe says ",
+                   difference.second, ": a resumed run cannot change it; give it the old value, start a new run, or insist with --force.");
   }
   return recipe;
 }
@@ -55,7 +55,8 @@ std::string first_nonfinite(TrainStep& step) {
     const auto bad = std::find_if(elements.begin(), elements.end(), [](double element) { return !std::isfinite(element); });
     if (bad == elements.end()) return;
     const std::int64_t index = bad - elements.begin();
-    found = sentence(what, " in ", layer.empty() ? "the model" : layer, ", row ", index / tensor.cols(), ", column ", index % tensor.cols(), " (", *bad, ")");
+    found = sentence(what, " in ", layer.empty() ? "the model" : layer, ", row ", index / tensor.cols(), ", column ", index % tensor.cols(),
+                     " (", *bad, ")");
   });
   for (const Parameter& parameter : step.model().parameters().all()) context.inspected(parameter.spec.name, "the weight", parameter.master);
   step.launch(Update::no);
@@ -123,9 +124,10 @@ class Run {
       return;
     }
     state_ = restore_training(*search.newest, step_);
-    TW_CHECK_INPUT(state_.corpus == corpus_.fingerprint() || request_.run.overwrite == Overwrite::force, folder_.string(),
-                   " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "
-                   "old files, start a new run, or insist with --force.");
+    TW_CHECK_INPUT(
+        state_.corpus == corpus_.fingerprint() || request_.run.overwrite == Overwrite::force, folder_.string(),
+        " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "
+        "old files, start a new run, or insist with --force.");
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
     state_.recipe_hash = hash_of(resolved_.recipe);
@@ -240,7 +242,8 @@ TrainingResult train(const TrainingRequest& request, const TrainingObserver& obs
   check_files(request.recipe);
   if (request.run.start == RunStart::resume) {
     RunFolder folder(request.run);
-    const Recipe recipe = folder.state() == RunState::fresh ? request.recipe : resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
+    const Recipe recipe =
+        folder.state() == RunState::fresh ? request.recipe : resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
     const Corpus corpus = corpus_of(recipe, stored_tokenizer(folder.path()));
     return Run(request, observer, folder, recipe, corpus).train();
   }

@@ -62,7 +62,8 @@ TrainingState read_training_state(const std::filesystem::path& path) {
             .elapsed_s = json.at("elapsed_s").get<double>(),
             .target_tokens = json.at("target_tokens").get<std::int64_t>()};
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(sentence(path.string(), ": this is no training state of tilewave (", error.what(), "); resume from another checkpoint."));
+    throw InputError(
+        sentence(path.string(), ": this is no training state of tilewave (", error.what(), "); resume from another checkpoint."));
   }
 }
 

@@ -13,8 +13,8 @@
 namespace tilewave {
 
 struct TrainingState {
-  std::int64_t step = 0;  // updates done
-  DataPosition position;  // of the training stream behind them
+  std::int64_t step = 0;     // updates done
+  DataPosition position;     // of the training stream behind them
   std::uint64_t corpus = 0;  // its fingerprint
   std::string recipe_hash;
   std::int64_t vocabulary = 0, vocabulary_padded = 0;

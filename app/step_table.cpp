@@ -1,0 +1,98 @@
+// GEMMs that pose the same problem in layers of the same name stand in one row, layers' numbers replaced by a star.
+#include "app/step_table.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace tilewave {
+namespace {
+
+std::string without_numbers(const std::string& layer) {
+  std::string name;
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(layer[i])) != 0;
+    if (!digit) name += layer[i];
+    if (digit && (i == 0 || layer[i - 1] == '.')) name += '*';
+  }
+  return name;
+}
+
+struct GemmLine {
+  std::string layer;
+  GemmProblem problem;
+  GemmPlan plan;
+  std::int64_t count = 1;
+};
+
+std::vector<GemmLine> gemm_lines(const Trace& trace) {
+  std::vector<GemmLine> lines;
+  for (const TraceEntry& entry : trace.entries) {
+    if (!entry.gemm || !entry.plan) continue;
+    const std::string layer = without_numbers(entry.layer);
+    const auto same =
+        std::find_if(lines.begin(), lines.end(), [&](const GemmLine& line) { return line.layer == layer && line.problem == *entry.gemm; });
+    if (same != lines.end()) {
+      ++same->count;
+    } else {
+      lines.push_back({.layer = layer, .problem = *entry.gemm, .plan = *entry.plan});
+    }
+  }
+  return lines;
+}
+
+template <class... Values>
+void print(std::ostream& stream, const char* pattern, const Values&... values) {
+  char line[256];
+  std::snprintf(line, sizeof line, pattern, values...);
+  stream << line << '\n';
+}
+
+}  // namespace
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024.0 && unit + 1 < std::size(kUnits); ++unit) value /= 1024.0;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved) {
+  for (const Adjustment& adjustment : resolved.adjustments) {
+    stream << adjustment.rule << ": " << adjustment.what << ' ' << adjustment.from << " -> " << adjustment.to << ", " << adjustment.why
+           << '\n';
+  }
+}
+
+void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& device) {
+  std::int64_t flops = 0;
+  for (const TraceEntry& entry : trace.trace.entries) flops += entry.cost.flops;
+  stream << "parameters      " << trace.parameters << '\n';
+  stream << "memory          " << bytes_text(trace.persistent_bytes + trace.memory.bytes) << ": weights, gradients, moments and batches "
+         << bytes_text(trace.persistent_bytes) << ", within a step " << bytes_text(trace.memory.bytes) << '\n';
+  print(stream, "a step          %.3f GFLOP in %zu launches on %s (%ld threads)", static_cast<double>(flops) * 1e-9,
+        trace.trace.entries.size(), device.name.c_str(), static_cast<long>(device.sm_count));
+  stream << '\n';
+  print(stream, "%-34s %-8s %5s %7s %7s %7s  %-11s %-22s %6s %7s %6s %6s", "layer", "role", "count", "M", "N", "K", "align A/B/D",
+        "row/tile", "tiles", "useful", "waves", "tail");
+  for (const GemmLine& line : gemm_lines(trace.trace)) {
+    const GemmPlan& plan = line.plan;
+    char alignment[32], tile[64];
+    std::snprintf(alignment, sizeof alignment, "%ld/%ld/%ld", static_cast<long>(plan.a_alignment), static_cast<long>(plan.b_alignment),
+                  static_cast<long>(plan.d_alignment));
+    std::snprintf(tile, sizeof tile, "%s/%ldx%ld", std::string(plan.row).c_str(), static_cast<long>(plan.tile.m),
+                  static_cast<long>(plan.tile.n));
+    print(stream, "%-34s %-8s %5ld %7ld %7ld %7ld  %-11s %-22s %6ld %6.1f%% %6.2f %5.1f%%", line.layer.c_str(),
+          std::string(name_of(line.problem.role)).c_str(), static_cast<long>(line.count), static_cast<long>(line.problem.m),
+          static_cast<long>(line.problem.n), static_cast<long>(line.problem.k), alignment, tile, static_cast<long>(plan.tiling.tiles),
+          100.0 * plan.tiling.useful_fraction, plan.tiling.waves, 100.0 * plan.tiling.tail_utilization);
+  }
+}
+
+}  // namespace tilewave

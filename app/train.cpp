@@ -1,0 +1,161 @@
+// tilewave train RECIPE: trains, shows progress, ends with what came of it. --dry-run says what would be done and stops.
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app/command.h"
+#include "app/progress.h"
+#include "app/step_table.h"
+#include "framework/io/json_lines.h"
+#include "models/trainer.h"
+
+extern char** environ;
+
+namespace tilewave {
+namespace {
+
+enum class Output { table, json };
+
+struct Options {
+  RecipeOptions recipe;
+  DeviceOptions device;
+  std::filesystem::path run;
+  bool resume = false;
+  bool force = false;
+  bool dry_run = false;
+  Output output = Output::table;
+};
+
+// The first signal asks the run to save and stop; the second ends the process at once.
+volatile std::sig_atomic_t caught_signal = 0;
+
+extern "C" void catch_signal(int signal) {
+  if (caught_signal != 0) _exit(128 + signal);
+  caught_signal = signal;
+}
+
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = catch_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+// loss.csv and loss.png beside metrics.jsonl, drawn by plot.py. A picture that cannot be drawn costs a sentence.
+void draw_losses(const std::filesystem::path& folder) {
+  const std::filesystem::path plotter = std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "share/tilewave/plot.py";
+  const std::string words[] = {"python3", plotter.string(), folder.string()};
+  char* arguments[] = {const_cast<char*>(words[0].c_str()), const_cast<char*>(words[1].c_str()), const_cast<char*>(words[2].c_str()),
+                       nullptr};
+  pid_t child = 0;
+  int status = 0;
+  std::cerr.flush();
+  const bool ran = posix_spawnp(&child, "python3", nullptr, nullptr, arguments, environ) == 0 && waitpid(child, &status, 0) == child;
+  if (!ran || status != 0)
+    std::cerr << "tilewave: loss.csv and loss.png could not be made: python3 " << plotter.string() << " did not run.\n";
+}
+
+int dry_run(const Options& options) {
+  const Recipe recipe = options.recipe.read();
+  check_supported(recipe);
+  check_files(recipe);
+  const ResolvedRecipe resolved = resolve(recipe);
+  const DeviceInfo device = options.device.probe();
+  const StepTrace trace = trace_step(resolved, device);
+  std::cout << to_toml(resolved.recipe) << '\n';
+  print_adjustments(std::cout, resolved);
+  print_step(std::cout, trace, device);
+  return 0;
+}
+
+void print_table(const TrainingResult& result) {
+  char line[160];
+  std::snprintf(line, sizeof line, "%ld steps in %.1f s, %.0f target tokens/s", static_cast<long>(result.steps), result.seconds,
+                result.target_tokens_per_s);
+  std::cout << line << '\n';
+  std::snprintf(line, sizeof line, "loss %.4f, validation loss %.4f nats a target token", result.loss, result.validation_loss);
+  std::cout << line << '\n';
+  if (result.exact_match) {
+    std::snprintf(line, sizeof line, "exact matches %.1f %%", 100.0 * *result.exact_match);
+    std::cout << line << '\n';
+  }
+  for (const SampleTranslation& sample : result.samples) {
+    std::cout << "  " << sample.source << "\n    -> " << sample.translation;
+    if (sample.translation != sample.expected) std::cout << "\n       (expected " << sample.expected << ')';
+    std::cout << '\n';
+  }
+  std::cout << "run folder " << result.folder.string() << '\n';
+}
+
+void print_json(const TrainingResult& result) {
+  JsonObject object;
+  object.add("run", result.folder.string())
+      .add("steps", result.steps)
+      .add("loss", result.loss)
+      .add("validation_loss", result.validation_loss);
+  if (result.exact_match) object.add("exact_match", *result.exact_match);
+  object.add("target_tokens_per_s", result.target_tokens_per_s).add("seconds", result.seconds);
+  std::cout << object.text() << '\n';
+}
+
+int train_recipe(const Options& options) {
+  if (options.dry_run) return dry_run(options);
+  const Recipe recipe = options.recipe.read();
+  ProgressDisplay display(recipe.run.steps);
+  catch_signals();
+  const TrainingRequest request{.recipe = recipe,
+                                .run = {.recipe = recipe.name,
+                                        .folder = options.run,
+                                        .start = options.resume ? RunStart::resume : RunStart::fresh,
+                                        .overwrite = options.force ? Overwrite::force : Overwrite::refuse},
+                                .queue = options.device.make_queue(),
+                                .device = options.device.probe(),
+                                .stop_signal = [] { return static_cast<int>(caught_signal); }};
+  const TrainingObserver observer{
+      .started =
+          [&](const TrainingStart& start) {
+            print_adjustments(std::cerr, *start.resolved);
+            display.say(sentence(recipe.name, ": ", start.parameters, " parameters, ",
+                                 start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
+                                 name_of(recipe.run.precision), " on ", request.device.name, " (", request.device.sm_count, " threads), ",
+                                 bytes_text(start.persistent_bytes + start.step_bytes), "; run folder ", start.folder.string()));
+            if (start.first_step > 1) display.say(sentence("resumed after step ", start.first_step - 1));
+            display.begin(start.first_step);
+          },
+      .stepped = [&](const TrainingProgress& progress) { display.show(progress); },
+      .validated = [&](std::int64_t step, double loss) { display.say(sentence("step ", step, ": validation loss ", loss)); },
+      .noted = [&](const std::string& note) { display.say(note); }};
+  const TrainingResult result = train(request, observer);
+  if (result.signal != 0) {
+    display.say(sentence("stopped by a signal after step ", result.steps, "; the checkpoint is saved, go on with --resume --run ",
+                         result.folder.string()));
+    return 128 + result.signal;
+  }
+  display.say("");
+  draw_losses(result.folder);
+  options.output == Output::json ? print_json(result) : print_table(result);
+  return 0;
+}
+
+}  // namespace
+
+Command add_train(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("train", "train a Transformer from a recipe");
+  const auto options = std::make_shared<Options>();
+  options->recipe.add_to(*command);
+  options->device.add_to(*command);
+  command->add_option("--run", options->run, "the run's folder (default: runs/<recipe>, then -2, -3)");
+  command->add_flag("--resume", options->resume, "go on from the newest valid checkpoint");
+  command->add_flag("--force", options->force, "overwrite a run that has ended; with --resume, accept a changed recipe or corpus");
+  command->add_flag("--dry-run", options->dry_run, "print the resolved recipe, memory and the step's GEMMs, and stop");
+  command->add_flag_callback(
+      "--json", [options] { options->output = Output::json; }, "print the result as one JSON object");
+  return {command, [options] { return train_recipe(*options); }};
+}
+
+}  // namespace tilewave
