@@ -125,10 +125,9 @@ struct DataConfig {
   template <class Visitor>
   void describe(Visitor& visit) {
     visit("kind", kind,
-          {.meaning =
-               "English number names to German ones, made by rule; a text file; two aligned text files; a .bin token file; seeded Zipf "
-               "ids with a planted bigram rule"});
-    visit("source", source, {.unit = "path", .meaning = "the text, the source language, or the token file"});
+          {.meaning = "`number_names`: English to German, made by rule; `text`: one file; `parallel`: two files, aligned line by line; "
+                      "`tokens`: llm.c's .bin file; `synthetic`: seeded Zipf ids with a planted bigram rule"});
+    visit("source", source, {.unit = "path", .meaning = "the text, the source language or the token file"});
     visit("target", target, {.unit = "path", .meaning = "the target language, line by line with source (parallel)"});
     visit("validation_source", validation_source, {.unit = "path", .meaning = "like source, never trained on; empty: a part held out"});
     visit("validation_target", validation_target, {.unit = "path", .meaning = "like target, never trained on"});
@@ -194,7 +193,7 @@ struct ScheduleConfig {
 
   template <class Visitor>
   void describe(Visitor& visit) {
-    visit("kind", kind, {.meaning = "what follows the warm-up"});
+    visit("kind", kind, {.meaning = "what follows the warm-up; the formulas are below"});
     visit("warmup_steps", warmup_steps,
           {.unit = "steps", .range = between(0, kMostSteps), .meaning = "linear rise to the peak; at least 1 for inverse_square_root"});
     visit("decay_steps", decay_steps,
@@ -235,7 +234,7 @@ struct GemmConfig {
           {.meaning = "who picks each GEMM's row and tile: `model` (least predicted time), `measure` (least measured time), or one for "
                       "all: `<row>` or `<row>/<M>x<N>`"});
     visit("alignment_policy", alignment_policy,
-          {.meaning = "strict: Tensor Cores for M, N and K in multiples of 8 alone, as cuBLAS before 11"});
+          {.meaning = "`strict`: Tensor Cores only where M, N and K are multiples of 8, as cuBLAS before 11"});
   }
   friend bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
@@ -263,8 +262,8 @@ struct GuidelinesConfig {
     visit("wave_role", wave_role, {.meaning = "the GEMM of that layer"});
     visit("wave_tile", wave_tile, {.meaning = "`chosen` or `<M>x<N>`"});
     visit("wave_limit", wave_limit, {.unit = "fraction", .range = between(0, 1), .meaning = "how far from target_tokens to look"});
-    visit("row_pitch", row_pitch, {.meaning = "rows of matrices start on multiples of 128 bytes, or follow one another"});
-    visit("ffn_hidden_layout", ffn_hidden_layout, {.meaning = "feature_major: the hidden activation as [d_ff, tokens]"});
+    visit("row_pitch", row_pitch, {.meaning = "rows of matrices start on multiples of 128 bytes, or right behind each other"});
+    visit("ffn_hidden_layout", ffn_hidden_layout, {.meaning = "`feature_major`: the hidden activation as [d_ff, tokens]"});
   }
   friend bool operator==(const GuidelinesConfig&, const GuidelinesConfig&) = default;
 };

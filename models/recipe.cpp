@@ -255,6 +255,7 @@ void check_files(const Recipe& recipe) {
     TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, named, " is not there; name another file with --set ", path.key,
                    "=FILE.");
     TW_CHECK_INPUT(!std::filesystem::is_directory(status), named, " is a directory; name a file.");
+    TW_CHECK_INPUT(std::filesystem::is_regular_file(status), named, " is no regular file; copy what it gives to one.");
     std::ifstream file(path.value, std::ios::binary);
     TW_CHECK_INPUT(file, named, " cannot be read; check its permissions.");
     TW_CHECK_INPUT(file.peek() != std::ifstream::traits_type::eof(), named, " is empty; name a file with text.");

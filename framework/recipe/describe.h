@@ -25,6 +25,8 @@ struct Named {
   Enum value;
   std::string_view name;
 };
+template <class Enum, class Name>
+Named(Enum, Name) -> Named<Enum>;
 
 // Specialise as a std::array of Named, one for every value a person may choose.
 template <class Enum>
