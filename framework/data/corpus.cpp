@@ -77,9 +77,17 @@ struct ParallelText {
   ParallelText& operator=(const ParallelText&) = delete;
 };
 
-std::shared_ptr<const PairTable> encode_pairs(const Tokenizer& tokenizer, const std::vector<LinePair>& pairs) {
+// Leaves out, and counts as blank, what the tokenizer takes for white space alone.
+std::shared_ptr<const PairTable> encode_pairs(const Tokenizer& tokenizer, const std::vector<LinePair>& pairs, std::int64_t& blank_pairs) {
   PairTable table;
-  for (const LinePair& pair : pairs) table.add(tokenizer.encode(pair.source), tokenizer.encode(pair.target));
+  for (const LinePair& pair : pairs) {
+    const std::vector<std::int32_t> source = tokenizer.encode(pair.source), target = tokenizer.encode(pair.target);
+    if (source.empty() || target.empty()) {
+      ++blank_pairs;
+    } else {
+      table.add(source, target);
+    }
+  }
   return std::make_shared<const PairTable>(std::move(table));
 }
 
@@ -235,11 +243,12 @@ void Corpus::open_parallel() {
       return line++ % 2 == 0 ? pair.source : pair.target;
     });
   }
-  training_pairs_ = encode_pairs(*tokenizer_, training);
-  validation_pairs_ = encode_pairs(*tokenizer_, validation);
+  training_pairs_ = encode_pairs(*tokenizer_, training, facts_.blank);
+  validation_pairs_ = encode_pairs(*tokenizer_, validation, facts_.blank);
   for (const LinePair& pair : validation) test_pairs_.push_back({.source = std::string(pair.source), .target = std::string(pair.target)});
-  facts_.training = static_cast<std::int64_t>(training.size());
-  facts_.validation = facts_.test = static_cast<std::int64_t>(validation.size());
+  facts_.training = static_cast<std::int64_t>(training_pairs_->size());
+  facts_.validation = static_cast<std::int64_t>(validation_pairs_->size());
+  facts_.test = static_cast<std::int64_t>(test_pairs_.size());
 }
 
 void Corpus::open_text() {
