@@ -1,13 +1,14 @@
 // The catalog's rows in the order of the ladder.
 #include "kernels/gemm/catalog.h"
 
+#include "kernels/gemm/rows/dot_products.h"
 #include "kernels/gemm/rows/naive.h"
 #include "kernels/gemm/rows/packed_tiles.h"
 
 namespace tilewave {
 
 std::span<const GemmRow* const> gemm_catalog() {
-  static constexpr const GemmRow* rows[] = {&kNaiveRow, &kPackedTilesRow};
+  static constexpr const GemmRow* rows[] = {&kNaiveRow, &kDotProductsRow, &kPackedTilesRow};
   return rows;
 }
 

@@ -16,7 +16,7 @@ std::string text(Tile tile) { return sentence(tile.m, "x", tile.n); }
 
 std::string microseconds(double seconds) {
   std::ostringstream stream;
-  stream << std::setprecision(3) << seconds * 1e6 << " us";
+  stream << std::fixed << std::setprecision(1) << seconds * 1e6 << " us";
   return stream.str();
 }
 
@@ -88,7 +88,9 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
   } else {
     best.reason = sentence("predicted ", microseconds(best.predicted_s));
     if (tiles.size() > 1) best.reason += sentence(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
-    if (rows.size() > 1) best.reason += sentence(", ", rows[1].row, " ", microseconds(rows[1].predicted_s));
+    for (const GemmPlan& other : rows) {
+      if (other.row != best.row) best.reason += sentence(", ", other.row, " ", microseconds(other.predicted_s));
+    }
     if (!refusals.empty()) best.reason += sentence("; refused:", refusals);
   }
   return best;

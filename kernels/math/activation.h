@@ -1,11 +1,13 @@
 // ReLU and GELU (Hendrycks and Gimpel, "Gaussian error linear units", 2016) and their derivatives, once for host and device.
 //   relu       max(x, 0); a NaN stays one, and the derivative at 0 is 0
-//   gelu_tanh  x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
-//   gelu_erf   x / 2 (1 + erf(x / sqrt(2)))
+//   gelu_tanh  x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), computed as x / (1 + e^(-2 u)), u the argument of tanh
+//   gelu_erf   x / 2 (1 + erf(x / sqrt(2))), computed as x times the normal distribution
 // T is float or double.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "kernels/gemm/problem.h"
 
@@ -26,27 +28,76 @@ TW_HOST_DEVICE inline T relu_derivative(T x) {
   return x > T(0) ? T(1) : T(0);
 }
 
+// e^x. In fp32 free of branches and calls, so that loops over it become vector code: x = n ln 2 + r, |r| <= ln 2 / 2, the
+// series of e^r to r^7, 2^n into the exponent's bits. Arguments below -87 or above 88 count as those.
+TW_HOST_DEVICE inline double exponential(double x) { return std::exp(x); }
+TW_HOST_DEVICE inline float exponential(float x) {
+  constexpr float kLog2E = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // High has 9 bits: n High is exact
+  constexpr float kToInteger = 12582912.0f;  // 1.5 x 2^23: added, it leaves round(n) in the lowest bits
+  x = x < -87.0f ? -87.0f : x;
+  x = x > 88.0f ? 88.0f : x;
+  const float shifted = x * kLog2E + kToInteger;
+  const float n = shifted - kToInteger;
+  const float r = (x - n * kLn2High) - n * kLn2Low;
+  float series = 1.0f / 5040.0f;
+  series = series * r + 1.0f / 720.0f;
+  series = series * r + 1.0f / 120.0f;
+  series = series * r + 1.0f / 24.0f;
+  series = series * r + 1.0f / 6.0f;
+  series = series * r + 0.5f;
+  series = series * r + 1.0f;
+  series = series * r + 1.0f;
+  return series * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) + 127u) << 23);
+}
+
+// The standard normal distribution: its density and its integral from -infinity, erfc(-x / sqrt(2)) / 2.
+template <class T>
+TW_HOST_DEVICE inline T normal_density(T x) {
+  return T(0.39894228040143267794) * exponential(T(-0.5) * x * x);
+}
+TW_HOST_DEVICE inline double normal_cdf(double x) { return 0.5 * std::erfc(-0.70710678118654752440 * x); }
+// In fp32 erfc(z) = e^(-z^2) t p(t) with t = 1 / (1 + z / 2) for z >= 0; p interpolates at the Chebyshev nodes of 0 <= z <= 9.5
+// and is good to 5.1e-8.
+TW_HOST_DEVICE inline float normal_cdf(float x) {
+  const float z = 0.70710678f * (x < 0.0f ? -x : x);
+  const float t = 1.0f / (1.0f + 0.5f * z);
+  float p = -0.0593381259f;
+  p = p * t + 0.285979672f;
+  p = p * t - 0.490276047f;
+  p = p * t + 0.281742193f;
+  p = p * t - 0.029231098f;
+  p = p * t + 0.203802261f;
+  p = p * t + 0.242824091f;
+  p = p * t + 0.282412613f;
+  p = p * t + 0.282084401f;
+  const float tail = 0.5f * exponential(-z * z) * t * p;
+  return x < 0.0f ? tail : 1.0f - tail;
+}
+
+// e^(-2 u) of tanh's argument u: (1 + tanh(u)) / 2 = 1 / (1 + e^(-2 u)), without cancellation where tanh(u) is near -1.
+template <class T>
+TW_HOST_DEVICE inline T gelu_tanh_power(T x) {
+  return exponential(T(-2.0 * 0.79788456080286535588) * x * (T(1) + T(0.044715) * x * x));
+}
 template <class T>
 TW_HOST_DEVICE inline T gelu_tanh(T x) {
-  constexpr T kSqrt2OverPi = T(0.79788456080286535588), kCubic = T(0.044715);
-  return T(0.5) * x * (T(1) + std::tanh(kSqrt2OverPi * (x + kCubic * x * x * x)));
+  return x / (T(1) + gelu_tanh_power(x));
 }
 template <class T>
 TW_HOST_DEVICE inline T gelu_tanh_derivative(T x) {
-  constexpr T kSqrt2OverPi = T(0.79788456080286535588), kCubic = T(0.044715);
-  const T t = std::tanh(kSqrt2OverPi * (x + kCubic * x * x * x));
-  return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * kSqrt2OverPi * (T(1) + T(3) * kCubic * x * x);
+  x = x < T(-16) ? T(-16) : x;  // there and beyond it is 0 or 1 to the last bit of fp64
+  x = x > T(16) ? T(16) : x;
+  const T power = gelu_tanh_power(x), gate = T(1) / (T(1) + power);
+  return gate + x * gate * (power * gate) * T(2.0 * 0.79788456080286535588) * (T(1) + T(3.0 * 0.044715) * x * x);
 }
 
 template <class T>
 TW_HOST_DEVICE inline T gelu_erf(T x) {
-  constexpr T kSqrtHalf = T(0.70710678118654752440);
-  return T(0.5) * x * (T(1) + std::erf(kSqrtHalf * x));
+  return x * normal_cdf(x);
 }
 template <class T>
 TW_HOST_DEVICE inline T gelu_erf_derivative(T x) {
-  constexpr T kSqrtHalf = T(0.70710678118654752440), kNormalDensityAt0 = T(0.39894228040143267794);
-  return T(0.5) * (T(1) + std::erf(kSqrtHalf * x)) + x * kNormalDensityAt0 * std::exp(T(-0.5) * x * x);
+  return normal_cdf(x) + x * normal_density(x);
 }
 
 template <class T>

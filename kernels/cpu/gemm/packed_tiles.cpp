@@ -8,31 +8,23 @@
 #include <atomic>
 #include <cstring>
 
-#include "kernels/cpu/thread_pool.h"
-#include "kernels/error.h"
+#include "kernels/cpu/gemm/launch.h"
 #include "kernels/gemm.h"
-#include "kernels/math/activation.h"
 #include "kernels/queue.h"
 
-// Targets whose vectors have no size known to the compiler cannot stand in arrays; the others add nothing to those kept.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm/packed_tiles.cpp"
 #include <hwy/foreach_target.h>  // NOLINT: includes this file once a target
 #include <hwy/highway.h>
 
+#include "kernels/cpu/gemm/frame-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tilewave {
 namespace HWY_NAMESPACE {
+namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-// One operand as rows along i (or j), whatever its major was.
-template <class T>
-struct Operand {
-  const T* data = nullptr;
-  std::int64_t row_stride = 0, k_stride = 0;  // one of them is 1
-};
 
 template <class T>
 struct Kernel {
@@ -158,68 +150,11 @@ void multiply_panels(std::int64_t i, std::int64_t j, const T* a, const T* b, std
   multiply_columns<1>(j, a, b, k, state, sums);
 }
 
-// The problem with vectors along i: an n-major D swaps the roles of A and B.
-template <class T>
-struct Frame {
-  explicit Frame(const GemmArgs& arguments) : args(arguments), swapped(args.d_major == Major::n), i(args.d.cols), j(args.d.rows) {
-    const auto operand = [](const ConstMatrixView& view, Major major) {
-      const std::int64_t ld = view.ld;
-      return Operand<T>{.data = view.row<T>(0), .row_stride = major == Major::k ? ld : 1, .k_stride = major == Major::k ? 1 : ld};
-    };
-    const Operand<T> a = operand(args.a, args.a_major), b = operand(args.b, args.b_major);
-    along_i = swapped ? b : a;
-    along_j = swapped ? a : b;
-    k = args.a_major == Major::k ? args.a.cols : args.a.rows;
-  }
-
-  const GemmArgs& args;
-  bool swapped;
-  std::int64_t i, j, k = 0;
-  Operand<T> along_i, along_j;
-};
-
-// The formula of kernels/gemm.h over `count` neighbours in one row of D; z holds their sums.
-template <class T>
-void finish_row(const Frame<T>& frame, std::int64_t i, std::int64_t j, std::int64_t count, T* HWY_RESTRICT z) {
-  const GemmArgs& args = frame.args;
-  if (args.bias && frame.swapped) {
-    const T bias = args.bias.row<T>(0)[j];
-    for (std::int64_t x = 0; x < count; ++x) z[x] += bias;
-  } else if (args.bias) {
-    const T* HWY_RESTRICT bias = args.bias.row<T>(0) + i;
-    for (std::int64_t x = 0; x < count; ++x) z[x] += bias[x];
-  }
-  if (args.saved_input) std::copy_n(z, count, args.saved_input.row<T>(j) + i);
-  if (args.activation == Activation::relu) {
-    for (std::int64_t x = 0; x < count; ++x) z[x] = relu(z[x]);
-  } else if (args.activation != Activation::none) {
-    for (std::int64_t x = 0; x < count; ++x) z[x] = activate(args.activation, z[x]);
-  }
-  if (args.derivative_of) {
-    const T* HWY_RESTRICT of = args.derivative_of.row<T>(j) + i;
-    if (args.derivative == Activation::relu) {
-      for (std::int64_t x = 0; x < count; ++x) z[x] *= relu_derivative(of[x]);
-    } else {
-      for (std::int64_t x = 0; x < count; ++x) z[x] *= activation_derivative(args.derivative, of[x]);
-    }
-  }
-  if (args.residual) {
-    const T* HWY_RESTRICT residual = args.residual.row<T>(j) + i;
-    for (std::int64_t x = 0; x < count; ++x) z[x] += residual[x];
-  }
-  T* HWY_RESTRICT d = args.d.row<T>(j) + i;
-  if (args.accumulate) {
-    for (std::int64_t x = 0; x < count; ++x) d[x] += z[x];
-  } else {
-    std::copy_n(z, count, d);
-  }
-}
-
 template <class T>
 class Launch {
  public:
   Launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan)
-      : frame_(args), layout_(problem_of(args), plan.tile), pool_(*queue.threads), slots_(plan.tiling.slots) {
+      : frame_(args), layout_(problem_of(args), plan.tile), queue_(queue), slots_(plan.tiling.slots) {
     packed_i_ = static_cast<T*>(args.workspace);
     packed_j_ = packed_i_ + layout_.panels_i;
     sums_ = packed_j_ + layout_.panels_j;
@@ -261,18 +196,14 @@ class Launch {
   };
 
   template <class Fn>
-  void for_each(std::int64_t count, Fn&& fn) {
-    if (frame_.i * frame_.j * frame_.k <= kAloneBelow) {
-      for (std::int64_t index = 0; index < count; ++index) fn(index, 0);
-    } else {
-      pool_.parallel_for(count, fn);
-    }
+  void share_out(std::int64_t count, Fn&& fn) {
+    for_each(queue_, frame_.i * frame_.j * frame_.k, count, fn);
   }
 
   void pack(Span span_i, Span span_j) {
     const Panels<K::kWidthI> panels_i(span_i, layout_.tile_i);
     const Panels<K::kWidthJ> panels_j(span_j, layout_.tile_j);
-    for_each(panels_i.count + panels_j.count, [&](std::int64_t index, int) {
+    share_out(panels_i.count + panels_j.count, [&](std::int64_t index) {
       if (index < panels_i.count) {
         pack_one<K::kWidthI>(frame_.along_i, panels_i.at(index), packed_i_ + index * K::kWidthI * frame_.k, frame_.swapped);
       } else {
@@ -293,7 +224,7 @@ class Launch {
   void multiply_tiles(Span span_i, Span span_j) {
     const std::int64_t tiles_i = ceil_div(span_i.size, layout_.tile_i), tiles_j = ceil_div(span_j.size, layout_.tile_j);
     std::atomic<std::int64_t> next{0};
-    for_each(std::min(slots_, tiles_i * tiles_j), [&](std::int64_t slot, int) {
+    share_out(std::min(slots_, tiles_i * tiles_j), [&](std::int64_t slot) {
       for (std::int64_t tile = next.fetch_add(1); tile < tiles_i * tiles_j; tile = next.fetch_add(1)) {
         multiply_tile(span_i, span_j, tile % tiles_i, tile / tiles_i, sums_ + slot * layout_.sums);
       }
@@ -325,11 +256,9 @@ class Launch {
     }
   }
 
-  static constexpr std::int64_t kAloneBelow = 1 << 20;  // multiply-adds: a smaller problem is done before other threads are awake
-
   Frame<T> frame_;
   PackedLayout layout_;
-  ThreadPool& pool_;
+  CpuQueue& queue_;
   std::int64_t slots_;
   T* packed_i_;
   T* packed_j_;
@@ -339,6 +268,7 @@ class Launch {
 void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { Launch<float>(queue, args, plan).run(); }
 void launch_f64(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { Launch<double>(queue, args, plan).run(); }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tilewave
 HWY_AFTER_NAMESPACE();
@@ -353,12 +283,7 @@ HWY_EXPORT(launch_f64);
 }  // namespace
 
 void launch_packed_tiles(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  for (const ConstMatrixView& view :
-       {args.bias, ConstMatrixView(args.saved_input), args.derivative_of, args.residual, ConstMatrixView(args.bias_gradient)}) {
-    TW_CHECK(!view || view.dtype == args.d.dtype, "gemm ", name_of(args.role), ": packed_tiles wants every operand in one type; D is ",
-             name_of(args.d.dtype), " and one of bias, saved_input, derivative_of, residual and bias gradient is ", name_of(view.dtype),
-             ".");
-  }
+  check_one_type(args, "packed_tiles");
   if (args.d.dtype == DType::f32) {
     HWY_DYNAMIC_DISPATCH(launch_f32)(queue, args, plan);
   } else {

@@ -9,10 +9,10 @@ namespace tilewave {
 namespace {
 
 constexpr double kEfficiency = 0.9;
-constexpr double kBytesPerCycle = 8.0;
+constexpr double kBytesPerCycle = 12.0;
 constexpr double kPanelBytesPerCycle = 32.0;
-constexpr double kCyclesPerTile = 1000.0;
-constexpr double kLaunchCycles = 2000.0;
+constexpr double kCyclesPerTile = 500.0;
+constexpr double kLaunchCycles = 1000.0;
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
   if (problem.operand_dtype != DType::f32 && problem.operand_dtype != DType::f64) {

@@ -268,6 +268,9 @@ std::vector<Case> cases_of(const GemmRow& row) {
       row, all_majors, [](GemmProblem& problem, Majors one) { problem.a_major = one.a, problem.b_major = one.b, problem.d_major = one.d; });
   const std::vector<Types> types = accepted(
       row, all_types, [](GemmProblem& problem, Types one) { problem.operand_dtype = one.operand, problem.output_dtype = one.output; });
+  const std::vector<BiasGradient> bias_gradients =
+      accepted(row, std::vector<BiasGradient>{BiasGradient::none, BiasGradient::stored, BiasGradient::accumulated},
+               [](GemmProblem& problem, BiasGradient one) { problem.epilogue.bias_gradient = one != BiasGradient::none; });
   const std::vector<std::int64_t> gaps = {0, 1, 16};
   const std::vector<std::int64_t> ks = {1, 2, 7, 64, PackedLayout::kBlockK, PackedLayout::kBlockK + 1, 2 * PackedLayout::kBlockK + 1};
   const auto edges = [](std::int64_t tile) {
@@ -277,8 +280,8 @@ std::vector<Case> cases_of(const GemmRow& row) {
 
   std::mt19937 random(20240607);
   std::vector<Case> cases;
-  for (const auto& level :
-       all_pairs({majors.size(), types.size(), row.tiles.size(), 5, 5, ks.size(), 3, 3, 3, 2, 4, 2, 4, 3, 2, 3, 2}, random)) {
+  for (const auto& level : all_pairs(
+           {majors.size(), types.size(), row.tiles.size(), 5, 5, ks.size(), 3, 3, 3, 2, 4, 2, 4, 3, 2, bias_gradients.size(), 2}, random)) {
     Case c = {.a_major = majors[level[0]].a,
               .b_major = majors[level[0]].b,
               .d_major = majors[level[0]].d,
@@ -297,7 +300,7 @@ std::vector<Case> cases_of(const GemmRow& row) {
               .derivative = static_cast<Activation>(level[12]),
               .residual = static_cast<Residual>(level[13]),
               .accumulate = level[14] == 1,
-              .bias_gradient = static_cast<BiasGradient>(level[15]),
+              .bias_gradient = bias_gradients[level[15]],
               .values = static_cast<Values>(level[16])};
     c.k = std::min(c.k, std::max<std::int64_t>(1, kMostWork / (c.m * c.n)));
     cases.push_back(c);

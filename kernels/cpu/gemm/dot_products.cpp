@@ -1,0 +1,139 @@
+// dot_products on a CPU, in f32 and f64: vectors run along K, over kRows rows of A and up to kTokens rows of B at a time;
+// the lanes of each sum are added up at the end. An output's order of summation depends on K alone.
+#include "kernels/gemm/rows/dot_products.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/gemm/launch.h"
+#include "kernels/gemm/tiling.h"
+#include "kernels/queue.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/dot_products.cpp"
+#include <hwy/foreach_target.h>  // NOLINT: includes this file once a target
+#include <hwy/highway.h>
+
+#include "kernels/cpu/gemm/frame-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tilewave {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::int64_t kRows = 4, kTokens = 4;
+
+// Rows first .. first + rows of an operand; those that are missing are the last one again.
+template <class T>
+struct Rows {
+  Rows(const ConstMatrixView& view, std::int64_t first, std::int64_t rows) {
+    for (std::int64_t r = 0; r < 4; ++r) at[r] = view.row<T>(first + std::min(r, rows - 1));
+  }
+  const T* at[4];
+};
+
+// z[token * stride + row] = dot product of a.at[row] and b.at[token], of kRows rows and kCount tokens.
+template <std::int64_t kCount, class T>
+void dot(const Rows<T>& a, const Rows<T>& b, std::int64_t k, T* HWY_RESTRICT z, std::int64_t stride) {
+  const hn::ScalableTag<T> d;
+  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+  hn::Vec<decltype(d)> sum[kCount][kRows];
+  HWY_UNROLL(4)
+  for (std::int64_t c = 0; c < kCount; ++c) {
+    HWY_UNROLL(4)
+    for (std::int64_t r = 0; r < kRows; ++r) sum[c][r] = hn::Zero(d);
+  }
+  const auto multiply_add = [&](const T* const* along_a, const T* const* along_b, std::int64_t at) HWY_ATTR {
+    hn::Vec<decltype(d)> weights[kRows];
+    HWY_UNROLL(4)
+    for (std::int64_t r = 0; r < kRows; ++r) weights[r] = hn::LoadU(d, along_a[r] + at);
+    HWY_UNROLL(4)
+    for (std::int64_t c = 0; c < kCount; ++c) {
+      const auto token = hn::LoadU(d, along_b[c] + at);
+      HWY_UNROLL(4)
+      for (std::int64_t r = 0; r < kRows; ++r) sum[c][r] = hn::MulAdd(weights[r], token, sum[c][r]);
+    }
+  };
+  const std::int64_t whole = k / kLanes * kLanes;
+  for (std::int64_t at = 0; at < whole; at += kLanes) multiply_add(a.at, b.at, at);
+  if (whole < k) {  // The rest of K, padded with zeros.
+    T rest[kRows + kCount][kLanes] = {};
+    const T *rest_a[kRows], *rest_b[kCount];
+    for (std::int64_t r = 0; r < kRows; ++r) rest_a[r] = std::copy(a.at[r] + whole, a.at[r] + k, rest[r]) - (k - whole);
+    for (std::int64_t c = 0; c < kCount; ++c) rest_b[c] = std::copy(b.at[c] + whole, b.at[c] + k, rest[kRows + c]) - (k - whole);
+    multiply_add(rest_a, rest_b, 0);
+  }
+  HWY_UNROLL(4)
+  for (std::int64_t c = 0; c < kCount; ++c) {
+    HWY_UNROLL(4)
+    for (std::int64_t r = 0; r < kRows; ++r) z[c * stride + r] = hn::GetLane(hn::SumOfLanes(d, sum[c][r]));
+  }
+}
+
+template <class T>
+void run_tile(const Frame<T>& frame, Tile tile, std::int64_t first_m, std::int64_t first_n) {
+  constexpr std::int64_t kTileRows = kDotProductsTiles[0].m;
+  T z[kTokens * kTileRows];
+  const std::int64_t last_m = std::min(first_m + tile.m, frame.i), last_n = std::min(first_n + tile.n, frame.j);
+  for (std::int64_t n = first_n; n < last_n; n += kTokens) {
+    const std::int64_t tokens = std::min(kTokens, last_n - n);
+    const Rows<T> b(frame.args.b, n, tokens);
+    for (std::int64_t m = first_m; m < last_m; m += kRows) {
+      const Rows<T> a(frame.args.a, m, std::min(kRows, last_m - m));
+      T* sums = z + m - first_m;
+      switch (tokens) {
+        case 1:
+          dot<1>(a, b, frame.k, sums, kTileRows);
+          break;
+        case 2:
+          dot<2>(a, b, frame.k, sums, kTileRows);
+          break;
+        case 3:
+          dot<3>(a, b, frame.k, sums, kTileRows);
+          break;
+        default:
+          dot<4>(a, b, frame.k, sums, kTileRows);
+          break;
+      }
+    }
+    for (std::int64_t token = 0; token < tokens; ++token) finish_row(frame, first_m, n + token, last_m - first_m, z + token * kTileRows);
+  }
+}
+
+template <class T>
+void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const Frame<T> frame(args);
+  for_each(queue, frame.i * frame.j * frame.k, plan.tiling.tiles, [&](std::int64_t tile) {
+    run_tile(frame, plan.tile, tile / plan.tiling.tiles_n * plan.tile.m, tile % plan.tiling.tiles_n * plan.tile.n);
+  });
+}
+
+void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<float>(queue, args, plan); }
+void launch_f64(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<double>(queue, args, plan); }
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace tilewave
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tilewave {
+namespace {
+
+HWY_EXPORT(launch_f32);
+HWY_EXPORT(launch_f64);
+
+}  // namespace
+
+void launch_dot_products(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  check_one_type(args, "dot_products");
+  if (args.d.dtype == DType::f32) {
+    HWY_DYNAMIC_DISPATCH(launch_f32)(queue, args, plan);
+  } else {
+    HWY_DYNAMIC_DISPATCH(launch_f64)(queue, args, plan);
+  }
+}
+
+}  // namespace tilewave
+#endif

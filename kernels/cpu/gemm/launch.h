@@ -1,0 +1,36 @@
+// What the CPU's vectorised rows share: Highway's targets, the loop over tiles, the check that all operands have one type.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/gemm.h"
+#include "kernels/queue.h"
+
+// Targets whose vectors have no size known to the compiler cannot stand in arrays; the others add nothing to those kept.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
+
+namespace tilewave {
+
+// fn(index) for every index below count: on the queue's threads, or alone where the work is done before they are awake.
+template <class Fn>
+void for_each(CpuQueue& queue, std::int64_t multiply_adds, std::int64_t count, Fn&& fn) {
+  constexpr std::int64_t kAloneBelow = 1 << 20;
+  if (multiply_adds < kAloneBelow) {
+    for (std::int64_t index = 0; index < count; ++index) fn(index);
+  } else {
+    queue.threads->parallel_for(count, [&](std::int64_t index, int) { fn(index); });
+  }
+}
+
+inline void check_one_type(const GemmArgs& args, std::string_view row) {
+  const ConstMatrixView views[] = {args.bias, args.saved_input, args.derivative_of, args.residual, args.bias_gradient};
+  for (const ConstMatrixView& view : views) {
+    TW_CHECK(!view || view.dtype == args.d.dtype, "gemm ", name_of(args.role), ": ", row, " wants every operand in one type; D is ",
+             name_of(args.d.dtype), " and one of bias, saved_input, derivative_of, residual and bias gradient is ", name_of(view.dtype),
+             ".");
+  }
+}
+
+}  // namespace tilewave

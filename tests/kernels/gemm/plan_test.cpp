@@ -1,0 +1,169 @@
+// Choosing by predicted time or by force, what a plan says, and what run() refuses to launch.
+#include "kernels/gemm/plan.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+#include "kernels/gemm.h"
+#include "kernels/gemm/catalog.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+DeviceInfo cpu(int threads) {
+  return {.backend = Backend::cpu, .name = "eight lanes", .sm_count = threads, .instruction_set = {}, .vector_bytes = 32, .clock_hz = 2e9};
+}
+
+GemmProblem problem(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.m = m, .n = n, .k = k, .a_pitch = k, .b_pitch = k, .d_pitch = m};
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(GemmPlan, LargeProblemsArePackedAndFewTokensAreNot) {
+  EXPECT_EQ(choose(problem(512, 1536, 128), cpu(2)).row, "packed_tiles");
+  EXPECT_EQ(choose(problem(512, 1, 128), cpu(2)).row, "dot_products");
+  GemmProblem half = problem(512, 1536, 128);
+  half.operand_dtype = half.output_dtype = DType::bf16;
+  const GemmPlan plan = choose(half, cpu(2));
+  EXPECT_EQ(plan.row, "naive");
+  EXPECT_NE(plan.reason.find("packed_tiles: it multiplies f32 and f64, not bf16."), std::string::npos) << plan.reason;
+}
+
+TEST(GemmPlan, SaysTilesWavesAndWhy) {
+  const GemmPlan plan = choose(problem(512, 1536, 128), cpu(2));
+  EXPECT_EQ(plan.blocks, ceil_div(512, plan.tile.m) * ceil_div(1536, plan.tile.n));
+  EXPECT_EQ(plan.tiling.slots, 2);
+  EXPECT_DOUBLE_EQ(plan.tiling.waves, static_cast<double>(plan.blocks) / 2.0);
+  EXPECT_GT(plan.workspace_bytes, 4 * (512 + 1536) * 128);
+  EXPECT_GT(plan.predicted_s, static_cast<double>(problem(512, 1536, 128).flops()) / (2 * 2 * 2 * 8 * 2e9)) << "faster than two FMA ports";
+  EXPECT_NE(plan.reason.find("naive"), std::string::npos) << plan.reason;
+  EXPECT_LT(plan.predicted_s, choose(problem(512, 1536, 128), cpu(1)).predicted_s);
+}
+
+TEST(GemmPlan, TheRowDoesNotDependOnTheNumberOfThreads) {
+  for (const std::int64_t m : {1, 8, 65, 128, 512, 8000}) {
+    for (const std::int64_t n : {1, 2, 5, 8, 11, 12, 13, 16, 33, 1536}) {
+      for (const std::int64_t k : {1, 16, 127, 512}) {
+        const GemmPlan one = choose(problem(m, n, k), cpu(1));
+        for (const int threads : {2, 3, 5, 64}) EXPECT_EQ(choose(problem(m, n, k), cpu(threads)).row, one.row) << m << " " << n << " " << k;
+      }
+    }
+  }
+}
+
+TEST(GemmPlan, Forced) {
+  const GemmProblem p = problem(512, 1536, 128);
+  EXPECT_EQ(choose(p, cpu(2), {.forced = "naive"}).row, "naive");
+  const GemmPlan plan = choose(p, cpu(2), {.forced = "packed_tiles/96x96"});
+  EXPECT_EQ(plan.row, "packed_tiles");
+  EXPECT_EQ(plan.tile, (Tile{.m = 96, .n = 96}));
+  EXPECT_NE(plan.reason.find("forced by \"packed_tiles/96x96\""), std::string::npos) << plan.reason;
+  const GemmPlan best = choose(p, cpu(2), {.forced = "packed_tiles"});
+  EXPECT_LE(best.predicted_s, plan.predicted_s);
+
+  EXPECT_THROW(choose(p, cpu(2), {.forced = "fast"}), InputError);
+  const std::string row = message_of([&] { choose(p, cpu(2), {.forced = "fast"}); });
+  for (const char* part : {"\"fast\"", "naive", "dot_products", "packed_tiles"}) EXPECT_NE(row.find(part), std::string::npos) << row;
+  for (const char* forced : {"packed_tiles/96x97", "packed_tiles/", "packed_tiles/96x96x1"}) {
+    EXPECT_THROW(choose(p, cpu(2), {.forced = forced}), InputError) << forced;
+  }
+  const std::string tile = message_of([&] { choose(p, cpu(2), {.forced = "packed_tiles/96x97"}); });
+  for (const char* part : {"packed_tiles", "\"96x97\"", "96x96", "256x192"}) EXPECT_NE(tile.find(part), std::string::npos) << tile;
+  GemmProblem half = p;
+  half.operand_dtype = DType::f16;
+  EXPECT_THROW(choose(half, cpu(2), {.forced = "packed_tiles"}), InputError);
+  DeviceInfo gpu = cpu(132);
+  gpu.backend = Backend::cuda;
+  EXPECT_THROW(choose(p, gpu, {.forced = "packed_tiles"}), InputError);
+  EXPECT_THROW(choose(p, gpu), Error);
+}
+
+TEST(GemmPlan, AnUnknownClockStillRanks) {
+  DeviceInfo device = cpu(2);
+  const GemmPlan known = choose(problem(512, 1536, 128), device);
+  device.clock_hz = 0.0;
+  const GemmPlan unknown = choose(problem(512, 1536, 128), device);
+  EXPECT_EQ(unknown, known);
+  EXPECT_DOUBLE_EQ(unknown.predicted_s, 2.0 * known.predicted_s);
+}
+
+TEST(GemmRun, RefusesWhatThePlanWasNotChosenFor) {
+  std::vector<float> a(64 * 32, 1.0f), b(48 * 32, 1.0f), d(48 * 64), side(48 * 64);
+  const auto matrix = [](std::vector<float>& data, std::int64_t rows, std::int64_t cols) {
+    return MatrixView{.data = data.data(), .rows = rows, .cols = cols, .ld = cols, .dtype = DType::f32};
+  };
+  const GemmArgs good = {.a = matrix(a, 64, 32), .b = matrix(b, 48, 32), .d = matrix(d, 48, 64)};
+  CpuQueue queue = make_cpu_queue(2);
+  const GemmPlan plan = choose(problem_of(good), probe_cpu(2), {.forced = "packed_tiles"});
+  std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_bytes));
+  const auto message = [&](const std::function<void(GemmArgs&)>& spoil) {
+    GemmArgs args = good;
+    args.plan = &plan;
+    args.workspace = workspace.data();
+    spoil(args);
+    return message_of([&] { run(queue, args); });
+  };
+  const auto expect = [&](const char* part, const std::function<void(GemmArgs&)>& spoil) {
+    const std::string said = message(spoil);
+    EXPECT_NE(said.find(part), std::string::npos) << part << " is not in: " << said;
+  };
+  EXPECT_EQ(message([](GemmArgs&) {}), "");
+  EXPECT_FLOAT_EQ(d[0], 32.0f);
+
+  GemmPlan stranger = plan, no_tile = plan, other = choose(problem(64, 47, 32), probe_cpu(2), {.forced = "packed_tiles"});
+  stranger.row = "fast";
+  no_tile.tile = {};
+  expect("no plan", [](GemmArgs& args) { args.plan = nullptr; });
+  expect("\"fast\"", [&](GemmArgs& args) { args.plan = &stranger; });
+  expect("no tile 0x0", [&](GemmArgs& args) { args.plan = &no_tile; });
+  expect("another problem", [&](GemmArgs& args) { args.plan = &other; });
+  expect("workspace", [](GemmArgs& args) { args.workspace = nullptr; });
+  expect("storage", [](GemmArgs& args) { args.d.data = nullptr; });
+  expect("B overlaps D", [](GemmArgs& args) { args.d.data = const_cast<float*>(args.b.row<float>(0)); });
+  expect("derivative_of overlaps D", [](GemmArgs& args) {
+    args.derivative_of = args.d;
+    args.derivative = Activation::relu;
+  });
+  expect("residual overlaps D", [&](GemmArgs& args) {
+    args.residual = args.d;
+    args.residual.data = d.data() + 64;
+  });
+  expect("one type", [&](GemmArgs& args) {
+    args.residual = matrix(side, 48, 64);
+    args.residual.dtype = DType::bf16;
+  });
+  EXPECT_EQ(message([](GemmArgs& args) { args.residual = args.d; }), "");
+
+  // Columns of one buffer, side by side, do not overlap.
+  std::vector<float> wide(48 * 128, 1.0f);
+  EXPECT_EQ(message([&](GemmArgs& args) {
+              args.d = {.data = wide.data(), .rows = 48, .cols = 64, .ld = 128, .dtype = DType::f32};
+              args.residual = MatrixView{.data = wide.data() + 64, .rows = 48, .cols = 64, .ld = 128, .dtype = DType::f32};
+            }),
+            "");
+  EXPECT_FLOAT_EQ(wide[0], 33.0f);
+}
+
+TEST(ProbeCpu, TellsWhatPlanningNeeds) {
+  const DeviceInfo device = probe_cpu(3);
+  EXPECT_EQ(device.backend, Backend::cpu);
+  EXPECT_EQ(device.sm_count, 3);
+  EXPECT_GE(probe_cpu().sm_count, 1);
+  EXPECT_FALSE(device.name.empty());
+  EXPECT_FALSE(device.instruction_set.empty());
+  EXPECT_GE(device.vector_bytes, 1);
+  EXPECT_GT(device.memory_bytes, 1 << 20);
+  EXPECT_GE(device.l2_bytes, device.l1_bytes);
+}
+
+}  // namespace
+}  // namespace tilewave
