@@ -14,11 +14,13 @@ namespace {
 
 std::string text(Tile tile) { return sentence(tile.m, "x", tile.n); }
 
-std::string microseconds(double seconds) {
+std::string one_decimal(double value) {
   std::ostringstream stream;
-  stream << std::fixed << std::setprecision(1) << seconds * 1e6 << " us";
+  stream << std::fixed << std::setprecision(1) << value;
   return stream.str();
 }
+
+std::string microseconds(double seconds) { return one_decimal(seconds * 1e6) + " us"; }
 
 std::string text(const GemmProblem& problem) {
   return sentence("the ", name_of(problem.operand_dtype), " ", name_of(problem.role), " gemm M x N x K = ", problem.m, " x ", problem.n,
@@ -89,7 +91,8 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
     best.reason = sentence("predicted ", microseconds(best.predicted_s));
     if (tiles.size() > 1) best.reason += sentence(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
     for (const GemmPlan& other : rows) {
-      if (other.row != best.row) best.reason += sentence(", ", other.row, " ", microseconds(other.predicted_s));
+      if (other.row != best.row)
+        best.reason += sentence(", ", other.row, " ", one_decimal(other.predicted_s / rows.front().predicted_s), " times as long");
     }
     if (!refusals.empty()) best.reason += sentence("; refused:", refusals);
   }
