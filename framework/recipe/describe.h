@@ -35,8 +35,11 @@ inline constexpr std::nullptr_t kNames = nullptr;
 template <class Enum>
 concept NamedEnum = std::is_enum_v<Enum> && !std::is_same_v<std::remove_cv_t<decltype(kNames<Enum>)>, std::nullptr_t>;
 
-template <NamedEnum Enum>
+// Constrained by nothing that looks at kNames: its specialisations may call an enum's own name_of.
+template <class Enum>
+requires std::is_enum_v<Enum>
 constexpr std::string_view name_of(Enum value) {
+  static_assert(NamedEnum<Enum>, "an enum in a recipe needs its names: specialise kNames");
   for (const auto& named : kNames<Enum>) {
     if (named.value == value) return named.name;
   }
