@@ -51,8 +51,8 @@ std::string to_toml(const std::vector<Section>& sections) {
   std::string text;
   for (const Section& section : sections) {
     if (!text.empty()) text += "\n";
-    text += "[" + std::string(section.name) + "]\n";
-    for (const Field& field : section.fields) text += std::string(field.name) + " = " + value_text(field) + "\n";
+    text.append("[").append(section.name).append("]\n");
+    for (const Field& field : section.fields) text.append(field.name).append(" = ").append(value_text(field)).append("\n");
   }
   return text;
 }
