@@ -55,15 +55,6 @@ void add(SafetensorsContents& contents, Context& context, const std::vector<Entr
   }
 }
 
-std::map<std::string, std::string> metadata(const Parameters& parameters, std::string_view content) {
-  std::map<std::string, std::string> result = {{"tilewave", std::string(content)}};
-  if (const Parameter* embedding = parameters.find("embedding.token.weight")) {
-    result["vocabulary"] = std::to_string(embedding->shape().rows);
-    result["vocabulary_padded"] = std::to_string(embedding->master.rows());
-  }
-  return result;
-}
-
 void check(const SafetensorsReader& reader, const std::vector<Entry>& wanted) {
   const std::string file = reader.path().string();
   std::set<std::string_view> names;
@@ -120,6 +111,15 @@ std::vector<std::int64_t> file_shape(const Parameter& parameter) {
   return parameter.spec.kind == ParameterKind::weight ? std::vector{shape.rows, shape.cols} : std::vector{shape.cols};
 }
 
+std::map<std::string, std::string> file_metadata(const Parameters& parameters, std::string_view content) {
+  std::map<std::string, std::string> result = {{"tilewave", std::string(content)}};
+  if (const Parameter* embedding = parameters.find("embedding.token.weight")) {
+    result["vocabulary"] = std::to_string(embedding->shape().rows);
+    result["vocabulary_padded"] = std::to_string(embedding->master.rows());
+  }
+  return result;
+}
+
 void add_weights(SafetensorsContents& contents, Parameters& parameters, std::string_view prefix) {
   add(contents, parameters.context(), weights(parameters, prefix));
 }
@@ -129,13 +129,13 @@ void add_gradients(SafetensorsContents& contents, Parameters& parameters, std::s
 }
 
 SafetensorsContents weight_contents(Parameters& parameters) {
-  SafetensorsContents contents{.tensors = {}, .metadata = metadata(parameters, "weights")};
+  SafetensorsContents contents{.tensors = {}, .metadata = file_metadata(parameters, "weights")};
   add_weights(contents, parameters, "");
   return contents;
 }
 
 SafetensorsContents optimizer_contents(Parameters& parameters, const AdamW& optimizer) {
-  SafetensorsContents contents{.tensors = {}, .metadata = metadata(parameters, "optimizer")};
+  SafetensorsContents contents{.tensors = {}, .metadata = file_metadata(parameters, "optimizer")};
   add(contents, parameters.context(), moments(parameters, optimizer));
   return contents;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ SafetensorsContents optimizer_contents(Parameters& parameters, const AdamW& opti
 // Appends one tensor a parameter, "<prefix><name>".
 void add_weights(SafetensorsContents& contents, Parameters& parameters, std::string_view prefix);
 void add_gradients(SafetensorsContents& contents, Parameters& parameters, std::string_view prefix);
+
+// {"tilewave": what the file holds, "vocabulary": V, "vocabulary_padded": V_padded}
+std::map<std::string, std::string> file_metadata(const Parameters& parameters, std::string_view content);
 
 // Nothing is written to the model unless every name, type and shape is right. Compute copies follow their masters.
 void load_weights(const std::filesystem::path& path, Parameters& parameters);
