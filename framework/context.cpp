@@ -21,7 +21,10 @@ std::int64_t Context::pitch_of(std::int64_t cols, DType dtype) const { return ti
 std::shared_ptr<void> Context::workspace(std::int64_t bytes) {
   if (in_step_ && recorder_) {
     const std::size_t allocation = recorder_->allocate(bytes);
-    return {allocate(queue_, bytes), [recorder = recorder_, allocation](void*) { recorder->release(allocation); }};
+    return {allocate(queue_, bytes), [recorder = recorder_, allocation, queue = queue_](void* data) mutable {
+              recorder->release(allocation);
+              release(queue, data);
+            }};
   }
   if (in_step_ && arena_) return {arena_->allocate(bytes), [arena = arena_](void*) {}};
   return {allocate(queue_, std::max<std::int64_t>(bytes, 1)), [queue = queue_](void* data) mutable { release(queue, data); }};

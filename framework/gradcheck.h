@@ -4,10 +4,11 @@
 //   GradcheckReport report = gradcheck(context, [&](Context& c) { return my_layer(c, x, weight); }, {{"x", x}, {"weight", weight}});
 //
 // The function is called often and must give the same result for the same inputs; whatever shape that has, it is reduced to
-// sum(result * weights) with seeded random weights, except a [1, 1] result, which is the loss itself. Elements of tensors up to
+// sum(result * weights) with seeded random weights, except that of a loss (cross_entropy), which stays as it is. Elements of tensors up to
 // `exhaustive` are all probed; of larger ones a seeded sample and one random direction over all of them.
 // The error of a tensor is ||numeric - analytic|| / max(||analytic||, 1e-3 x the global norm) over what was probed.
-// A probe that meets a kink (ReLU at 0) shows as a second difference that does not shrink with the step: the step is narrowed.
+// A kink within the step (ReLU at 0) shows as a disagreement that goes away with a narrower step, and a wrong gradient does not:
+// a probe that disagrees is repeated with narrower steps, and the closest counts. At the kink itself there is no gradient to check.
 #pragma once
 
 #include <cstdint>

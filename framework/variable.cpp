@@ -104,6 +104,8 @@ Variable make_variable(Context& context, Tensor value, std::string_view operatio
 
 void consume(const Variable& variable, std::string_view operation) {
   VariableNode& node = *variable.node_;
+  TW_CHECK(node.backward, operation, " would overwrite a leaf with its gradient, but leaves keep their values; give ", operation,
+           " the result of an operation.");
   TW_CHECK(node.used_by.empty() || node.used_by == operation, operation, " overwrites the result of ", node.operation,
            " with its gradient, but ", node.used_by, " reads it too; give ", operation, " a result of its own.");
   node.consumed_by = operation;
@@ -111,9 +113,42 @@ void consume(const Variable& variable, std::string_view operation) {
   node.gradient_written = true;
 }
 
+namespace {
+
+// The nodes with a backward pass that lead to this one, in the order of the walk.
+std::vector<VariableNode*> walk_from(VariableNode* root) {
+  std::vector<VariableNode*> order;
+  std::unordered_set<VariableNode*> seen;
+  std::vector<VariableNode*> open = {root};
+  while (!open.empty()) {
+    VariableNode* node = open.back();
+    open.pop_back();
+    if (node == nullptr || !node->requires_gradient || !seen.insert(node).second) continue;
+    TW_CHECK(node->backward || node->operation.empty(), "backward() meets the result of ", node->operation,
+             ", whose graph an earlier backward() has spent; compute it again, or add the results up and go backward once.");
+    if (!node->backward) continue;  // a leaf
+    order.push_back(node);
+    open.insert(open.end(), node->input_nodes.begin(), node->input_nodes.end());
+  }
+  std::sort(order.begin(), order.end(), [](const VariableNode* a, const VariableNode* b) { return a->number > b->number; });
+  return order;
+}
+
+}  // namespace
+
+std::vector<std::string> operations_of(const Variable& root) {
+  std::vector<std::string> operations;
+  for (const VariableNode* node : walk_from(root.node_.get())) operations.push_back(node->operation);
+  std::sort(operations.begin(), operations.end());
+  operations.erase(std::unique(operations.begin(), operations.end()), operations.end());
+  return operations;
+}
+
 void backward(Context& context, const Variable& root, const Tensor& seed) {
   VariableNode* root_node = root.node_.get();
   TW_CHECK(root.requires_gradient(), "backward() has nothing to do: no leaf that requires a gradient leads to this result.");
+  TW_CHECK(!root_node->operation.empty(), "backward() starts from the result of an operation, not from a leaf.");
+  const std::vector<VariableNode*> order = walk_from(root_node);
   TW_CHECK(root_node->loss != static_cast<bool>(seed), "backward() from ", root_node->operation,
            root_node->loss ? " takes no seed: a loss has scaled its gradient itself." : " needs a seed: only a loss can do without.");
   if (seed) {
@@ -122,18 +157,6 @@ void backward(Context& context, const Variable& root, const Tensor& seed) {
     context.launch(AddArgs{.a = seed.view(), .b = {}, .y = root_node->gradient.view()});
   }
   root_node->gradient_written = true;
-
-  std::vector<VariableNode*> order;
-  std::unordered_set<VariableNode*> seen;
-  std::vector<VariableNode*> open = {root_node};
-  while (!open.empty()) {
-    VariableNode* node = open.back();
-    open.pop_back();
-    if (node == nullptr || !node->backward || !seen.insert(node).second) continue;
-    order.push_back(node);
-    open.insert(open.end(), node->input_nodes.begin(), node->input_nodes.end());
-  }
-  std::sort(order.begin(), order.end(), [](const VariableNode* a, const VariableNode* b) { return a->number > b->number; });
 
   // A node's inputs are kept until the walk is over: the nodes still to come live in them. Its memory is not.
   std::vector<Variable> keep;

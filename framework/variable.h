@@ -69,6 +69,7 @@ class Variable {
   friend Variable make_variable(Context&, Tensor, std::string_view, std::vector<Variable>, Backward);
   friend void consume(const Variable&, std::string_view);
   friend void backward(Context&, const Variable&, const Tensor&);
+  friend std::vector<std::string> operations_of(const Variable&);
   std::shared_ptr<VariableNode> node_;
 };
 
@@ -76,11 +77,15 @@ class Variable {
 // Absent inputs (an optional bias) are allowed and keep their place among the slots.
 Variable make_variable(Context& context, Tensor value, std::string_view operation, std::vector<Variable> inputs, Backward backward);
 
-// Marks a value as overwritten by its own gradient (cross entropy over its logits). Nobody else may have used it, or use it later.
+// Marks an operation's result as overwritten by its own gradient (cross entropy over its logits). Nobody else may have used it, or
+// use it later.
 void consume(const Variable& variable, std::string_view operation);
 
 // Gradients of `root`, weighted by `seed` (root's shape; absent for a loss), into every leaf that requires one. The graph is
 // spent afterwards.
 void backward(Context& context, const Variable& root, const Tensor& seed = {});
+
+// The names of the operations whose backward passes backward(root) would run, each once, in alphabetical order.
+std::vector<std::string> operations_of(const Variable& root);
 
 }  // namespace tilewave
