@@ -85,8 +85,9 @@ Variable make_variable(Context& context, Tensor value, std::string_view operatio
   node.operation = operation;
   for (const Variable& input : inputs) {
     if (!input.node_) continue;
-    TW_CHECK(input.node_->consumed_by.empty(), operation, " reads the result of ", input.node_->operation, ", which ",
-             input.node_->consumed_by, " has consumed to reuse its memory for gradients; call ", operation, " before.");
+    TW_CHECK(input.node_->consumed_by.empty() || (input.node_->consumed_by == operation && input.node_->used_by.empty()), operation,
+             " reads the result of ", input.node_->operation, ", which ", input.node_->consumed_by,
+             " has consumed to reuse its memory for gradients; call ", operation, " before.");
     TW_CHECK(!input.node_->loss, operation, " reads the result of ", input.node_->operation,
              ", which is a loss: it has scaled its gradient itself and can only be the root of backward().");
     input.node_->used_by = operation;
@@ -106,8 +107,8 @@ void consume(const Variable& variable, std::string_view operation) {
   VariableNode& node = *variable.node_;
   TW_CHECK(node.backward, operation, " would overwrite a leaf with its gradient, but leaves keep their values; give ", operation,
            " the result of an operation.");
-  TW_CHECK(node.used_by.empty() || node.used_by == operation, operation, " overwrites the result of ", node.operation,
-           " with its gradient, but ", node.used_by, " reads it too; give ", operation, " a result of its own.");
+  TW_CHECK(node.used_by.empty(), operation, " overwrites the result of ", node.operation, " with its gradient, but ", node.used_by,
+           " reads it too; give ", operation, " a result of its own.");
   node.consumed_by = operation;
   node.gradient = node.value;
   node.gradient_written = true;
