@@ -17,6 +17,8 @@ namespace tilewave {
 struct Cost {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
+
+  friend bool operator==(const Cost&, const Cost&) = default;
 };
 
 struct TraceEntry {

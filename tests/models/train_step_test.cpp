@@ -1,0 +1,173 @@
+// A step is what its trace says it is, and what does not belong to the mathematics does not change it: threads, step memory,
+// padding, pitch, ghost rows and the way a batch is cut into passes.
+#include "models/train_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "tests/models/small_runs.h"
+
+namespace tilewave {
+namespace {
+
+class TrainStepOf : public testing::TestWithParam<std::vector<std::string>> {
+ protected:
+  static std::vector<std::string> with(std::vector<std::string> more) {
+    more.insert(more.begin(), GetParam().begin(), GetParam().end());
+    return more;
+  }
+};
+
+TEST_P(TrainStepOf, TraceIsTheLogOfARealStep) {
+  SmallRun run(small_recipe(GetParam()));
+  const StepTrace traced = trace_step(run.resolved, run.context.device());
+  Trace log;
+  log_of(run.context.queue()) = &log;
+  run.advance();
+  ASSERT_GT(log.entries.size(), 50u);
+  ASSERT_EQ(traced.trace.entries.size(), log.entries.size());
+  for (std::size_t i = 0; i < log.entries.size(); ++i) {
+    EXPECT_TRUE(traced.trace.entries[i] == log.entries[i])
+        << "launch " << i << ": " << traced.trace.entries[i].operation << " in " << traced.trace.entries[i].layer << " traced, "
+        << log.entries[i].operation << " in " << log.entries[i].layer << " run";
+  }
+}
+
+TEST_P(TrainStepOf, EstimateIsTheAllocation) {
+  SmallRun run(small_recipe(GetParam()));
+  const StepTrace traced = trace_step(run.resolved, run.context.device());
+  EXPECT_EQ(traced.persistent_bytes, run.context.persistent_bytes());
+  run.step.use_step_memory(traced.memory);
+  run.losses(3);  // an allocation that differs from the traced one throws
+}
+
+TEST_P(TrainStepOf, StepMemoryChangesNoBit) {
+  SmallRun heap(small_recipe(GetParam())), arena(small_recipe(GetParam()));
+  arena.step.use_step_memory(trace_step(arena.resolved, arena.context.device()).memory);
+  EXPECT_EQ(heap.losses(5), arena.losses(5));
+  EXPECT_EQ(heap.weights(), arena.weights());
+}
+
+TEST_P(TrainStepOf, ThreadsChangeNoBit) {
+  SmallRun one(small_recipe(GetParam()), 1), three(small_recipe(GetParam()), 3);
+  EXPECT_EQ(one.losses(5), three.losses(5));
+  EXPECT_EQ(one.weights(), three.weights());
+}
+
+TEST_P(TrainStepOf, SeedsDecideEverything) {
+  SmallRun a(small_recipe(GetParam())), b(small_recipe(GetParam())), other(small_recipe(with({"run.seed=2"})));
+  const std::vector<double> losses = a.losses(4);
+  EXPECT_EQ(losses, b.losses(4));
+  EXPECT_NE(losses, other.losses(4));
+}
+
+TEST_P(TrainStepOf, PaddingAndPitchAreInvisible) {
+  SmallRun plain(small_recipe(GetParam()));
+  SmallRun padded(small_recipe(with({"guidelines.pad_vocabulary_to=64"})));
+  SmallRun packed(small_recipe(with({"guidelines.row_pitch=packed"})));
+  const std::vector<double> losses = plain.losses(5);
+  EXPECT_EQ(padded.resolved.shapes.vocabulary_padded, 64);
+  EXPECT_EQ(losses, padded.losses(5));
+  EXPECT_EQ(losses, packed.losses(5));
+  const std::vector<double> weights = plain.weights();
+  EXPECT_EQ(weights, padded.weights());
+  EXPECT_EQ(weights, packed.weights());
+  for (const Parameter& parameter : padded.step.model().parameters().all()) {
+    const std::vector<double> stored = read_elements(padded.context, parameter.master);
+    const auto logical = static_cast<std::ptrdiff_t>(parameter.shape().elements());
+    EXPECT_TRUE(std::all_of(stored.begin() + logical, stored.end(), [](double value) { return value == 0.0; })) << parameter.spec.name;
+  }
+}
+
+// The gradients of a step whose rows are computed in any number of passes, or with ghosts among them, are the same up to rounding.
+TEST_P(TrainStepOf, PassesAndGhostsAreInvisible) {
+  const std::vector<std::string> still = {"model.dropout=0", "model.attention_dropout=0", "run.precision=fp64"};
+  const auto gradients = [](SmallRun& run, const std::vector<Batch>& batches) {
+    const StepReport report = run.step.run(batches, 1, Update::no);
+    std::vector<double> all = {report.loss};
+    for (const Parameter& parameter : run.step.model().parameters().all()) {
+      const std::vector<double> own = read_elements(run.context, parameter.logical_gradient());
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  };
+  const auto expect_near = [](const std::vector<double>& a, const std::vector<double>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    double difference = 0.0, norm = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      difference = std::hypot(difference, a[i] - b[i]);
+      norm = std::hypot(norm, b[i]);
+    }
+    EXPECT_GT(norm, 1.0);
+    EXPECT_LT(difference, 1e-12 * norm);
+  };
+
+  SmallRun whole(small_recipe(with(still)));
+  const Batch batch = *whole.stream.next();
+  const std::vector<double> expected = gradients(whole, {batch});
+
+  // The same sequences in more rows: the others are ghosts.
+  const BatchShape shape = batch_shape(whole.resolved);
+  SmallRun wide(small_recipe(with({still[0], still[1], still[2], "batch.target_tokens=77"})));
+  const auto repack = [&](const BatchShape& into, std::size_t first, std::size_t count) {
+    Packer packer(into);
+    std::size_t source = 0, target = 0;
+    for (std::size_t s = 0; s < first + count; ++s) {
+      const auto source_length = batch.source_lengths.empty() ? std::size_t{0} : static_cast<std::size_t>(batch.source_lengths[s]);
+      const auto target_length = static_cast<std::size_t>(batch.target_lengths[s]);
+      if (s >= first) {
+        EXPECT_TRUE(packer.add({.source = std::span(batch.source_ids).subspan(source, source_length),
+                                .target_in = std::span(batch.target_in).subspan(target, target_length),
+                                .target_out = std::span(batch.target_out).subspan(target, target_length)}));
+      }
+      source += source_length;
+      target += target_length;
+    }
+    return std::move(packer).take();
+  };
+  const std::size_t sequences = batch.target_lengths.size();
+  ASSERT_GE(sequences, 2u);
+  BatchShape wider = shape;
+  wider.target_rows = 77;
+  expect_near(gradients(wide, {repack(wider, 0, sequences)}), expected);
+
+  // Two passes of unequal size, normalised by the tokens of both.
+  SmallRun twice(small_recipe(with({still[0], still[1], still[2], "batch.accumulate=2"})));
+  expect_near(gradients(twice, {repack(shape, 0, 1), repack(shape, 1, sequences - 1)}), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainStepOf,
+                         testing::Values(std::vector<std::string>{}, kDecoderOnly,
+                                         std::vector<std::string>{"model.norm=post", "model.tied=false", "model.activation=gelu_erf"}));
+
+TEST(TrainStep, ALossFalls) {
+  SmallRun run(small_recipe({"optimizer.learning_rate=3e-3", "model.dropout=0", "model.attention_dropout=0"}));
+  const std::vector<double> losses = run.losses(150);
+  EXPECT_LT(losses.back(), 0.8 * losses.front());
+}
+
+TEST(TrainStep, ValidationLeavesNoTrace) {
+  SmallRun run(small_recipe()), beside(small_recipe());
+  run.losses(2);
+  beside.losses(2);
+  const double loss = run.step.validate(run.corpus.validation(batch_shape(run.resolved)));
+  EXPECT_GT(loss, 0.0);
+  EXPECT_EQ(run.losses(2), beside.losses(2));
+}
+
+TEST(TrainStep, ANonFiniteWeightStopsEveryUpdate) {
+  SmallRun run(small_recipe());
+  const Parameter& poisoned = *run.step.model().parameters().find("decoder.1.ffn.up.weight");
+  write_elements(run.context, poisoned.master.slice_rows(3, 1).columns(5, 1), std::vector<double>{NAN});
+  const std::vector<double> before = run.weights();
+  EXPECT_FALSE(run.advance().finite);
+  const std::vector<double> after = run.weights();
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) changed += before[i] != after[i] && !std::isnan(before[i]) ? 1 : 0;
+  EXPECT_EQ(changed, 0u);
+  EXPECT_FALSE(run.advance().finite) << "the flag holds until the host clears it";
+}
+
+}  // namespace
+}  // namespace tilewave

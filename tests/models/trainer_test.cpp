@@ -1,0 +1,196 @@
+// A run from its folder to its summary: what it leaves, what it refuses, and that a resumed run is the uninterrupted one.
+#include "models/trainer.h"
+
+#include <csignal>
+#include <cstdint>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "framework/io/checkpoint.h"
+#include "tests/models/small_runs.h"
+#include "tests/shell.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Attempt {
+  std::vector<std::string> overrides;
+  RunStart start = RunStart::fresh;
+  Overwrite overwrite = Overwrite::refuse;
+  int threads = 2;
+  std::int64_t stop_after = 0;  // steps of this attempt; 0: run on
+};
+
+class Trainer : public testing::Test {
+ protected:
+  TrainingResult attempt(const fs::path& folder, const Attempt& attempt = {}) {
+    std::int64_t taken = 0;
+    const TrainingRequest request{.recipe = small_recipe(attempt.overrides),
+                                  .run = {.recipe = "small", .folder = folder, .start = attempt.start, .overwrite = attempt.overwrite},
+                                  .queue = make_cpu_queue(attempt.threads),
+                                  .device = probe_cpu(attempt.threads),
+                                  .stop_signal = [&] { return ++taken == attempt.stop_after ? SIGTERM : 0; }};
+    notes.clear();
+    return train(request, {.noted = [&](const std::string& note) { notes += note + "\n"; }});
+  }
+
+  std::string refusal(const fs::path& folder, const Attempt& how) {
+    try {
+      attempt(folder, how);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no refusal";
+  }
+
+  static std::vector<nlohmann::json> metrics(const fs::path& folder) {
+    std::vector<nlohmann::json> lines;
+    std::ifstream stream(folder / "metrics.jsonl");
+    for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+  static std::vector<double> losses(const fs::path& folder) {
+    std::vector<double> losses;
+    for (const nlohmann::json& line : metrics(folder)) losses.push_back(line.at("loss").get<double>());
+    return losses;
+  }
+  // Weights and moments of the newest checkpoint, as bytes.
+  static std::string model_bytes(const fs::path& folder) {
+    const Checkpoint checkpoint = *find_latest_valid(folder).newest;
+    return read_text(checkpoint.weights()) + read_text(checkpoint.optimizer());
+  }
+
+  fs::path folder(const std::string& name) const { return temporary.path() / name; }
+
+  TemporaryFolder temporary;
+  std::string notes;
+};
+
+TEST_F(Trainer, ARunLeavesWhatItPromises) {
+  const TrainingResult result = attempt(folder("run"));
+  EXPECT_EQ(result.steps, 8);
+  EXPECT_GT(result.validation_loss, 0.0);
+  for (const char* name : {"recipe.toml", "metrics.jsonl", "summary.json", "checkpoints/step-00000008/COMPLETE"}) {
+    EXPECT_TRUE(fs::exists(folder("run") / name)) << name;
+  }
+  EXPECT_FALSE(fs::exists(folder("run") / "checkpoints/step-00000003")) << "only the newest two are kept";
+  const std::vector<nlohmann::json> lines = metrics(folder("run"));
+  ASSERT_EQ(lines.size(), 8u);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i].size(), 7u);
+    EXPECT_EQ(lines[i].at("step"), i + 1);
+    EXPECT_EQ(lines[i].at("target_tokens"), 50);
+    for (const char* key : {"loss", "learning_rate", "gradient_norm", "target_tokens_per_s", "elapsed_s"})
+      EXPECT_GT(lines[i].at(key).get<double>(), 0.0);
+  }
+  const nlohmann::json summary = nlohmann::json::parse(read_text(folder("run") / "summary.json"));
+  EXPECT_EQ(summary.at("steps"), 8);
+  EXPECT_EQ(summary.at("loss"), lines.back().at("loss"));
+  for (const char* key : {"validation_loss", "target_tokens_per_s", "seconds"}) EXPECT_GT(summary.at(key).get<double>(), 0.0);
+  EXPECT_EQ(to_toml(read_recipe(folder("run") / "recipe.toml")), to_toml(resolve(small_recipe()).recipe));
+}
+
+// Uninterrupted, resumed, cold: the first two agree to the bit, the third does not.
+TEST_F(Trainer, ResumedIsUninterrupted) {
+  for (const std::vector<std::string>& model : {std::vector<std::string>{}, kDecoderOnly}) {
+    for (const char* name : {"whole", "resumed", "cold"}) fs::remove_all(folder(name));
+    attempt(folder("whole"), {.overrides = model});
+    EXPECT_EQ(attempt(folder("resumed"), {.overrides = model, .stop_after = 5}).signal, SIGTERM);
+    EXPECT_FALSE(fs::exists(folder("resumed") / "summary.json"));
+    attempt(folder("resumed"), {.overrides = model, .start = RunStart::resume, .threads = 3});
+    EXPECT_EQ(losses(folder("resumed")), losses(folder("whole")));
+    EXPECT_EQ(model_bytes(folder("resumed")), model_bytes(folder("whole")));
+
+    std::vector<std::string> shorter = model;
+    shorter.push_back("run.steps=3");
+    attempt(folder("cold"), {.overrides = shorter});
+    const std::vector<double> whole = losses(folder("whole")), cold = losses(folder("cold"));
+    EXPECT_NE(cold, std::vector<double>(whole.begin() + 5, whole.end())) << "a resumed run that began anew would look like this";
+  }
+}
+
+TEST_F(Trainer, ALongerRunGoesOnWhereTheEndedOneStopped) {
+  attempt(folder("whole"), {.overrides = {"run.steps=8"}});
+  attempt(folder("longer"), {.overrides = {"run.steps=5"}});
+  attempt(folder("longer"), {.overrides = {"run.steps=8"}, .start = RunStart::resume});
+  EXPECT_EQ(losses(folder("longer")), losses(folder("whole")));
+  EXPECT_EQ(model_bytes(folder("longer")), model_bytes(folder("whole")));
+}
+
+TEST_F(Trainer, PaddingAndPitchMayChangeOnTheWay) {
+  attempt(folder("whole"));
+  for (const char* change : {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed"}) {
+    fs::remove_all(folder("changed"));
+    attempt(folder("changed"), {.stop_after = 4});
+    attempt(folder("changed"), {.overrides = {change}, .start = RunStart::resume});
+    EXPECT_EQ(losses(folder("changed")), losses(folder("whole"))) << change;
+  }
+}
+
+TEST_F(Trainer, OtherChangesAreNamedAndRefused) {
+  attempt(folder("run"), {.stop_after = 4});
+  const std::string kept = model_bytes(folder("run"));
+  for (const std::string key : {"optimizer.learning_rate", "model.d_ff", "batch.target_tokens", "data.seed", "run.seed"}) {
+    const std::string sentence = refusal(folder("run"), {.overrides = {key + "=64"}, .start = RunStart::resume});
+    EXPECT_NE(sentence.find(key), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("--force"), std::string::npos) << sentence;
+  }
+  EXPECT_EQ(model_bytes(folder("run")), kept);
+  attempt(folder("run"), {.overrides = {"optimizer.learning_rate=2e-3"}, .start = RunStart::resume, .overwrite = Overwrite::force});
+}
+
+TEST_F(Trainer, AnotherCorpusIsRefused) {
+  const fs::path text = folder("text.txt");
+  write_text(text, std::string(3000, 'a') + std::string(3000, 'b'));
+  std::vector<std::string> overrides = kDecoderOnly;
+  overrides.insert(overrides.end(),
+                   {"data.kind=text", "data.tokenizer=bytes", "model.vocabulary=260", "data.source='" + text.string() + "'"});
+  attempt(folder("run"), {.overrides = overrides, .stop_after = 4});
+  write_text(text, std::string(3000, 'a') + std::string(3000, 'c'));
+  const std::string sentence = refusal(folder("run"), {.overrides = overrides, .start = RunStart::resume});
+  EXPECT_NE(sentence.find("another corpus"), std::string::npos) << sentence;
+}
+
+TEST_F(Trainer, RunsAreNotOverwritten) {
+  attempt(folder("run"));
+  EXPECT_NE(refusal(folder("run"), {}).find("--force"), std::string::npos);
+  attempt(folder("unfinished"), {.stop_after = 2});
+  EXPECT_NE(refusal(folder("unfinished"), {}).find("--resume"), std::string::npos);
+  attempt(folder("run"), {.overwrite = Overwrite::force});
+}
+
+TEST_F(Trainer, ADamagedCheckpointIsSkippedWithItsReason) {
+  attempt(folder("whole"));
+  attempt(folder("run"), {.stop_after = 7});
+  std::fstream damaged(folder("run") / "checkpoints/step-00000007/weights.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  damaged.seekp(-3, std::ios::end);
+  damaged.put('x');
+  damaged.close();
+  attempt(folder("run"), {.start = RunStart::resume});
+  EXPECT_NE(notes.find("step-00000007"), std::string::npos) << notes;
+  EXPECT_EQ(losses(folder("run")), losses(folder("whole")));
+}
+
+TEST_F(Trainer, ANonFiniteStepNamesItselfAndItsTensorAndPublishesNothing) {
+  const std::vector<std::string> explosive = {"optimizer.learning_rate=1e30", "schedule.warmup_steps=0", "schedule.kind=constant",
+                                              "run.checkpoint_every=1", "optimizer.clip_norm=0"};
+  try {
+    attempt(folder("run"), {.overrides = explosive});
+    FAIL() << "a learning rate of 1e30 stayed finite";
+  } catch (const InputError& error) {
+    FAIL() << "this is a failed run, not bad input: " << error.what();
+  } catch (const Error& error) {
+    const std::string sentence = error.what();
+    EXPECT_NE(sentence.find("step 2"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find(" in "), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("row"), std::string::npos) << sentence;
+  }
+  EXPECT_EQ(find_latest_valid(folder("run")).newest->step, 1);
+  EXPECT_FALSE(fs::exists(folder("run") / "summary.json"));
+}
+
+}  // namespace
+}  // namespace tilewave
