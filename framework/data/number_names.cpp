@@ -100,7 +100,9 @@ std::int32_t NumberSplit::training(std::uint64_t draw) const {
   Random random(random_key(seed_, 't', draw));
   for (;;) {
     std::uint32_t first = 0, end = kNumberNames;
-    if (distribution_ == NumberDistribution::over_digits) {
+    const bool over_digits =
+        distribution_ == NumberDistribution::mixed ? random.below(10) < 3 : distribution_ == NumberDistribution::over_digits;
+    if (over_digits) {
       end = 10;
       for (std::uint32_t digits = 1 + random.below(6); digits > 1; --digits) {
         first = end;

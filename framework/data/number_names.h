@@ -15,9 +15,10 @@ inline constexpr std::int32_t kNumberNames = 1'000'000;
 std::string english_name(std::int32_t number);
 std::string german_name(std::int32_t number);
 
-// Nine numbers in ten have six digits: `over_digits` draws the count of digits first, then a number that has as many.
-enum class NumberDistribution : std::uint8_t { over_numbers, over_digits };
-inline constexpr NumberDistribution kTrainingNumbers = NumberDistribution::over_numbers;
+// Nine numbers in ten have six digits: `over_digits` draws the count of digits first, then a number that has as many. `mixed` does
+// so for three draws in ten, so that a model meets short names too.
+enum class NumberDistribution : std::uint8_t { over_numbers, over_digits, mixed };
+inline constexpr NumberDistribution kTrainingNumbers = NumberDistribution::mixed;
 
 class NumberSplit {
  public:

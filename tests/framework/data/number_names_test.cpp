@@ -125,7 +125,8 @@ TEST(NumberSplit, SharesNoNumberBetweenItsParts) {
   held_out.insert(split.validation().begin(), split.validation().end());
   EXPECT_EQ(held_out.size(), 1'500u);
   for (std::int32_t number = 0; number < kNumberNames; ++number) ASSERT_EQ(split.trains(number), !held_out.contains(number));
-  for (const NumberDistribution distribution : {NumberDistribution::over_numbers, NumberDistribution::over_digits}) {
+  for (const NumberDistribution distribution :
+       {NumberDistribution::over_numbers, NumberDistribution::over_digits, NumberDistribution::mixed}) {
     const NumberSplit drawn(1, distribution);
     EXPECT_EQ(drawn.test(), split.test());
     for (std::uint64_t draw = 0; draw < 50'000; ++draw) ASSERT_FALSE(held_out.contains(drawn.training(draw)));
@@ -147,13 +148,17 @@ TEST(NumberSplit, DependsOnTheSeed) {
 }
 
 TEST(NumberSplit, DrawsNumbersOrDigitsUniformly) {
-  const NumberSplit numbers(1, NumberDistribution::over_numbers), digits(1, NumberDistribution::over_digits);
-  std::map<std::size_t, int> of_numbers, of_digits;
+  const NumberSplit numbers(1, NumberDistribution::over_numbers), digits(1, NumberDistribution::over_digits),
+      mixed(1, NumberDistribution::mixed);
+  std::map<std::size_t, int> of_numbers, of_digits, of_mixed;
   for (std::uint64_t draw = 0; draw < 12'000; ++draw) {
     ++of_numbers[std::to_string(numbers.training(draw)).size()];
     ++of_digits[std::to_string(digits.training(draw)).size()];
+    ++of_mixed[std::to_string(mixed.training(draw)).size()];
   }
   EXPECT_NEAR(of_numbers[6], 10'800, 200);
+  EXPECT_NEAR(of_mixed[6], 0.7 * 10'800 + 0.3 * 2'000, 200);
+  EXPECT_NEAR(of_mixed[2], 0.7 * 1 + 0.3 * 2'000, 100);
   for (std::size_t length = 1; length <= 6; ++length) EXPECT_NEAR(of_digits[length], 2'000, 200) << length << " digits";
 }
 
