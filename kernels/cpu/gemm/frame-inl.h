@@ -44,6 +44,16 @@ struct Frame {
   Operand<T> along_i, along_j;
 };
 
+// A call of memmove costs more than so few elements.
+template <class T>
+void copy_row(const T* HWY_RESTRICT from, std::int64_t count, T* HWY_RESTRICT to) {
+  const hwy::HWY_NAMESPACE::ScalableTag<T> d;
+  constexpr std::int64_t kLanes = hwy::HWY_NAMESPACE::MaxLanes(d);
+  std::int64_t x = 0;
+  for (; x + kLanes <= count; x += kLanes) hwy::HWY_NAMESPACE::StoreU(hwy::HWY_NAMESPACE::LoadU(d, from + x), d, to + x);
+  if (x < count) std::copy(from + x, from + count, to + x);
+}
+
 template <Activation kActivation, class T>
 void apply_activation(std::int64_t count, T* HWY_RESTRICT z) {
   for (std::int64_t x = 0; x < count; ++x) z[x] = activate(kActivation, z[x]);
@@ -64,7 +74,7 @@ void finish_row(const Frame<T>& frame, std::int64_t i, std::int64_t j, std::int6
     const T* HWY_RESTRICT bias = args.bias.row<T>(0) + i;
     for (std::int64_t x = 0; x < count; ++x) z[x] += bias[x];
   }
-  if (args.saved_input) std::copy_n(z, count, args.saved_input.row<T>(j) + i);
+  if (args.saved_input) copy_row(z, count, args.saved_input.row<T>(j) + i);
   switch (args.activation) {
     case Activation::none:
       break;
@@ -100,7 +110,7 @@ void finish_row(const Frame<T>& frame, std::int64_t i, std::int64_t j, std::int6
   if (args.accumulate) {
     for (std::int64_t x = 0; x < count; ++x) d[x] += z[x];
   } else {
-    std::copy_n(z, count, d);
+    copy_row(z, count, d);
   }
 }
 
