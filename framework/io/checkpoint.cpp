@@ -27,10 +27,10 @@ std::string name_of_step(std::int64_t step) {
 }
 
 std::optional<std::int64_t> step_of_name(std::string_view name) {
-  constexpr std::string_view kPrefix = "step-";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
+  constexpr std::string_view prefix = "step-";
+  if (!name.starts_with(prefix)) return std::nullopt;
   std::int64_t step = -1;
-  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
   return step >= 0 && name_of_step(step) == name ? std::optional(step) : std::nullopt;
 }
 
@@ -144,7 +144,7 @@ void rotate(const fs::path& run_folder, std::int64_t newest, int keep) {
 Checkpoint save_checkpoint(const fs::path& run_folder, const CheckpointContents& contents, int keep) {
   TW_CHECK(contents.step >= 0 && keep >= 1, "a checkpoint of step ", contents.step, " cannot be saved with run.keep = ", keep,
            "; both count from zero, and at least one checkpoint is kept.");
-  const Checkpoint checkpoint{.step = contents.step, .folder = checkpoints_of(run_folder) / name_of_step(contents.step)};
+  Checkpoint checkpoint{.step = contents.step, .folder = checkpoints_of(run_folder) / name_of_step(contents.step)};
   if (!is_valid(checkpoint.folder)) {
     try {
       publish(run_folder, contents);

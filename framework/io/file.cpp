@@ -80,15 +80,15 @@ struct RemoveUnlessReleased {
 }  // namespace
 
 std::string printable(std::string_view text) {
-  constexpr std::size_t kMostBytes = 120;
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::size_t kept = std::min(text.size(), kMostBytes);
+  constexpr std::size_t most_bytes = 120;
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::size_t kept = std::min(text.size(), most_bytes);
   while (kept > 0 && kept < text.size() && (static_cast<unsigned char>(text[kept]) & 0xc0u) == 0x80u) --kept;  // whole UTF-8 characters
   std::string out;
   for (const char character : text.substr(0, kept)) {
     const auto byte = static_cast<unsigned char>(character);
     if (byte < 0x20 || byte == 0x7f) {
-      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15u]};
+      out += {'\\', 'x', hex[byte >> 4], hex[byte & 15u]};
     } else {
       out += character;
     }
@@ -166,8 +166,8 @@ FileDigest digest_file(const fs::path& path) {
 }
 
 OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  descriptor_ = Descriptor(checked(path_, "create the file", [&] { return system_calls().open(path_.c_str(), kFlags, 0666); }));
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  descriptor_ = Descriptor(checked(path_, "create the file", [&] { return system_calls().open(path_.c_str(), flags, 0666); }));
   buffer_.reserve(kBufferBytes);
 }
 
@@ -240,8 +240,8 @@ void make_folders(const fs::path& path) {
 }
 
 void sync_folder(const fs::path& path) {
-  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-  const Descriptor folder(checked(path, "open the folder", [&] { return system_calls().open(path.c_str(), kFlags, 0); }));
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  const Descriptor folder(checked(path, "open the folder", [&] { return system_calls().open(path.c_str(), flags, 0); }));
   checked(path, "write the folder", [&] {
     const int result = system_calls().fsync(folder.get());
     return result == -1 && errno == EINVAL ? 0 : result;  // a file system whose folders cannot be synchronised

@@ -30,7 +30,7 @@ fs::path numbered(const fs::path& runs, std::string_view recipe, int number) {
 fs::path make_next_run_folder(const fs::path& runs, std::string_view recipe) {
   make_folders(runs);
   for (int number = 1;; ++number) {
-    const fs::path folder = numbered(runs, recipe, number);
+    fs::path folder = numbered(runs, recipe, number);
     if (system_calls().mkdir(folder.c_str(), 0777) == 0) {
       sync_folder(runs);
       return folder;
@@ -45,7 +45,7 @@ fs::path folder_of(const RunRequest& request) {
     make_folders(request.folder);
     return request.folder;
   }
-  const fs::path folder = request.folder.empty() ? last_run_folder(request.runs, request.recipe) : request.folder;
+  fs::path folder = request.folder.empty() ? last_run_folder(request.runs, request.recipe) : request.folder;
   TW_CHECK_INPUT(!folder.empty(), "there is no run of ", request.recipe, " in ", request.runs.string(),
                  " to resume; start one without --resume, or name its folder with --run.");
   TW_CHECK_INPUT(is_there(folder / "recipe.toml"), folder.string(),

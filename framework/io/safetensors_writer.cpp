@@ -42,7 +42,7 @@ std::string header_of(const std::vector<const TensorSource*>& tensors, const std
     const std::int64_t end = offset + bytes_of(*tensor);
     std::string shape;
     for (const std::int64_t dimension : tensor->shape) shape += (shape.empty() ? "" : ",") + std::to_string(dimension);
-    json += sentence(json_string(tensor->name), ":{\"dtype\":\"", name_of(tensor->type), "\",\"shape\":[", shape, "],\"data_offsets\":[",
+    json += sentence(json_string(tensor->name), R"(:{"dtype":")", name_of(tensor->type), R"(","shape":[)", shape, R"(],"data_offsets":[)",
                      offset, ",", end, "]},");
     offset = end;
   }

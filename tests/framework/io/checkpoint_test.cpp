@@ -1,6 +1,7 @@
 #include "framework/io/checkpoint.h"
 
 #include <algorithm>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <random>
 #include <signal.h>
@@ -251,7 +252,9 @@ TEST(Checkpoint, SurvivesKillsAtRandomMoments) {
   const TemporaryFolder run;
   std::mt19937 random(9);
   std::int64_t last = 0;
+  const auto begin = std::chrono::steady_clock::now();
   save(run.path(), last);
+  const auto save_us = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin).count();
   for (int kill = 0; kill < 60; ++kill) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -261,7 +264,7 @@ TEST(Checkpoint, SurvivesKillsAtRandomMoments) {
       }
       ::_exit(1);
     }
-    ::usleep(static_cast<useconds_t>(random() % 15'000));
+    ::usleep(static_cast<useconds_t>(random() % static_cast<unsigned long>(4 * save_us)));
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -1,4 +1,5 @@
-// What tests of files share: a folder of their own, files in it, and a call as an unprivileged user (root passes every check).
+// What tests of files share: a folder of their own (in memory where the system offers one: thousands of fsyncs), files in it, and a
+// call as an unprivileged user (root passes every check).
 #pragma once
 
 #include <filesystem>
@@ -16,7 +17,9 @@ namespace tilewave {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tilewave-test-XXXXXX").string();
+    const std::filesystem::path memory = "/dev/shm";
+    const auto parent = ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+    std::string pattern = (parent / "tilewave-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
     path_ = pattern;
   }
