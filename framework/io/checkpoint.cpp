@@ -127,8 +127,8 @@ void publish(const fs::path& run_folder, const CheckpointContents& contents) {
 }
 
 // Older folders without a marker are remains of a save or of a removal; newer ones are another matter and stay.
-void rotate(const fs::path& run_folder, std::int64_t newest, int keep) {
-  int kept = 0;
+void rotate(const fs::path& run_folder, std::int64_t newest, std::int64_t keep) {
+  std::int64_t kept = 0;
   for (const Checkpoint& checkpoint : candidates(run_folder)) {
     if (checkpoint.step > newest) continue;
     if (is_marked(checkpoint.folder) && kept < keep) {
@@ -141,7 +141,7 @@ void rotate(const fs::path& run_folder, std::int64_t newest, int keep) {
 
 }  // namespace
 
-Checkpoint save_checkpoint(const fs::path& run_folder, const CheckpointContents& contents, int keep) {
+Checkpoint save_checkpoint(const fs::path& run_folder, const CheckpointContents& contents, std::int64_t keep) {
   TW_CHECK(contents.step >= 0 && keep >= 1, "a checkpoint of step ", contents.step, " cannot be saved with run.keep = ", keep,
            "; both count from zero, and at least one checkpoint is kept.");
   Checkpoint checkpoint{.step = contents.step, .folder = checkpoints_of(run_folder) / name_of_step(contents.step)};

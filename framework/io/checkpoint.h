@@ -32,7 +32,7 @@ struct Checkpoint {
 
 // Saves and then removes what is older than the newest `keep` (markers first). A valid checkpoint of the same step is left as it
 // is: a step's state is the same however it was reached. Error: the sentence says whether the new checkpoint is there.
-Checkpoint save_checkpoint(const std::filesystem::path& run_folder, const CheckpointContents& contents, int keep);
+Checkpoint save_checkpoint(const std::filesystem::path& run_folder, const CheckpointContents& contents, std::int64_t keep);
 
 struct CheckpointSearch {
   std::optional<Checkpoint> newest;  // the newest valid one

@@ -19,7 +19,7 @@ std::string json_string(std::string_view text) {
 
 bool is_kept(std::string_view line, std::int64_t last_step) {
   const auto object = nlohmann::json::parse(line, nullptr, false);
-  if (!object.is_object()) return false;
+  if (!object.is_object() || line.find('\0') != std::string_view::npos) return false;  // nlohmann's parser stops at a zero byte
   const auto step = object.find("step");
   return step != object.end() && step->is_number_integer() && step->get<std::int64_t>() <= last_step;
 }

@@ -42,6 +42,7 @@ fs::path make_next_run_folder(const fs::path& runs, std::string_view recipe) {
 fs::path folder_of(const RunRequest& request) {
   if (request.start == RunStart::fresh) {
     if (request.folder.empty()) return make_next_run_folder(request.runs, request.recipe);
+    run_state(request.folder);  // a person's folder is refused before so much as a lock is put into it
     make_folders(request.folder);
     return request.folder;
   }

@@ -88,6 +88,7 @@ TEST(JsonLines, ResumeDropsTornLinesAndThosePastTheStep) {
       {through_3 + "{\"step\": 4, \"lo", 9, through_3, 1},
       {through_3 + line_of(4).substr(0, line_of(4).size() - 1), 9, through_3, 1},  // whole but for its newline
       {through_3 + std::string(4096, '\0'), 9, through_3, 1},                      // what a power cut leaves on some file systems
+      {line_of(1) + std::string("{\"step\": 2}\0x\n", 14), 9, line_of(1), 1},
       {line_of(1) + "torn\n" + line_of(2), 9, line_of(1) + line_of(2), 1},
       {line_of(1) + "{\"loss\": 1}\n" + "{\"step\": 1.5}\n" + "[1]\n" + "\n", 9, line_of(1), 4},
       {through_3, 0, "", 3},

@@ -119,6 +119,7 @@ TEST(RunFolder, APersonsFolderIsNotARun) {
     EXPECT_NE(refusal({.folder = folder.path(), .overwrite = overwrite}).find("holds thesis.txt and no recipe.toml"), std::string::npos);
   }
   EXPECT_EQ(contents_of(folder / "summary.json"), "mine");
+  EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"summary.json", "thesis.txt"})) << "not even a lock";
 }
 
 TEST(RunFolder, ASecondProcessIsRefusedUntilTheFirstOneDies) {
