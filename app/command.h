@@ -28,6 +28,7 @@ Command add_generate(CLI::App& program);
 Command add_check(CLI::App& program);
 Command add_step(CLI::App& program);
 Command add_inspect(CLI::App& program);
+Command add_bench(CLI::App& program);
 Command add_devices(CLI::App& program);
 
 // RECIPE and --set, as every command that reads a recipe has them.

@@ -1,0 +1,91 @@
+// Screening, then rounds.
+#include "framework/measure/interleave.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Contender {
+  const Candidate* candidate = nullptr;
+  std::int64_t launches = 1;  // a block
+  std::size_t turn = 0;
+  std::vector<double> seconds = {};  // a launch, one entry a block
+
+  double block() {
+    const Clock::time_point start = Clock::now();
+    for (std::int64_t i = 0; i < launches; ++i) candidate->launch(turn++);
+    return seconds_since(start) / static_cast<double>(launches);
+  }
+};
+
+// Blocks as long as asked, and their best time so far.
+std::vector<Contender> screen(const std::vector<Candidate>& candidates, const InterleaveOptions& options) {
+  std::vector<Contender> contenders;
+  for (const Candidate& candidate : candidates) {
+    Contender contender{.candidate = &candidate};
+    contender.block();
+    for (double taken = contender.block(); taken * static_cast<double>(contender.launches) < options.block_s; taken = contender.block()) {
+      const double wanted = options.block_s / std::max(taken, 1e-9);
+      contender.launches = std::max(contender.launches + 1, static_cast<std::int64_t>(std::ceil(std::min(wanted, 1e6))));
+    }
+    for (int i = 0; i < options.screening_blocks; ++i) contender.seconds.push_back(contender.block());
+    contenders.push_back(std::move(contender));
+  }
+  std::stable_sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
+    return *std::min_element(a.seconds.begin(), a.seconds.end()) < *std::min_element(b.seconds.begin(), b.seconds.end());
+  });
+  std::size_t rank = 0;
+  std::erase_if(contenders, [&](const Contender& contender) { return ++rank > options.finalists && !contender.candidate->always_final; });
+  for (Contender& contender : contenders) contender.seconds.clear();
+  return contenders;
+}
+
+std::vector<Timing> timings(const std::vector<Contender>& contenders) {
+  std::vector<Timing> result;
+  for (const Contender& contender : contenders) {
+    result.push_back({.name = contender.candidate->name,
+                      .median_s = quantile(contender.seconds, 0.5),
+                      .lower_quartile_s = quantile(contender.seconds, 0.25),
+                      .upper_quartile_s = quantile(contender.seconds, 0.75)});
+  }
+  std::stable_sort(result.begin(), result.end(), [](const Timing& a, const Timing& b) { return a.median_s < b.median_s; });
+  return result;
+}
+
+}  // namespace
+
+double quantile(std::vector<double> values, double fraction) {
+  TW_CHECK(!values.empty() && fraction >= 0.0 && fraction <= 1.0, "a quantile needs values and a fraction from 0 to 1.");
+  std::sort(values.begin(), values.end());
+  const double place = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers, const InterleaveOptions& options) {
+  TW_CHECK(!ours.empty() || !peers.empty(), "there is nothing to measure.");
+  const Candidate& load = ours.empty() ? peers.front() : ours.front();
+  const Clock::time_point start = Clock::now();
+  for (std::size_t turn = 0; seconds_since(start) < options.load_s; ++turn) load.launch(turn);
+
+  std::vector<Contender> our_finalists = screen(ours, options), peer_finalists = screen(peers, options);
+  for (int round = 0; round < options.rounds; ++round) {
+    for (std::size_t rank = 0; rank < std::max(our_finalists.size(), peer_finalists.size()); ++rank) {
+      if (rank < our_finalists.size()) our_finalists[rank].seconds.push_back(our_finalists[rank].block());
+      if (rank < peer_finalists.size()) peer_finalists[rank].seconds.push_back(peer_finalists[rank].block());
+    }
+  }
+  return {.ours = timings(our_finalists), .peers = timings(peer_finalists)};
+}
+
+}  // namespace tilewave

@@ -1,0 +1,45 @@
+// Timing that compares: the machine is loaded first, every candidate is screened with short blocks, and the fastest of each side
+// take turns in rounds, so that a clock that drifts or a neighbour that comes and goes meets all of them alike. What counts is the
+// median of the rounds, with its quartiles; a claim is a ratio within one such run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tilewave {
+
+struct Candidate {
+  std::string name;
+  // Launches once and waits for the result. `turn` counts up: operands should rotate with it through more than the caches hold.
+  std::function<void(std::size_t turn)> launch;
+  bool always_final = false;  // measured to the end whatever the screening says (a library's own choice)
+};
+
+struct Timing {
+  std::string name;
+  double median_s = 0.0;  // of one launch
+  double lower_quartile_s = 0.0, upper_quartile_s = 0.0;
+};
+
+struct InterleaveOptions {
+  double load_s = 2.0;    // of work before the first measurement of the process
+  double block_s = 0.02;  // launches are timed in blocks at least this long
+  int screening_blocks = 2;
+  int rounds = 9;
+  std::size_t finalists = 3;  // a side
+};
+
+// Timings of each side's finalists, the fastest first. A side may be empty.
+struct Comparison {
+  std::vector<Timing> ours, peers;
+};
+
+Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers, const InterleaveOptions& options = {});
+
+// The value a fraction of the way through the sorted values, between two of them by proportion.
+double quantile(std::vector<double> values, double fraction);
+
+}  // namespace tilewave
