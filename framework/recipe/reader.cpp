@@ -3,15 +3,11 @@
 #include "framework/recipe/reader.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <optional>
-#include <system_error>
 #include <toml++/toml.h>
 #include <tuple>
 
+#include "framework/io/file.h"
 #include "framework/recipe/writer.h"
 #include "kernels/error.h"
 
@@ -168,12 +164,36 @@ std::string unknown_section(std::string_view name, const std::vector<Section>& s
   return near.empty() ? text + "; there are " + listed(names) + "." : text + "; did you mean [" + std::string(near) + "]?";
 }
 
+// TOML has characters beyond ASCII in strings and comments alone, a recipe none over several lines; the parser of toml++ 3.3
+// does not expect all of them elsewhere (its tables of Unicode's white space have holes).
+void check_characters(std::string_view text, const std::string& source) {
+  const auto refuse = [&](std::size_t at, std::string_view what) {
+    const std::string_view before = text.substr(0, at);
+    const std::size_t line = 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+    const std::string_view on_line = before.substr(before.rfind('\n') + 1);
+    const auto column =
+        1 + std::count_if(on_line.begin(), on_line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+    throw InputError(sentence(source, ":", line, ":", column, ": ", what));
+  };
+  for (std::size_t at = text.starts_with("\xEF\xBB\xBF") ? 3 : 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (static_cast<unsigned char>(c) >= 0x80) refuse(at, "a character beyond ASCII stands outside strings and comments.");
+    if (c == '#') at = std::min(text.find('\n', at), text.size());
+    if (c != '"' && c != '\'') continue;
+    if (text.substr(at, 3) == std::string(3, c)) refuse(at, "a string over several lines; a recipe has none.");
+    for (++at; at < text.size() && text[at] != c && text[at] != '\n'; ++at) {
+      if (c == '"' && text[at] == '\\') ++at;
+    }
+  }
+}
+
 toml::table parse(std::string_view text, const std::string& source) {
+  check_characters(text, source);
   try {
     return toml::parse(text, std::string_view(source));
   } catch (const toml::parse_error& error) {
     const toml::source_position where = error.source().begin;
-    throw InputError(sentence(source, ":", where.line, ":", where.column, ": not TOML: ", error.description(), "."));
+    throw InputError(sentence(source, ":", where.line, ":", where.column, ": not TOML: ", printable(error.description()), "."));
   }
 }
 
@@ -199,20 +219,7 @@ std::string allowed_text(const Field& field) {
 }
 
 RecipeText read_recipe_file(const std::filesystem::path& path) {
-  const std::string source = path.string();
-  std::error_code code;
-  const auto status = std::filesystem::status(path, code);
-  TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, "there is no recipe ", source,
-                 "; recipes/ holds some to start from.");
-  TW_CHECK_INPUT(!std::filesystem::is_directory(status), source, " is a directory; name a recipe, a .toml file.");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  TW_CHECK_INPUT(file, source, " cannot be read: ", std::generic_category().message(errno), ".");
-  std::string text(kRecipeBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  TW_CHECK_INPUT(!file.bad(), source, " cannot be read: ", std::generic_category().message(errno), ".");
-  return {.source = source, .text = std::move(text)};
+  return {.source = path.string(), .text = read_file(path, static_cast<std::int64_t>(kRecipeBytes))};
 }
 
 void read_toml(const RecipeText& recipe, std::vector<Section>& sections, std::span<const Alias> aliases) {

@@ -22,7 +22,6 @@ struct RecipeText {
   std::string text;
 };
 
-// Never reads more than kRecipeBytes + 1 bytes.
 RecipeText read_recipe_file(const std::filesystem::path& path);
 
 // Sets the fields that the text names. Throws the text's first error; some fields are set then.
