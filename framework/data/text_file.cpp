@@ -90,7 +90,7 @@ void check_utf8(std::string_view text, const std::filesystem::path& path) {
     const std::size_t newline = before.rfind('\n');
     throw InputError(sentence(path, ", line ", 1 + std::count(before.begin(), before.end(), '\n'), ", byte ",
                               newline == std::string_view::npos ? *at + 1 : *at - newline,
-                              ": not UTF-8, which data.tokenizer = \"bpe\" needs; convert the file, or use data.tokenizer = \"bytes\"."));
+                              R"(: not UTF-8, which data.tokenizer = "bpe" needs; convert the file, or use data.tokenizer = "bytes".)"));
   }
 }
 

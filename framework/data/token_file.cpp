@@ -90,11 +90,11 @@ TokenFile::TokenFile(std::filesystem::path path, std::int64_t vocabulary)
 void TokenFile::read(std::int64_t first, std::span<std::int32_t> ids) const {
   TW_CHECK(first >= 0 && first + static_cast<std::int64_t>(ids.size()) <= size_, "tokens ", first, " to ",
            first + static_cast<std::int64_t>(ids.size()), " were asked of ", path_, ", which has ", size_, ".");
-  constexpr std::size_t kChunk = 1 << 13;
-  std::array<std::byte, kChunk * 4> bytes;
-  std::array<std::uint32_t, kChunk> wide;
+  constexpr std::size_t chunk_ids = 1 << 13;
+  std::array<std::byte, chunk_ids * 4> bytes;
+  std::array<std::uint32_t, chunk_ids> wide;
   while (!ids.empty()) {
-    const std::size_t count = std::min(ids.size(), kChunk);
+    const std::size_t count = std::min(ids.size(), chunk_ids);
     const std::span chunk = std::span(bytes).first(count * static_cast<std::size_t>(id_bytes_));
     const std::int64_t got = read_at(file_.number, kTokenFileHeaderBytes + first * id_bytes_, chunk, path_);
     TW_CHECK_INPUT(got == static_cast<std::int64_t>(chunk.size()), path_, " ended at token ", first + got / id_bytes_,

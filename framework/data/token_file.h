@@ -10,7 +10,7 @@
 
 namespace tilewave {
 
-inline constexpr std::int64_t kTokenFileHeaderBytes = 256 * 4;
+inline constexpr std::int64_t kTokenFileHeaderBytes = 1024;
 
 class TokenFile {
  public:

@@ -143,8 +143,8 @@ std::string Tokenizer::piece(std::int32_t id) const {
   }
   const int byte = id - kSpecialIds;
   if (byte > 0x20 && byte < 0x7F) return std::string(1, static_cast<char>(byte));
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  return {'<', '0', 'x', kHex[static_cast<std::size_t>(byte / 16)], kHex[static_cast<std::size_t>(byte % 16)], '>'};
+  constexpr std::string_view hex = "0123456789ABCDEF";
+  return {'<', '0', 'x', hex[static_cast<std::size_t>(byte / 16)], hex[static_cast<std::size_t>(byte % 16)], '>'};
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {

@@ -123,6 +123,11 @@ TEST_F(CorpusTest, FingerprintsTellCorporaApart) {
   EXPECT_NE(Corpus(config).fingerprint(), before);
   scratch.write("a.txt", "some text to train on");
   EXPECT_EQ(Corpus(config).fingerprint(), before);
+  const CorpusConfig pairs{
+      .kind = DataKind::parallel, .source = scratch.write("s", "one\ntwo\n"), .target = scratch.write("t", "eins\nzwei\n")};
+  const std::uint64_t with_two = Corpus(pairs).fingerprint();
+  scratch.write("t", "eins\nzwo\n");
+  EXPECT_NE(Corpus(pairs).fingerprint(), with_two);
 }
 
 TEST_F(CorpusTest, TranslatesNumberNames) {
@@ -153,6 +158,8 @@ TEST_F(CorpusTest, SplitsParallelTextWithoutOverlap) {
   EXPECT_EQ(corpus.facts().training + corpus.facts().validation, 400);
   EXPECT_GE(corpus.facts().validation, 8);
   EXPECT_EQ(corpus.test_pairs().size(), static_cast<std::size_t>(corpus.facts().validation));
+  const Corpus other({.kind = DataKind::parallel, .source = source, .target = target, .seed = 4});
+  EXPECT_NE(other.test_pairs()[0].source, corpus.test_pairs()[0].source);
   std::set<std::string> held_out;
   for (const TextPair& pair : corpus.test_pairs()) held_out.insert(pair.source);
   BatchStream stream = corpus.training({.source_rows = 300, .target_rows = 310, .sequence = 80});
