@@ -109,8 +109,8 @@ void publish(const fs::path& run_folder, const CheckpointContents& contents) {
   remove_checkpoint_folder(staging);
 
   // Stage.
-  make_folders(staging);
   RemoveUnlessComplete guard{staging};
+  make_folders(staging);
   const Digests digests{
       write_new_file(staging / kFiles[0], [&](OutputFile& file) { write_safetensors(file, contents.weights); }),
       write_new_file(staging / kFiles[1], [&](OutputFile& file) { write_safetensors(file, contents.optimizer); }),

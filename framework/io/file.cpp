@@ -105,6 +105,10 @@ Descriptor::~Descriptor() {
   if (value_ >= 0) system_calls().close(value_);
 }
 
+Descriptor open_path(const fs::path& path, std::string_view action, int flags) {
+  return Descriptor(checked(path, action, [&] { return system_calls().open(path.c_str(), flags | O_CLOEXEC, 0666); }));
+}
+
 InputFile::InputFile(fs::path path) : path_(std::move(path)) {
   descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a named pipe must not block
   if (descriptor_.get() < 0) fail_to_read(path_, "open", errno);
@@ -166,8 +170,7 @@ FileDigest digest_file(const fs::path& path) {
 }
 
 OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
-  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  descriptor_ = Descriptor(checked(path_, "create the file", [&] { return system_calls().open(path_.c_str(), flags, 0666); }));
+  descriptor_ = open_path(path_, "create the file", O_WRONLY | O_CREAT | O_EXCL);
   buffer_.reserve(kBufferBytes);
 }
 
@@ -240,8 +243,7 @@ void make_folders(const fs::path& path) {
 }
 
 void sync_folder(const fs::path& path) {
-  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-  const Descriptor folder(checked(path, "open the folder", [&] { return system_calls().open(path.c_str(), flags, 0); }));
+  const Descriptor folder = open_path(path, "open the folder", O_RDONLY | O_DIRECTORY);
   checked(path, "write the folder", [&] {
     const int result = system_calls().fsync(folder.get());
     return result == -1 && errno == EINVAL ? 0 : result;  // a file system whose folders cannot be synchronised

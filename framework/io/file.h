@@ -39,6 +39,9 @@ class Descriptor {
   int value_ = -1;
 };
 
+// Through the seam, closed on exec; flags as in open(2). Error, "PATH: cannot ACTION: ...".
+Descriptor open_path(const std::filesystem::path& path, std::string_view action, int flags);
+
 // A regular file opened for reading.
 class InputFile {
  public:

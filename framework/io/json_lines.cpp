@@ -63,10 +63,7 @@ JsonLines JsonLines::resume(const std::filesystem::path& path, std::int64_t last
   return lines;
 }
 
-JsonLines::JsonLines(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = Descriptor(system_calls().open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC, 0));
-  TW_CHECK(descriptor_.get() >= 0, system_sentence(path_, "open", errno));
-}
+JsonLines::JsonLines(std::filesystem::path path) : path_(std::move(path)) { descriptor_ = open_path(path_, "open", O_WRONLY | O_APPEND); }
 
 void JsonLines::append(const JsonObject& line) {
   const std::string text = line.text() + "\n";

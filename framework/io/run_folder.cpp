@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "framework/io/checkpoint.h"
 #include "framework/io/system_calls.h"
@@ -56,8 +55,7 @@ fs::path folder_of(const RunRequest& request) {
 
 Descriptor lock(const fs::path& folder) {
   const fs::path path = folder / kLock;
-  Descriptor descriptor(system_calls().open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  TW_CHECK(descriptor.get() >= 0, system_sentence(path, "open", errno));
+  Descriptor descriptor = open_path(path, "open", O_RDWR | O_CREAT);
   while (system_calls().flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
     TW_CHECK_INPUT(errno != EWOULDBLOCK, folder.string(),
                    ": another tilewave is at work in this run folder; wait for it, stop it, or choose another --run.");

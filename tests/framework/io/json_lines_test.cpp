@@ -150,5 +150,21 @@ TEST(JsonLines, AFaultAtAnyCallLosesNoFormerLine) {
   }
 }
 
+TEST(JsonLines, SignalsAndShortWritesDoNoHarm) {
+  for (const Faults::Plan& plan : {Faults::Plan{.fault = Fault::once, .error = EINTR}, Faults::Plan{.fault = Fault::short_write}}) {
+    bool struck = true;
+    for (int call = 0; struck; ++call) {
+      const TemporaryFolder folder;
+      put(folder / "m", line_of(1) + line_of(2));
+      const Faults faults({.fault = plan.fault, .call = call, .error = plan.error});
+      JsonLines lines = JsonLines::resume(folder / "m", 1);
+      lines.append(JsonObject().add("step", 2).add("loss", 0.5));
+      lines.sync();
+      EXPECT_EQ(contents_of(folder / "m"), line_of(1) + line_of(2)) << "call " << call;
+      struck = faults.struck();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewave

@@ -19,7 +19,7 @@ std::string with_header(std::string_view header, std::size_t data_bytes, std::ui
 std::string with_header(std::string_view header, std::size_t data_bytes) { return with_header(header, data_bytes, header.size()); }
 
 TensorSource bytes_source(std::string name, StoredType type, std::vector<std::int64_t> shape, std::string bytes) {
-  return {.name = std::move(name), .type = type, .shape = std::move(shape), .stream = [bytes](const ByteSink& sink) {
+  return {.name = std::move(name), .type = type, .shape = std::move(shape), .stream = [bytes = std::move(bytes)](const ByteSink& sink) {
             sink(std::as_bytes(std::span(bytes)));
           }};
 }
@@ -47,24 +47,24 @@ TEST(Safetensors, MatricesOfAnyPitchComeBack) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i32}) {
     for (const std::int64_t pitch : {5, 8, 64}) {
       const TemporaryFolder folder;
-      constexpr std::int64_t kRows = 7;
-      constexpr std::int64_t kCols = 5;
-      const auto bytes = static_cast<std::size_t>(kRows * pitch * size_of(dtype));
+      constexpr std::int64_t rows = 7;
+      constexpr std::int64_t cols = 5;
+      const auto bytes = static_cast<std::size_t>(rows * pitch * size_of(dtype));
       std::vector<unsigned char> in(bytes);
       std::mt19937 random(static_cast<unsigned>(pitch));
       for (auto& byte : in) byte = static_cast<unsigned char>(random());
-      write_safetensors(folder / "a", {.tensors = {host_tensor("w", {in.data(), kRows, kCols, pitch, dtype})}, .metadata = {}});
+      write_safetensors(folder / "a", {.tensors = {host_tensor("w", {in.data(), rows, cols, pitch, dtype})}, .metadata = {}});
 
       const SafetensorsReader reader(folder / "a");
-      EXPECT_EQ(reader.at("w").shape, (std::vector<std::int64_t>{kRows, kCols}));
-      EXPECT_EQ(reader.at("w").bytes, kRows * kCols * size_of(dtype)) << "the pitch stays at home";
+      EXPECT_EQ(reader.at("w").shape, (std::vector<std::int64_t>{rows, cols}));
+      EXPECT_EQ(reader.at("w").bytes, rows * cols * size_of(dtype)) << "the pitch stays at home";
       for (const std::int64_t other_pitch : {std::int64_t{5}, pitch + 3}) {
         const auto row = static_cast<std::size_t>(other_pitch * size_of(dtype));
-        std::vector<unsigned char> out(kRows * row, 0xee);
-        reader.read("w", MatrixView{.data = out.data(), .rows = kRows, .cols = kCols, .ld = other_pitch, .dtype = dtype});
-        for (std::size_t r = 0; r < kRows; ++r) {
+        std::vector<unsigned char> out(rows * row, 0xee);
+        reader.read("w", MatrixView{.data = out.data(), .rows = rows, .cols = cols, .ld = other_pitch, .dtype = dtype});
+        for (std::size_t r = 0; r < rows; ++r) {
           for (std::size_t i = 0; i < row; ++i) {
-            const auto logical = static_cast<std::size_t>(kCols * size_of(dtype));
+            const auto logical = static_cast<std::size_t>(cols * size_of(dtype));
             const unsigned char wanted = i < logical ? in[r * static_cast<std::size_t>(pitch * size_of(dtype)) + i] : 0xee;
             ASSERT_EQ(out[r * row + i], wanted) << name_of(dtype) << " pitch " << pitch << " to " << other_pitch;
           }
@@ -249,7 +249,7 @@ TEST(Safetensors, AMutatedFileReadsIdenticallyOrIsRefused) {
                      .metadata = {{"k", "v"}}});
   const std::string valid = contents_of(folder / "a");
   std::mt19937 random(20);
-  const std::string interesting = "{}[]\",:0129-.eE \\untfa\0\x7f\xff";
+  const std::string interesting = std::string("{}[]\",:0129-.eE \\untfa\x7f\xff") + '\0';
   int refused = 0;
   int read = 0;
   for (int i = 0; i < 4000; ++i) {
@@ -296,18 +296,18 @@ TEST(Safetensors, AMutatedFileReadsIdenticallyOrIsRefused) {
 
 TEST(Safetensors, OffsetsReachBeyondTwoGibibytes) {
   const TemporaryFolder folder;
-  constexpr std::int64_t kFirst = (std::int64_t{5} << 30) + 4;  // bytes; the file is sparse
-  const std::string header = sentence(R"({"a":{"dtype":"I8","shape":[)", kFirst, R"(],"data_offsets":[0,)", kFirst,
-                                      R"(]},"b":{"dtype":"I32","shape":[1,2],"data_offsets":[)", kFirst, ",", kFirst + 8, "]}}");
+  constexpr std::int64_t first_bytes = (std::int64_t{5} << 30) + 4;  // the file is sparse
+  const std::string header = sentence(R"({"a":{"dtype":"I8","shape":[)", first_bytes, R"(],"data_offsets":[0,)", first_bytes,
+                                      R"(]},"b":{"dtype":"I32","shape":[1,2],"data_offsets":[)", first_bytes, ",", first_bytes + 8, "]}}");
   put(folder / "a", with_header(header, 0));
   const std::int64_t begin = 8 + std::ssize(header);
-  std::filesystem::resize_file(folder / "a", static_cast<std::uintmax_t>(begin + kFirst));
+  std::filesystem::resize_file(folder / "a", static_cast<std::uintmax_t>(begin + first_bytes));
   {
     std::ofstream stream(folder / "a", std::ios::binary | std::ios::app);
     stream.write("\x01\0\0\0\xff\xff\xff\xff", 8);
   }
   const SafetensorsReader reader(folder / "a");
-  EXPECT_EQ(reader.at("b").offset, begin + kFirst);
+  EXPECT_EQ(reader.at("b").offset, begin + first_bytes);
   EXPECT_EQ(read_int32_matrix(reader, "b").values, (std::vector<std::int32_t>{1, -1}));
   EXPECT_NE(sentence_of<InputError>([&] { read_int32_matrix(reader, "a"); }), "");
 }
