@@ -66,8 +66,9 @@ BatchFile read_batch_file(const std::filesystem::path& path, const ModelConfig& 
   std::set<std::string_view> names = {"target_in", "target_out", "target_lengths"};
   if (encoder) names.insert({"source", "source_lengths"});
   for (const StoredTensor& tensor : reader.tensors()) {
-    TW_CHECK_INPUT(names.contains(tensor.name), path.string(), ": tensor \"", printable(tensor.name), "\" is no part of a batch for an ",
-                   name_of(model.architecture), " model; remove it, or take another recipe.");
+    TW_CHECK_INPUT(names.contains(tensor.name), path.string(), ": tensor \"", printable(tensor.name),
+                   "\" is no part of a batch for model.architecture = \"", name_of(model.architecture),
+                   "\"; remove it, or take another recipe.");
   }
 
   BatchFile file;
