@@ -326,6 +326,7 @@ TEST(Safetensors, SaysWhichShapeAndTypeIsWanted) {
   EXPECT_NE(refusal(1, 6, DType::f32), "");
   EXPECT_NE(refusal(1, 3, DType::f64), "") << "half as many elements of twice the size";
   EXPECT_NE(refusal(4, 3, DType::f32), "");
+  EXPECT_NE(refusal(2, 3, DType::i32).find("but I32 [2, 3] is wanted"), std::string::npos);
   EXPECT_EQ(out, std::vector<double>(12, -1)) << "a refusal writes nothing";
   EXPECT_EQ(refusal(2, 3, DType::f32), "");
   EXPECT_NE(sentence_of<InputError>([&] { reader.at("v"); }).find("has no tensor \"v\" among its 1, which begin with \"w\""),
