@@ -197,7 +197,9 @@ struct ScheduleConfig {
     visit("warmup_steps", warmup_steps,
           {.unit = "steps", .range = between(0, kMostSteps), .meaning = "linear rise to the peak; at least 1 for inverse_square_root"});
     visit("decay_steps", decay_steps,
-          {.unit = "steps", .range = between(0, kMostSteps), .meaning = "the step at which cosine reaches 0; 0: run.steps"});
+          {.unit = "steps",
+           .range = between(0, kMostSteps),
+           .meaning = "the step at which cosine reaches 0; 0: run.steps, or just after a longer warm-up"});
   }
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };

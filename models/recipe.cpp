@@ -187,10 +187,9 @@ void validate_schedule(const Recipe& recipe) {
   TW_CHECK_INPUT(
       schedule.kind != ScheduleKind::inverse_square_root || schedule.warmup_steps > 0,
       "schedule.kind = \"inverse_square_root\" needs schedule.warmup_steps of at least 1: it decays as sqrt(warmup_steps / step).");
-  const std::int64_t end = schedule.decay_steps > 0 ? schedule.decay_steps : recipe.run.steps;
-  TW_CHECK_INPUT(schedule.kind != ScheduleKind::cosine || end > schedule.warmup_steps, "schedule.kind = \"cosine\" ends at step ", end,
-                 ", which is not after schedule.warmup_steps = ", schedule.warmup_steps,
-                 "; shorten the warm-up or set schedule.decay_steps.");
+  TW_CHECK_INPUT(schedule.kind != ScheduleKind::cosine || schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps,
+                 "schedule.kind = \"cosine\" ends at schedule.decay_steps = ", schedule.decay_steps,
+                 ", which is not after schedule.warmup_steps = ", schedule.warmup_steps, "; shorten the warm-up or end later.");
 }
 
 void validate_gemm(const Recipe& recipe) {
@@ -297,7 +296,9 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
   if (uses_tokenizer(recipe.data) && recipe.data.tokenizer == TokenizerKind::bpe && recipe.data.tokenizer_vocabulary == 0) {
     numbers.data.tokenizer_vocabulary = recipe.model.vocabulary;
   }
-  if (recipe.schedule.kind == ScheduleKind::cosine && recipe.schedule.decay_steps == 0) numbers.schedule.decay_steps = recipe.run.steps;
+  if (recipe.schedule.kind == ScheduleKind::cosine && recipe.schedule.decay_steps == 0) {  // a run may end within its warm-up
+    numbers.schedule.decay_steps = std::max(recipe.run.steps, recipe.schedule.warmup_steps + 1);
+  }
   Guided guided = apply_guidelines(numbers);
   return {.recipe = std::move(numbers), .shapes = guided.shapes, .adjustments = std::move(guided.adjustments)};
 }

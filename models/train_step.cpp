@@ -31,7 +31,7 @@ Schedule schedule_of(const Recipe& recipe) {
   return {.kind = recipe.schedule.kind,
           .peak = recipe.optimizer.learning_rate,
           .warmup_steps = recipe.schedule.warmup_steps,
-          .decay_steps = recipe.schedule.decay_steps > 0 ? recipe.schedule.decay_steps : recipe.run.steps};
+          .decay_steps = recipe.schedule.decay_steps};
 }
 
 TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)

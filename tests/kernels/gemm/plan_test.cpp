@@ -97,7 +97,7 @@ TEST(GemmPlan, AnUnknownClockStillRanks) {
 }
 
 TEST(GemmRun, RefusesWhatThePlanWasNotChosenFor) {
-  std::vector<float> a(64 * 32, 1.0f), b(48 * 32, 1.0f), d(48 * 64), side(48 * 64);
+  std::vector<float> a(64 * 32, 1.0f), b(48 * 64, 1.0f), d(48 * 64), side(48 * 64);  // D fits into b
   const auto matrix = [](std::vector<float>& data, std::int64_t rows, std::int64_t cols) {
     return MatrixView{.data = data.data(), .rows = rows, .cols = cols, .ld = cols, .dtype = DType::f32};
   };
