@@ -1,6 +1,7 @@
 // The reading is framework/recipe's; here is what the keys mean to each other.
 #include "models/recipe.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
