@@ -11,19 +11,21 @@
 #include "kernels/cpu/thread_pool.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/device.cpp"
-#include <hwy/foreach_target.h>  // NOLINT: includes this file once a target
+#define HWY_TARGET_INCLUDE "kernels/cpu/device.cpp"  // NOLINT
+#include <hwy/foreach_target.h>                      // NOLINT: includes this file once a target
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace tilewave {
 namespace HWY_NAMESPACE {
+namespace {
 
 std::int64_t vector_bytes() {
   return static_cast<std::int64_t>(hwy::HWY_NAMESPACE::Lanes(hwy::HWY_NAMESPACE::ScalableTag<std::uint8_t>()));
 }
 const char* instruction_set() { return hwy::TargetName(HWY_TARGET); }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tilewave
 HWY_AFTER_NAMESPACE();

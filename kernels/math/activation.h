@@ -32,13 +32,13 @@ TW_HOST_DEVICE inline T relu_derivative(T x) {
 // series of e^r to r^7, 2^n into the exponent's bits. Arguments below -87 or above 88 count as those.
 TW_HOST_DEVICE inline double exponential(double x) { return std::exp(x); }
 TW_HOST_DEVICE inline float exponential(float x) {
-  constexpr float kLog2E = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // High has 9 bits: n High is exact
-  constexpr float kToInteger = 12582912.0f;  // 1.5 x 2^23: added, it leaves round(n) in the lowest bits
+  constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;  // ln2_high has 9 bits: n ln2_high is exact
+  constexpr float to_integer = 12582912.0f;  // 1.5 x 2^23: added, it leaves round(n) in the lowest bits
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
-  const float shifted = x * kLog2E + kToInteger;
-  const float n = shifted - kToInteger;
-  const float r = (x - n * kLn2High) - n * kLn2Low;
+  const float shifted = x * log2_e + to_integer;
+  const float n = shifted - to_integer;
+  const float r = (x - n * ln2_high) - n * ln2_low;
   float series = 1.0f / 5040.0f;
   series = series * r + 1.0f / 720.0f;
   series = series * r + 1.0f / 120.0f;

@@ -9,8 +9,8 @@
 #include "kernels/queue.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/dot_products.cpp"
-#include <hwy/foreach_target.h>  // NOLINT: includes this file once a target
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/dot_products.cpp"  // NOLINT
+#include <hwy/foreach_target.h>                                 // NOLINT: includes this file once a target
 #include <hwy/highway.h>
 
 #include "kernels/cpu/gemm/frame-inl.h"
@@ -37,7 +37,7 @@ struct Rows {
 template <std::int64_t kCount, class T>
 void dot(const Rows<T>& a, const Rows<T>& b, std::int64_t k, T* HWY_RESTRICT z, std::int64_t stride) {
   const hn::ScalableTag<T> d;
-  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+  constexpr std::int64_t lanes = hn::MaxLanes(d);
   hn::Vec<decltype(d)> sum[kCount][kRows];
   HWY_UNROLL(4)
   for (std::int64_t c = 0; c < kCount; ++c) {
@@ -55,10 +55,10 @@ void dot(const Rows<T>& a, const Rows<T>& b, std::int64_t k, T* HWY_RESTRICT z, 
       for (std::int64_t r = 0; r < kRows; ++r) sum[c][r] = hn::MulAdd(weights[r], token, sum[c][r]);
     }
   };
-  const std::int64_t whole = k / kLanes * kLanes;
-  for (std::int64_t at = 0; at < whole; at += kLanes) multiply_add(a.at, b.at, at);
+  const std::int64_t whole = k / lanes * lanes;
+  for (std::int64_t at = 0; at < whole; at += lanes) multiply_add(a.at, b.at, at);
   if (whole < k) {  // The rest of K, padded with zeros.
-    T rest[kRows + kCount][kLanes] = {};
+    T rest[kRows + kCount][lanes] = {};
     const T *rest_a[kRows], *rest_b[kCount];
     for (std::int64_t r = 0; r < kRows; ++r) rest_a[r] = std::copy(a.at[r] + whole, a.at[r] + k, rest[r]) - (k - whole);
     for (std::int64_t c = 0; c < kCount; ++c) rest_b[c] = std::copy(b.at[c] + whole, b.at[c] + k, rest[kRows + c]) - (k - whole);
@@ -73,8 +73,8 @@ void dot(const Rows<T>& a, const Rows<T>& b, std::int64_t k, T* HWY_RESTRICT z, 
 
 template <class T>
 void run_tile(const Frame<T>& frame, Tile tile, std::int64_t first_m, std::int64_t first_n) {
-  constexpr std::int64_t kTileRows = kDotProductsTiles[0].m;
-  T z[kTokens * kTileRows];
+  constexpr std::int64_t tile_rows = kDotProductsTiles[0].m;
+  T z[kTokens * tile_rows];
   const std::int64_t last_m = std::min(first_m + tile.m, frame.i), last_n = std::min(first_n + tile.n, frame.j);
   for (std::int64_t n = first_n; n < last_n; n += kTokens) {
     const std::int64_t tokens = std::min(kTokens, last_n - n);
@@ -84,20 +84,20 @@ void run_tile(const Frame<T>& frame, Tile tile, std::int64_t first_m, std::int64
       T* sums = z + m - first_m;
       switch (tokens) {
         case 1:
-          dot<1>(a, b, frame.k, sums, kTileRows);
+          dot<1>(a, b, frame.k, sums, tile_rows);
           break;
         case 2:
-          dot<2>(a, b, frame.k, sums, kTileRows);
+          dot<2>(a, b, frame.k, sums, tile_rows);
           break;
         case 3:
-          dot<3>(a, b, frame.k, sums, kTileRows);
+          dot<3>(a, b, frame.k, sums, tile_rows);
           break;
         default:
-          dot<4>(a, b, frame.k, sums, kTileRows);
+          dot<4>(a, b, frame.k, sums, tile_rows);
           break;
       }
     }
-    for (std::int64_t token = 0; token < tokens; ++token) finish_row(frame, first_m, n + token, last_m - first_m, z + token * kTileRows);
+    for (std::int64_t token = 0; token < tokens; ++token) finish_row(frame, first_m, n + token, last_m - first_m, z + token * tile_rows);
   }
 }
 

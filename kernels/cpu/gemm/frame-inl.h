@@ -4,7 +4,7 @@
 #ifdef TILEWAVE_KERNELS_CPU_GEMM_FRAME_INL_H_
 #undef TILEWAVE_KERNELS_CPU_GEMM_FRAME_INL_H_
 #else
-#define TILEWAVE_KERNELS_CPU_GEMM_FRAME_INL_H_
+#define TILEWAVE_KERNELS_CPU_GEMM_FRAME_INL_H_  // NOLINT: toggles for Highway
 #endif
 
 #include <algorithm>
@@ -48,9 +48,9 @@ struct Frame {
 template <class T>
 void copy_row(const T* HWY_RESTRICT from, std::int64_t count, T* HWY_RESTRICT to) {
   const hwy::HWY_NAMESPACE::ScalableTag<T> d;
-  constexpr std::int64_t kLanes = hwy::HWY_NAMESPACE::MaxLanes(d);
+  constexpr std::int64_t lanes = hwy::HWY_NAMESPACE::MaxLanes(d);
   std::int64_t x = 0;
-  for (; x + kLanes <= count; x += kLanes) hwy::HWY_NAMESPACE::StoreU(hwy::HWY_NAMESPACE::LoadU(d, from + x), d, to + x);
+  for (; x + lanes <= count; x += lanes) hwy::HWY_NAMESPACE::StoreU(hwy::HWY_NAMESPACE::LoadU(d, from + x), d, to + x);
   if (x < count) std::copy(from + x, from + count, to + x);
 }
 

@@ -9,14 +9,15 @@
 #include "kernels/queue.h"
 
 // Targets whose vectors have no size known to the compiler cannot stand in arrays; the others add nothing to those kept.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)  // NOLINT
 
 namespace tilewave {
+
+inline constexpr std::int64_t kAloneBelow = 1 << 20;  // multiply-adds
 
 // fn(index) for every index below count: on the queue's threads, or alone where the work is done before they are awake.
 template <class Fn>
 void for_each(CpuQueue& queue, std::int64_t multiply_adds, std::int64_t count, Fn&& fn) {
-  constexpr std::int64_t kAloneBelow = 1 << 20;
   if (multiply_adds < kAloneBelow) {
     for (std::int64_t index = 0; index < count; ++index) fn(index);
   } else {

@@ -13,8 +13,8 @@
 #include "kernels/queue.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/packed_tiles.cpp"
-#include <hwy/foreach_target.h>  // NOLINT: includes this file once a target
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/packed_tiles.cpp"  // NOLINT
+#include <hwy/foreach_target.h>                                 // NOLINT: includes this file once a target
 #include <hwy/highway.h>
 
 #include "kernels/cpu/gemm/frame-inl.h"
@@ -80,10 +80,10 @@ void pack_panel(const Operand<T>& operand, std::int64_t first, std::int64_t rows
     }
     return;
   }
-  constexpr std::int64_t kSquare = hn::MaxLanes(Quad<T>());
-  const std::int64_t square_rows = rows / kSquare * kSquare, square_k = k / kSquare * kSquare;
-  for (std::int64_t at = 0; at < square_k; at += kSquare) {
-    for (std::int64_t r = 0; r < square_rows; r += kSquare)
+  constexpr std::int64_t square = hn::MaxLanes(Quad<T>());
+  const std::int64_t square_rows = rows / square * square, square_k = k / square * square;
+  for (std::int64_t at = 0; at < square_k; at += square) {
+    for (std::int64_t r = 0; r < square_rows; r += square)
       transpose_square(in + r * operand.row_stride + at, operand.row_stride, panel + at * kWidth + r, kWidth);
   }
   for (std::int64_t at = 0; at < k; ++at) {

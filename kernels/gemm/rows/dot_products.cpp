@@ -32,7 +32,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   GemmPlan plan = plan_tiles("dot_products", problem, tile, device.sm_count);
   const std::int64_t size = size_of(problem.operand_dtype), lanes = std::max(device.vector_bytes, std::int64_t{16}) / size;
-  const double outputs = static_cast<double>(problem.m * problem.n);
+  const auto outputs = static_cast<double>(problem.m * problem.n);
   const double cycles = static_cast<double>(problem.m * problem.k * size * plan.tiling.tiles_n) / kBytesPerCycle +
                         outputs * (kCyclesPerOutput + kCyclesPerVector * static_cast<double>(ceil_div(problem.k, lanes)));
   plan.predicted_s = seconds_of(kLaunchCycles + cycles / (static_cast<double>(device.sm_count) * plan.tiling.wave_efficiency), device);

@@ -39,7 +39,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   const double panels = cycles(size * problem.k * plan.tiling.tiles * (tile.m + tile.n), kPanelBytesPerCycle);
   const double epilogue = cycles(size * problem.m * problem.n * problem.epilogue.passes(), kBytesPerCycle);
   const double tiles = kCyclesPerTile * static_cast<double>(plan.tiling.tiles);
-  const double threads = static_cast<double>(device.sm_count);
+  const auto threads = static_cast<double>(device.sm_count);
   plan.predicted_s = seconds_of(
       kLaunchCycles + packing / threads + (arithmetic + panels + epilogue + tiles) / (threads * plan.tiling.wave_efficiency), device);
   return plan;
