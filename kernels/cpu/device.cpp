@@ -16,8 +16,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace tilewave {
-namespace HWY_NAMESPACE {
+namespace tilewave::HWY_NAMESPACE {
 namespace {
 
 std::int64_t vector_bytes() {
@@ -26,8 +25,7 @@ std::int64_t vector_bytes() {
 const char* instruction_set() { return hwy::TargetName(HWY_TARGET); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace tilewave
+}  // namespace tilewave::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -16,8 +16,7 @@
 #include "kernels/cpu/gemm/frame-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace tilewave {
-namespace HWY_NAMESPACE {
+namespace tilewave::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -113,8 +112,7 @@ void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { l
 void launch_f64(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<double>(queue, args, plan); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace tilewave
+}  // namespace tilewave::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

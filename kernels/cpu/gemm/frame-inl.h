@@ -14,8 +14,7 @@
 #include "kernels/math/activation.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace tilewave {
-namespace HWY_NAMESPACE {
+namespace tilewave::HWY_NAMESPACE {
 namespace {
 
 // One operand as rows along i (or j), whatever its major was.
@@ -115,8 +114,7 @@ void finish_row(const Frame<T>& frame, std::int64_t i, std::int64_t j, std::int6
 }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace tilewave
+}  // namespace tilewave::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -20,8 +20,7 @@
 #include "kernels/cpu/gemm/frame-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace tilewave {
-namespace HWY_NAMESPACE {
+namespace tilewave::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -269,8 +268,7 @@ void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { L
 void launch_f64(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { Launch<double>(queue, args, plan).run(); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace tilewave
+}  // namespace tilewave::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
