@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hwy/aligned_allocator.h"
+#include "hwy/cache_control.h"
 #include "kernels/cpu/contract.h"
 #include "kernels/cpu/row_ranges.h"
 
@@ -122,23 +123,33 @@ Head<T> head_of(const MatrixView& view, std::int64_t head, std::int64_t heads) {
   return {.data = view.row<T>(0) + head * (view.cols / heads), .ld = view.ld, .width = view.cols / heads};
 }
 
-// out[c, i] = scale * row(i)[c], zero for columns from tile.count on.   // [width, padded]
+// rows[i, c] = scale * row(i)[c], zero for columns from the head's width on.   // [count, padded width]
 template <class T>
-void load_transposed(const Head<const T>& matrix, const QueryTile& tile, T scale, T* out) {
-  for (std::int64_t c = 0; c < matrix.width; ++c, out += tile.padded) {
-    for (std::int64_t i = 0; i < tile.count; ++i) out[i] = scale * matrix.row(tile.row() + i)[c];
-    std::fill(out + tile.count, out + tile.padded, T(0));
+void load_rows(const Head<const T>& matrix, const QueryTile& tile, T scale, T* rows) {
+  const std::int64_t padded_width = round_up(matrix.width, kProductColumns);
+  std::fill_n(rows, tile.count * padded_width, T(0));
+  for (std::int64_t i = 0; i < tile.count; ++i, rows += padded_width) {
+    const T* row = matrix.row(tile.row() + i);
+    for (std::int64_t c = 0; c < matrix.width; ++c) rows[c] = scale * row[c];
   }
 }
 
-// out[i, c] = scale * row(i)[c], zero for columns from the head's width on.   // [count, padded width]
+// transposed[c, i] = rows[i, c], zero for columns from tile.count on.   // [width, padded]
 template <class T>
-void load_rows(const Head<const T>& matrix, const QueryTile& tile, T scale, T* out) {
-  const std::int64_t padded_width = round_up(matrix.width, kProductColumns);
-  for (std::int64_t i = 0; i < tile.count; ++i, out += padded_width) {
-    const T* row = matrix.row(tile.row() + i);
-    for (std::int64_t c = 0; c < matrix.width; ++c) out[c] = scale * row[c];
-    std::fill(out + matrix.width, out + padded_width, T(0));
+void transpose(const T* rows, std::int64_t width, const QueryTile& tile, T* transposed) {
+  std::fill_n(transposed, width * tile.padded, T(0));
+  for (std::int64_t i = 0; i < tile.count; ++i, rows += round_up(width, kProductColumns)) {
+    for (std::int64_t c = 0; c < width; ++c) transposed[c * tile.padded + i] = rows[c];
+  }
+}
+
+// The keys' and values' rows are on their way while the queries are laid out.
+template <class T>
+void prefetch_rows(const Head<const T>& matrix, const Segment& segment, const KeyTile& keys) {
+  constexpr auto kLine = static_cast<std::int64_t>(HWY_ALIGNMENT / sizeof(T));
+  for (std::int64_t j = 0; j < keys.count; ++j) {
+    const T* row = matrix.row(segment.k_begin + keys.first + j);
+    for (std::int64_t c = 0; c < matrix.width; c += kLine) hwy::Prefetch(row + c);
   }
 }
 
@@ -180,12 +191,14 @@ void for_key_draws(const AttentionDropout& dropout, std::int64_t head, const Que
 template <class T>
 struct ForwardScratch {
   explicit ForwardScratch(std::int64_t width)
-      : q_t(buffer<T>(width * kTile)),
+      : q(buffer<T>(kTile * round_up(width, kProductColumns))),
+        q_t(buffer<T>(width * kTile)),
         scores(buffer<T>(kTile * kTile)),
         out_t(buffer<T>(round_up(width, kProductRows) * kTile)),
         max(buffer<T>(kTile)),
         sum(buffer<T>(kTile)) {}
 
+  Buffer<T> q;       // [queries, padded width]
   Buffer<T> q_t;     // [width, queries]
   Buffer<T> scores;  // [keys, queries]
   Buffer<T> out_t;   // [width, queries]
@@ -224,7 +237,10 @@ void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t he
   const T kept = static_cast<T>(1.0 / (1.0 - args.dropout.probability));
 
   // Load.
-  load_transposed(q, queries, T(1) / std::sqrt(static_cast<T>(q.width)), s.q_t.get());
+  prefetch_rows(k, queries.segment, key_tile(queries.segment, 0));
+  prefetch_rows(v, queries.segment, key_tile(queries.segment, 0));
+  load_rows(q, queries, T(1) / std::sqrt(static_cast<T>(q.width)), s.q.get());
+  transpose(s.q.get(), q.width, queries, s.q_t.get());
   std::fill_n(s.out_t.get(), round_up(q.width, kProductRows) * queries.padded, T(0));
   std::fill_n(s.max.get(), queries.padded, -std::numeric_limits<T>::infinity());
   std::fill_n(s.sum.get(), queries.padded, T(0));
@@ -326,16 +342,18 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
   const std::uint32_t threshold = keep_threshold(args.dropout.probability);
   const T kept = static_cast<T>(1.0 / (1.0 - args.dropout.probability));
 
+  prefetch_rows(k, segment, key_tile(segment, 0));
+  prefetch_rows(v, segment, key_tile(segment, 0));
   std::fill_n(s.dk.get(), round_up(segment.k_length, kProductRows) * padded_width, T(0));
   std::fill_n(s.dv.get(), round_up(segment.k_length, kProductRows) * padded_width, T(0));
 
   for (std::int64_t first_query = 0; first_query < segment.q_length; first_query += kTile) {
     // Load.
     const QueryTile queries = query_tile(segment, first_query);
-    load_transposed(q, queries, scale, s.q_t.get());
-    load_transposed(dout, queries, T(1), s.dout_t.get());
     load_rows(q, queries, scale, s.q.get());
     load_rows(dout, queries, T(1), s.dout.get());
+    transpose(s.q.get(), width, queries, s.q_t.get());
+    transpose(s.dout.get(), width, queries, s.dout_t.get());
     std::fill_n(s.log_sum_exp.get(), queries.padded, T(0));
     std::fill_n(s.delta.get(), queries.padded, T(0));
     for (std::int64_t i = 0; i < queries.count; ++i) {

@@ -28,12 +28,15 @@ inline constexpr std::int64_t kLanes = 16;
 template <class T>
 using VectorTag = hn::CappedTag<T, static_cast<std::size_t>(kLanes)>;
 
-template <class T, class Combine>
+// The partial results become one: halves are combined until one is left.
+template <std::int64_t kWidth = kLanes / 2, class T, class Combine>
 HWY_INLINE T fold_lanes(T* lanes, const Combine& combine) {
-  for (std::int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (std::int64_t lane = 0; lane < width; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + width]);
+  for (std::int64_t lane = 0; lane < kWidth; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + kWidth]);
+  if constexpr (kWidth == 1) {
+    return lanes[0];
+  } else {
+    return fold_lanes<kWidth / 2>(lanes, combine);
   }
-  return lanes[0];
 }
 
 // combine over term(c), c in [0, n).
@@ -73,17 +76,16 @@ HWY_INLINE T sum_of_exp(const T* x, std::int64_t n, T shift, T* terms) {
   T lanes[kLanes] = {}, block[kLanes];
   for (std::int64_t c = 0; c < n; c += kLanes) {
     const std::int64_t columns = std::min(kLanes, n - c);
-    const T* source = x + c;
-    if (columns < kLanes) {
-      std::fill(std::copy_n(source, columns, block), block + kLanes, -std::numeric_limits<T>::infinity());
-      source = block;
-    }
+    const bool whole = columns == kLanes;
+    if (!whole) std::fill(std::copy_n(x + c, columns, block), block + kLanes, -std::numeric_limits<T>::infinity());
+    const T* source = whole ? x + c : block;
+    T* target = whole && terms != nullptr ? terms + c : block;
     for (std::int64_t lane = 0; lane < kLanes; lane += lanes_of_vector) {
       const auto term = exp_of(d, hn::Sub(hn::LoadU(d, source + lane), hn::Set(d, shift)));
       hn::StoreU(hn::Add(hn::LoadU(d, lanes + lane), term), d, lanes + lane);
-      hn::StoreU(term, d, block + lane);
+      hn::StoreU(term, d, target + lane);
     }
-    if (terms != nullptr) std::copy_n(block, columns, terms + c);
+    if (!whole && terms != nullptr) std::copy_n(block, columns, terms + c);
   }
   return fold_lanes(lanes, [](T a, T b) { return a + b; });
 }

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -120,6 +121,37 @@ template <class T>
 void expect_zero(const Matrix<T>& actual) {
   EXPECT_EQ(norm(actual.values()), 0.0);
   EXPECT_TRUE(actual.guards_intact());
+}
+
+// `gradient` is the central difference of loss() by each element of `input`, which loss() reads; one wrong element is noticed.
+inline void expect_central_differences(Matrix<double>& input, const Matrix<double>& gradient, const std::function<double()>& loss) {
+  constexpr double kStep = 1e-5;
+  std::vector<double> differences;
+  for (std::int64_t r = 0; r < input.rows(); ++r) {
+    for (std::int64_t c = 0; c < input.cols(); ++c) {
+      const double value = input(r, c);
+      input(r, c) = value + kStep;
+      const double above = loss();
+      input(r, c) = value - kStep;
+      const double below = loss();
+      input(r, c) = value;
+      differences.push_back((above - below) / (2.0 * kStep));
+    }
+  }
+  ASSERT_GT(norm(differences), 0.0);
+  EXPECT_LE(relative_error(gradient.values(), differences), 1e-8);
+  differences.front() += 0.01 * norm(differences);
+  EXPECT_GT(relative_error(gradient.values(), differences), 1e-3);
+}
+
+// fn() throws an Error whose sentence contains the text.
+inline void expect_error(const std::function<void()>& fn, const std::string& text) {
+  try {
+    fn();
+    ADD_FAILURE() << "nothing was thrown; expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
 }
 
 // fn(queue) writes the same bits into fresh outputs with every number of threads.

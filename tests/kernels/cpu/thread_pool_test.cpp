@@ -1,0 +1,69 @@
+// Every index once, whatever the numbers of threads and indices; exceptions arrive; the pool stays usable.
+#include "kernels/cpu/thread_pool.h"
+
+#include <atomic>
+#include <gtest/gtest.h>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace tilewave {
+namespace {
+
+TEST(ThreadPool, RunsEveryIndexOnce) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.size(), threads);
+    for (const std::int64_t count : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+      std::atomic<bool> thread_in_range = true;
+      pool.parallel_for(count, [&](std::int64_t index, int thread) {
+        ++visits[static_cast<std::size_t>(index)];
+        if (thread < 0 || thread >= threads) thread_in_range = false;
+      });
+      for (const auto& visit : visits) EXPECT_EQ(visit, 1);
+      EXPECT_TRUE(thread_in_range);
+    }
+  }
+}
+
+// Loops that follow each other at once find workers spinning, those after a pause find them asleep.
+TEST(ThreadPool, RunsLoopAfterLoop) {
+  ThreadPool pool(3);
+  std::atomic<std::int64_t> sum = 0;
+  for (int loop = 0; loop < 300; ++loop) {
+    if (loop % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    pool.parallel_for(10, [&](std::int64_t index, int) { sum += index; });
+    ASSERT_EQ(sum, 45 * (loop + 1));
+  }
+}
+
+// Two indices that wait for each other can only end on two threads.
+TEST(ThreadPool, WorksAtTheSameTime) {
+  ThreadPool pool(2);
+  std::atomic<int> arrived = 0;
+  pool.parallel_for(2, [&](std::int64_t, int) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+  });
+  EXPECT_EQ(arrived, 2);
+}
+
+TEST(ThreadPool, RethrowsAndStaysUsable) {
+  for (const int threads : {1, 4}) {
+    ThreadPool pool(threads);
+    for (int loop = 0; loop < 50; ++loop) {
+      EXPECT_THROW(pool.parallel_for(64,
+                                     [](std::int64_t index, int) {
+                                       if (index == 13) throw std::runtime_error("13");
+                                     }),
+                   std::runtime_error);
+    }
+    std::atomic<int> visits = 0;
+    pool.parallel_for(64, [&](std::int64_t, int) { ++visits; });
+    EXPECT_EQ(visits, 64);
+  }
+}
+
+}  // namespace
+}  // namespace tilewave
