@@ -18,6 +18,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "kernels/cpu/small_product-inl.h"
+#include "kernels/cpu/transpose-inl.h"
 #include "kernels/cpu/vector_math-inl.h"
 
 #ifndef TILEWAVE_KERNELS_CPU_ATTENTION_ONCE
@@ -134,13 +135,29 @@ void load_rows(const Head<const T>& matrix, const QueryTile& tile, T scale, T* r
   }
 }
 
-// transposed[c, i] = rows[i, c], zero for columns from tile.count on.   // [width, padded]
+// out[c, i] = scale * row(i)[c], zero for columns from tile.count on.   // [width, padded]
 template <class T>
-void transpose(const T* rows, std::int64_t width, const QueryTile& tile, T* transposed) {
-  std::fill_n(transposed, width * tile.padded, T(0));
-  for (std::int64_t i = 0; i < tile.count; ++i, rows += round_up(width, kProductColumns)) {
-    for (std::int64_t c = 0; c < width; ++c) transposed[c * tile.padded + i] = rows[c];
-  }
+void load_transposed(const Head<const T>& matrix, const QueryTile& tile, T scale, T* out) {
+  std::fill_n(out, matrix.width * tile.padded, T(0));
+  transpose(Transpose<T>{.in = matrix.row(tile.row()),
+                         .in_ld = matrix.ld,
+                         .out = out,
+                         .out_ld = tile.padded,
+                         .rows = tile.count,
+                         .cols = matrix.width,
+                         .factor = scale});
+}
+
+// row(i)[c] = scale * in[c, i]
+template <class T>
+void store_transposed(const T* in, T scale, const QueryTile& tile, const Head<T>& matrix) {
+  transpose(Transpose<T>{.in = in,
+                         .in_ld = tile.padded,
+                         .out = matrix.row(tile.row()),
+                         .out_ld = matrix.ld,
+                         .rows = matrix.width,
+                         .cols = tile.count,
+                         .factor = scale});
 }
 
 // The keys' and values' rows are on their way while the queries are laid out.
@@ -191,14 +208,12 @@ void for_key_draws(const AttentionDropout& dropout, std::int64_t head, const Que
 template <class T>
 struct ForwardScratch {
   explicit ForwardScratch(std::int64_t width)
-      : q(buffer<T>(kTile * round_up(width, kProductColumns))),
-        q_t(buffer<T>(width * kTile)),
+      : q_t(buffer<T>(width * kTile)),
         scores(buffer<T>(kTile * kTile)),
         out_t(buffer<T>(round_up(width, kProductRows) * kTile)),
         max(buffer<T>(kTile)),
         sum(buffer<T>(kTile)) {}
 
-  Buffer<T> q;       // [queries, padded width]
   Buffer<T> q_t;     // [width, queries]
   Buffer<T> scores;  // [keys, queries]
   Buffer<T> out_t;   // [width, queries]
@@ -239,8 +254,7 @@ void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t he
   // Load.
   prefetch_rows(k, queries.segment, key_tile(queries.segment, 0));
   prefetch_rows(v, queries.segment, key_tile(queries.segment, 0));
-  load_rows(q, queries, T(1) / std::sqrt(static_cast<T>(q.width)), s.q.get());
-  transpose(s.q.get(), q.width, queries, s.q_t.get());
+  load_transposed(q, queries, T(1) / std::sqrt(static_cast<T>(q.width)), s.q_t.get());
   std::fill_n(s.out_t.get(), round_up(q.width, kProductRows) * queries.padded, T(0));
   std::fill_n(s.max.get(), queries.padded, -std::numeric_limits<T>::infinity());
   std::fill_n(s.sum.get(), queries.padded, T(0));
@@ -266,14 +280,19 @@ void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t he
                                           .c = s.out_t.get()});
   }
 
-  // Store.
-  const auto out = head_of<T>(args.out, head, args.heads);
-  for (std::int64_t i = 0; i < queries.count; ++i) {
+  // Store. max becomes log_sum_exp, sum its reciprocal; both are 0 for a query that sees no key.
+  for (std::int64_t i = 0; i < queries.padded; ++i) {
     const T sum = s.sum[i];
-    const T normalizer = sum == T(0) ? T(0) : T(1) / sum;
-    T* row = out.row(queries.row() + i);
-    for (std::int64_t c = 0; c < out.width; ++c) row[c] = s.out_t[c * queries.padded + i] * normalizer;
-    if (args.log_sum_exp) args.log_sum_exp.row<T>(queries.row() + i)[head] = sum == T(0) ? T(0) : s.max[i] + std::log(sum);
+    s.max[i] = sum == T(0) ? T(0) : s.max[i] + std::log(sum);
+    s.sum[i] = sum == T(0) ? T(0) : T(1) / sum;
+  }
+  for (std::int64_t c = 0; c < v.width; ++c) {
+    T* row = s.out_t.get() + c * queries.padded;
+    for (std::int64_t i = 0; i < queries.padded; ++i) row[i] *= s.sum[i];
+  }
+  store_transposed(s.out_t.get(), T(1), queries, head_of<T>(args.out, head, args.heads));
+  if (args.log_sum_exp) {
+    for (std::int64_t i = 0; i < queries.count; ++i) args.log_sum_exp.row<T>(queries.row() + i)[head] = s.max[i];
   }
 }
 
@@ -352,8 +371,8 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
     const QueryTile queries = query_tile(segment, first_query);
     load_rows(q, queries, scale, s.q.get());
     load_rows(dout, queries, T(1), s.dout.get());
-    transpose(s.q.get(), width, queries, s.q_t.get());
-    transpose(s.dout.get(), width, queries, s.dout_t.get());
+    load_transposed(q, queries, scale, s.q_t.get());
+    load_transposed(dout, queries, T(1), s.dout_t.get());
     std::fill_n(s.log_sum_exp.get(), queries.padded, T(0));
     std::fill_n(s.delta.get(), queries.padded, T(0));
     for (std::int64_t i = 0; i < queries.count; ++i) {
@@ -417,10 +436,7 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
     }
 
     // Store.
-    for (std::int64_t i = 0; i < queries.count; ++i) {
-      T* row = dq.row(queries.row() + i);
-      for (std::int64_t c = 0; c < width; ++c) row[c] = scale * s.dq_t[c * queries.padded + i];
-    }
+    store_transposed(s.dq_t.get(), scale, queries, dq);
   }
   for (std::int64_t j = 0; j < segment.k_length; ++j) {
     std::copy_n(s.dk.get() + j * padded_width, width, dk.row(segment.k_begin + j));
