@@ -102,8 +102,6 @@ Command add_check(CLI::App& program) {
   command->add_option("--plant", options->check.plant, "add a wrong term to this operation's backward pass: the check must fail")
       ->type_name("OPERATION");
   command->add_option("--seed", options->check.seed, "of weights, inputs, dropout and samples");
-  command->add_option("--threads", options->check.threads, "CPU threads; 0 takes every one the process may use")
-      ->check(CLI::Range(0, 4096));
   command->add_flag("--json", options->json, "one JSON object a line: what was made smaller, each tensor, the verdict");
   return {command, [options] { return check(*options); }};
 }

@@ -1,4 +1,5 @@
-// The layers to check, as functions of leaves; framework/gradcheck.h does the probing.
+// The layers to check, as functions of leaves; framework/gradcheck.h does the probing. One thread does it all: matrices of a few rows
+// are multiplied before a second one has woken up.
 #include "models/gradient_check.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 namespace tilewave {
 namespace {
 
-// What is probed in about a minute on two cores.
+// What is probed in about half a minute.
 constexpr std::int64_t kMostFeatures = 128, kMostHidden = 512, kMostHeads = 4, kMostLayers = 4, kMostVocabulary = 512, kMostPadding = 128,
                        kMostPositions = 64;
 constexpr std::int64_t kReducedVocabulary = 505;  // off every multiple, so that padding stays padding
@@ -45,7 +46,7 @@ class Checker {
         seed_(options.seed),
         sequence_(plan.resolved.recipe.batch.sequence),
         rates_{.hidden = config_.dropout, .attention = config_.attention_dropout},
-        context_(make_cpu_queue(options.threads), probe_cpu(options.threads), fp64_options(plan.resolved.recipe)),
+        context_(make_cpu_queue(1), probe_cpu(1), fp64_options(plan.resolved.recipe)),
         batch_(make_batch_tensors(context_, batch_shape(plan.resolved))) {
     const bool known = options.layer.empty() || std::find(plan.layers.begin(), plan.layers.end(), options.layer) != plan.layers.end();
     TW_CHECK_INPUT(known, "--layer ", options.layer, ": this recipe's model has no such layer; it has ", joined(plan.layers), ".");

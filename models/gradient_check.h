@@ -18,7 +18,6 @@ struct GradientCheckOptions {
   std::string layer;       // the only one to check; empty: all of them
   std::string plant;       // an operation whose backward pass gets a wrong term, so that the check must fail; empty: none
   std::uint64_t seed = 1;  // of weights, inputs, dropout and samples
-  int threads = 0;         // of the CPU; 0: as many as the process may use
 };
 
 // A key of the recipe that is checked at another value than it says.
