@@ -10,6 +10,7 @@ namespace tilewave {
 namespace {
 
 constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr int kSpins = 2000;
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -52,7 +53,14 @@ void ThreadPool::run(std::int64_t count, Body body, void* context) {
   }
   wake_.notify_all();
   drain(0);
-  while (running_.load(std::memory_order_acquire) != 0) relax();
+  // A worker that the system has set aside needs this CPU.
+  for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
+    if (spins < kSpins) {
+      relax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
   if (failure_) std::rethrow_exception(failure_);
 }
 
