@@ -6,8 +6,11 @@ a last line that was cut off is ignored. Exit code 0, or 2 where metrics.jsonl c
 
 import csv
 import json
+import os
 import pathlib
 import sys
+
+SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-matplotlib is, whatever python3 comes first on the PATH
 
 
 def read_metrics(path):
@@ -67,6 +70,8 @@ def main(arguments):
     try:
         draw(losses, folder / "loss.png")
     except ImportError:
+        if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON):
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, __file__, *arguments])
         print(f"plot.py: matplotlib is not installed, so {folder / 'loss.csv'} stands without loss.png "
               "(apt-get install python3-matplotlib).", file=sys.stderr)
     return 0
