@@ -1,15 +1,13 @@
-// What the CPU's vectorised rows share: Highway's targets, the loop over tiles, the check that all operands have one type.
+// What the CPU's vectorised rows share: the loop over tiles, the check that all operands have one type.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/cpu/simd_targets.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/gemm.h"
 #include "kernels/queue.h"
-
-// Targets whose vectors have no size known to the compiler cannot stand in arrays; the others add nothing to those kept.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)  // NOLINT
 
 namespace tilewave {
 
