@@ -6,11 +6,13 @@
 
 #include "kernels/cpu/contract.h"
 #include "kernels/cpu/row_ranges.h"
+#include "kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/layer_norm.cpp"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-#include "hwy/highway.h"
+#define HWY_TARGET_INCLUDE "kernels/cpu/layer_norm.cpp"  // NOLINT
+#include <hwy/foreach_target.h>                          // NOLINT: includes this file once a target
+#include <hwy/highway.h>
+
 #include "kernels/cpu/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();

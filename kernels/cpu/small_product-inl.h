@@ -5,13 +5,13 @@
 #ifdef TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_
 #undef TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_
 #else
-#define TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_
+#define TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_  // NOLINT: toggles for Highway
 #endif
 
 #include <algorithm>
 #include <cstdint>
+#include <hwy/highway.h>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();

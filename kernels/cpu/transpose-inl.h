@@ -4,12 +4,11 @@
 #ifdef TILEWAVE_KERNELS_CPU_TRANSPOSE_INL_H_
 #undef TILEWAVE_KERNELS_CPU_TRANSPOSE_INL_H_
 #else
-#define TILEWAVE_KERNELS_CPU_TRANSPOSE_INL_H_
+#define TILEWAVE_KERNELS_CPU_TRANSPOSE_INL_H_  // NOLINT: toggles for Highway
 #endif
 
 #include <cstdint>
-
-#include "hwy/highway.h"
+#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace tilewave::HWY_NAMESPACE {
@@ -41,7 +40,7 @@ inline constexpr std::int64_t kTransposeBlock = 16 / sizeof(T);
 // One square block of 16 bytes by 16 bytes; interleaving twice brings four rows' elements of one column together.
 template <class T>
 HWY_INLINE void transpose_block(const T* in, std::int64_t in_ld, T* out, std::int64_t out_ld, T factor) {
-  const hn::CappedTag<T, kTransposeBlock<T>> d;
+  const hn::CappedTag<T, kTransposeBlock<T> > d;
   const auto scale = hn::Set(d, factor);
   const auto row = [&](std::int64_t r) HWY_ATTR { return hn::Mul(scale, hn::LoadU(d, in + r * in_ld)); };
   if constexpr (sizeof(T) == 8) {

@@ -5,16 +5,16 @@
 #ifdef TILEWAVE_KERNELS_CPU_VECTOR_MATH_INL_H_
 #undef TILEWAVE_KERNELS_CPU_VECTOR_MATH_INL_H_
 #else
-#define TILEWAVE_KERNELS_CPU_VECTOR_MATH_INL_H_
+#define TILEWAVE_KERNELS_CPU_VECTOR_MATH_INL_H_  // NOLINT: toggles for Highway
 #endif
 
 #include <algorithm>
 #include <cstdint>
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
 #include <limits>
 #include <type_traits>
 
-#include "hwy/contrib/math/math-inl.h"
-#include "hwy/highway.h"
 #include "kernels/math/random.h"
 
 HWY_BEFORE_NAMESPACE();
