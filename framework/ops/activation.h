@@ -6,6 +6,6 @@
 
 namespace tilewave {
 
-Variable activation(Context& context, const Variable& x, Activation kind);  // x's shape
+Variable activation(Context& context, const Variable& input, Activation kind);  // input's shape
 
 }  // namespace tilewave

@@ -49,7 +49,7 @@ Variable embedding(Context& context, const EmbeddingInputs& inputs) {
 Tensor sinusoidal_positions(Context& context, std::int64_t max_positions, std::int64_t d, DType dtype) {
   const Tensor table = context.persistent({max_positions, d}, dtype);  // [max_positions, d]
   write_elements(context, table, [d](std::int64_t position, std::int64_t column) {
-    const double frequency = std::pow(10000.0, -static_cast<double>(column / 2 * 2) / static_cast<double>(d));
+    const double frequency = std::pow(10000.0, -static_cast<double>(column - column % 2) / static_cast<double>(d));
     const double angle = static_cast<double>(position) * frequency;
     return column % 2 == 0 ? std::sin(angle) : std::cos(angle);
   });
