@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "app/command.h"
@@ -88,9 +89,24 @@ std::optional<Statistics> statistics_of(const SafetensorsReader& reader, const S
   return std::nullopt;
 }
 
+// Of a batch file: how many sequences and tokens the lengths speak of.
+Json batch_facts(const SafetensorsReader& reader) {
+  Json facts = Json::object();
+  for (const std::string side : {"source", "target"}) {
+    const StoredTensor* tensor = reader.find(side + "_lengths");
+    if (tensor == nullptr || tensor->type != StoredType::i32) continue;
+    std::vector<std::int32_t> lengths(static_cast<std::size_t>(tensor->bytes) / sizeof(std::int32_t));
+    reader.read(*tensor, std::as_writable_bytes(std::span(lengths)));
+    facts["sequences"] = lengths.size();
+    facts[side + "_tokens"] = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  }
+  return facts;
+}
+
 Json inspect_safetensors(const fs::path& path) {
   const SafetensorsReader reader(path);
   Json report = {{"kind", "safetensors"}, {"metadata", reader.metadata()}};
+  report.update(batch_facts(reader));
   Json tensors = Json::array();
   std::int64_t elements = 0;
   for (const StoredTensor& tensor : reader.tensors()) {
@@ -237,7 +253,7 @@ void print_lines(const Json& object, const std::string& prefix) {
       std::cout << '\n';
       print_table(value);
     } else {
-      std::cout << std::left << std::setw(28) << name;
+      std::cout << std::left << std::setw(34) << name;
       if (value.is_array()) {
         for (const Json& item : value) std::cout << text_of(item) << ' ';
       } else {
