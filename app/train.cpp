@@ -14,8 +14,6 @@
 #include "framework/io/json_lines.h"
 #include "models/trainer.h"
 
-extern char** environ;
-
 namespace tilewave {
 namespace {
 
