@@ -57,7 +57,8 @@ TEST_F(Plot, NamesTheLineThatIsNoMetric) {
 }
 
 TEST_F(Plot, DrawsAPng) {
-  if (shell("python3 -c 'import matplotlib' || /usr/bin/python3 -c 'import matplotlib'", run_).status != 0) GTEST_SKIP() << "matplotlib is not installed";
+  if (shell("python3 -c 'import matplotlib' || /usr/bin/python3 -c 'import matplotlib'", run_).status != 0)
+    GTEST_SKIP() << "matplotlib is not installed";
   write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.0, \"validation_loss\": 4.0}\n");
   const Outcome outcome = shell("python3 " + quoted(script_.string()) + " .", run_);
   EXPECT_EQ(outcome.status, 0) << outcome.output;
