@@ -20,7 +20,7 @@ struct Schedule {
 };
 
 inline double learning_rate(const Schedule& schedule, std::int64_t step) {
-  const double warmup = static_cast<double>(schedule.warmup_steps), now = static_cast<double>(step);
+  const auto warmup = static_cast<double>(schedule.warmup_steps), now = static_cast<double>(step);
   if (step <= schedule.warmup_steps) return schedule.peak * now / warmup;
   switch (schedule.kind) {
     case ScheduleKind::constant:
