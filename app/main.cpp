@@ -1,5 +1,6 @@
 // The command line: ./tilewave COMMAND ...
 #include <array>
+#include <csignal>
 #include <exception>
 #include <iostream>
 
@@ -27,7 +28,10 @@ int run_program(int argc, char** argv) {
     return kUsage;
   }
   for (const Command& command : commands) {
-    if (command.app->parsed()) return command.action();
+    if (!command.app->parsed()) continue;
+    const int code = command.action();
+    TW_CHECK(std::cout.flush(), "what was to be printed could not be written to standard output; free its disk, or name another file.");
+    return code;
   }
   return kUsage;
 }
@@ -35,6 +39,7 @@ int run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error with a sentence, not the end
   try {
     return run_program(argc, argv);
   } catch (const tilewave::InputError& error) {

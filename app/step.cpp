@@ -6,6 +6,7 @@
 
 #include "app/command.h"
 #include "framework/io/json_lines.h"
+#include "models/batch_file.h"
 #include "models/step_file.h"
 #include "models/weight_files.h"
 

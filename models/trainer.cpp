@@ -17,9 +17,13 @@ namespace {
 
 constexpr std::size_t kSamples = 5;
 
-// Keys that a resumed run may change; everything else decides what is computed.
-constexpr std::string_view kMayChange[] = {"run.steps", "run.validate_every",           "run.checkpoint_every",
-                                           "run.keep",  "guidelines.pad_vocabulary_to", "guidelines.row_pitch"};
+// What decides the numbers that are computed; a resumed run may change the rest.
+Recipe decisive(Recipe recipe) {
+  recipe.run = {.seed = recipe.run.seed, .precision = recipe.run.precision};
+  recipe.guidelines.pad_vocabulary_to = GuidelinesConfig{}.pad_vocabulary_to;
+  recipe.guidelines.row_pitch = GuidelinesConfig{}.row_pitch;
+  return recipe;
+}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -37,11 +41,10 @@ Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, 
   if (recipe.schedule.decay_steps == 0) recipe.schedule.decay_steps = stored.schedule.decay_steps;
   if (recipe.data.tokenizer_vocabulary == 0) recipe.data.tokenizer_vocabulary = stored.data.tokenizer_vocabulary;
   if (overwrite == Overwrite::force) return recipe;
-  for (const KeyDifference& difference : differences(stored, recipe)) {
-    const bool may = std::find(std::begin(kMayChange), std::end(kMayChange), difference.key) != std::end(kMayChange);
-    TW_CHECK_INPUT(may, folder.string(), " was begun with ", difference.key, " = ", difference.first, ", and this recipe says ",
-                   difference.second, ": a resumed run cannot change it; give it the old value, start a new run, or insist with --force.");
-  }
+  const std::vector<KeyDifference> changed = differences(decisive(stored), decisive(recipe));
+  TW_CHECK_INPUT(changed.empty(), folder.string(), " was begun with ", changed.front().key, " = ", changed.front().first,
+                 ", and this recipe says ", changed.front().second,
+                 ": a resumed run cannot change it; give it the old value, start a new run, or insist with --force.");
   return recipe;
 }
 
@@ -112,7 +115,7 @@ class Run {
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary = resolved_.shapes.vocabulary;
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
-    state_.recipe_hash = hash_of(resolved_.recipe);
+    state_.recipe_hash = hash_of(decisive(resolved_.recipe));
   }
 
   void restore() {
@@ -124,13 +127,17 @@ class Run {
       return;
     }
     state_ = restore_training(*search.newest, step_);
+    const bool forced = request_.run.overwrite == Overwrite::force;
+    const std::string recipe_hash = hash_of(decisive(resolved_.recipe));
+    TW_CHECK_INPUT(forced || state_.recipe_hash == recipe_hash, search.newest->folder.string(), " was trained by another recipe than ",
+                   (folder_ / "recipe.toml").string(), " is now; bring the old one back, start a new run, or insist with --force.");
     TW_CHECK_INPUT(
-        state_.corpus == corpus_.fingerprint() || request_.run.overwrite == Overwrite::force, folder_.string(),
+        forced || state_.corpus == corpus_.fingerprint(), folder_.string(),
         " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "
         "old files, start a new run, or insist with --force.");
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
-    state_.recipe_hash = hash_of(resolved_.recipe);
+    state_.recipe_hash = recipe_hash;
     stream_.restore(state_.position);
     remove_file(folder_ / "summary.json");
     write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));

@@ -16,7 +16,7 @@ struct TrainingState {
   std::int64_t step = 0;     // updates done
   DataPosition position;     // of the training stream behind them
   std::uint64_t corpus = 0;  // its fingerprint
-  std::string recipe_hash;
+  std::string recipe_hash;   // of what a resumed run may not change
   std::int64_t vocabulary = 0, vocabulary_padded = 0;
   double loss = 0.0;       // of the last step
   double elapsed_s = 0.0;  // of training so far, over every part of the run

@@ -41,7 +41,7 @@ TEST_F(Consumer, OfTheInstalledPackage) {
 }
 
 TEST_F(Consumer, OfTheSources) {
-  if (read_text(build_ / "consumer.cmake").find("ccache") == std::string::npos) {
+  if (file_text(build_ / "consumer.cmake").find("ccache") == std::string::npos) {
     GTEST_SKIP() << "compiles all floors a second time, which takes ccache to be quick";
   }
   configure_build_run("-D TILEWAVE_SOURCE=" + quoted((data_ / "..").lexically_normal().string()));

@@ -77,7 +77,7 @@ TEST_F(Documents, CommandsRun) {
   for (const char* name : {"recipes", "docs", "README.md"}) fs::create_symlink(fs::canonical(root() / name), folder.path() / name);
   std::size_t count = 0;
   for (const fs::path& document : documents()) {
-    for (const Command& command : commands_of(document.filename().string(), read_text(document))) {
+    for (const Command& command : commands_of(document.filename().string(), file_text(document))) {
       ++count;
       const Outcome outcome = shell(command.line, folder.path());
       EXPECT_EQ(outcome.status, 0) << command.document << ": " << command.line << "\n" << outcome.output;
@@ -99,7 +99,7 @@ TEST_F(Documents, NamedFilesExist) {
   const std::regex name(R"((recipes|docs|tests|kernels|framework|models|app)/[A-Za-z0-9_/]+\.(toml|md|h|cpp|py|txt)\b)");
   std::size_t count = 0;
   for (const fs::path& document : documents()) {
-    const std::string text = read_text(document);
+    const std::string text = file_text(document);
     for (std::sregex_iterator match(text.begin(), text.end(), name), end; match != end; ++match) {
       ++count;
       EXPECT_TRUE(fs::exists(root() / match->str())) << document.filename() << " names " << match->str();

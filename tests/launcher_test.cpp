@@ -67,10 +67,10 @@ TEST_F(Launcher, PassesArgumentsFolderAndStatusOn) {
 
 TEST_F(Launcher, SaysWhichBuildOnceAndThenAsksNobody) {
   EXPECT_NE(call("x").output.find("building for the CPU"), std::string::npos);
-  EXPECT_EQ(read_text(calls_), "dpkg-query\ncmake\nninja\n");
+  EXPECT_EQ(file_text(calls_), "dpkg-query\ncmake\nninja\n");
   write_text(calls_, "");
   EXPECT_EQ(call("x").output.find("building for the CPU"), std::string::npos);
-  EXPECT_EQ(read_text(calls_), "ninja\n");
+  EXPECT_EQ(file_text(calls_), "ninja\n");
 }
 
 TEST_F(Launcher, InstallsWhatIsMissingAndAnnouncesIt) {
@@ -78,7 +78,7 @@ TEST_F(Launcher, InstallsWhatIsMissingAndAnnouncesIt) {
   write_text(have_, "g++\ncmake\n");
   const Outcome outcome = call("x");
   EXPECT_NE(outcome.output.find("installing ninja-build pkg-config"), std::string::npos) << outcome.output;
-  EXPECT_NE(read_text(calls_).find("apt-get update\napt-get install -y --no-install-recommends ninja-build pkg-config"), std::string::npos);
+  EXPECT_NE(file_text(calls_).find("apt-get update\napt-get install -y --no-install-recommends ninja-build pkg-config"), std::string::npos);
   EXPECT_NE(outcome.output.find("<x>"), std::string::npos);
 }
 
@@ -89,7 +89,7 @@ TEST_F(Launcher, PassesOnWhyNothingCouldBeInstalled) {
   const Outcome outcome = call("x");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.output.find("E: Unable to locate package"), std::string::npos) << outcome.output;
-  EXPECT_EQ(read_text(calls_).find("cmake"), std::string::npos);
+  EXPECT_EQ(file_text(calls_).find("cmake"), std::string::npos);
 }
 
 TEST_F(Launcher, WithoutRootPrintsTheCommandAndStops) {

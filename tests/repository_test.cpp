@@ -110,7 +110,7 @@ TEST_F(Repository, IncludesFollowTheArrows) {
   int seen = 0;
   for (const std::string& file : repository_files()) {
     if (!is_source(file)) continue;
-    for (const Include& include : includes_of(file, read_text(root() / file))) {
+    for (const Include& include : includes_of(file, file_text(root() / file))) {
       ++seen;
       const std::string wrong = broken_arrow(include);
       EXPECT_TRUE(wrong.empty()) << file << " includes " << include.target << ": " << wrong;
@@ -164,7 +164,7 @@ TEST_F(Repository, FilesHoldNothingUnfinishedNorLocal) {
   for (const std::string& file : repository_files()) {
     const fs::path path = root() / file;
     EXPECT_LT(fs::file_size(path), std::uintmax_t{1} << 20) << file << ": a file is below 1 MiB";
-    const std::string text = read_text(path);
+    const std::string text = file_text(path);
     if (text.find('\0') != std::string::npos) continue;  // binary
     std::smatch match;
     EXPECT_FALSE(std::regex_search(text, match, unfinished)) << file << " holds " << match.str();
@@ -179,7 +179,7 @@ TEST_F(Repository, SourcesOpenWithABanner) {
   for (const std::string& file : repository_files()) {
     const bool told_by_its_header = file.ends_with(".cpp") && fs::exists((root() / file).replace_extension(".h"));
     if (!is_source(file) || file.ends_with("_test.cpp") || told_by_its_header) continue;
-    EXPECT_TRUE(read_text(root() / file).starts_with("// ")) << file << " does not say what it is";
+    EXPECT_TRUE(file_text(root() / file).starts_with("// ")) << file << " does not say what it is";
   }
 }
 

@@ -35,7 +35,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-inline std::string read_text(const std::filesystem::path& file) {
+inline std::string file_text(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   TW_CHECK(stream.good(), "cannot read ", file, ".");
   std::ostringstream text;

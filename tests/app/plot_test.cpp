@@ -39,14 +39,14 @@ TEST_F(Plot, WithoutMatplotlibWritesTheTableAndSaysSo) {
   const Outcome outcome = plot_without_matplotlib();
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("matplotlib is not installed"), std::string::npos) << outcome.output;
-  EXPECT_EQ(read_text(run_ / "loss.csv"), "step,loss,validation_loss\n1,4.5,\n2,4.25,4.0\n3,,\n");
+  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss,validation_loss\n1,4.5,\n2,4.25,4.0\n3,,\n");
   EXPECT_FALSE(fs::exists(run_ / "loss.png"));
 }
 
 TEST_F(Plot, NoValidationNoColumn) {
   write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n");
   EXPECT_EQ(plot_without_matplotlib().status, 0);
-  EXPECT_EQ(read_text(run_ / "loss.csv"), "step,loss\n1,4.5\n");
+  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss\n1,4.5\n");
 }
 
 TEST_F(Plot, NamesTheLineThatIsNoMetric) {
@@ -62,7 +62,7 @@ TEST_F(Plot, DrawsAPng) {
   write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.0, \"validation_loss\": 4.0}\n");
   const Outcome outcome = shell("python3 " + quoted(script_.string()) + " .", run_);
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_TRUE(read_text(run_ / "loss.png").starts_with("\x89PNG")) << outcome.output;
+  EXPECT_TRUE(file_text(run_ / "loss.png").starts_with("\x89PNG")) << outcome.output;
 }
 
 }  // namespace

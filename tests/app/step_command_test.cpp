@@ -131,7 +131,7 @@ TEST_F(CommandsOnFiles, InspectRefusesWhatItDoesNotKnow) {
 TEST_F(CommandsOnFiles, TheDocumentedComparisonWithPyTorchHolds) {
   const fs::path root = data_ / "..";
   if (!fs::exists(root / "docs" / "formats.md")) GTEST_SKIP() << "docs/ is not beside --data";
-  const std::string text = read_text(root / "docs" / "formats.md");
+  const std::string text = file_text(root / "docs" / "formats.md");
   const std::string opening = "```python\n";
   const std::size_t begin = text.find(opening), end = text.find("```\n", begin + opening.size());
   ASSERT_NE(end, std::string::npos);

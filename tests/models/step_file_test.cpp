@@ -8,6 +8,7 @@
 #include <map>
 
 #include "framework/io/safetensors_writer.h"
+#include "models/batch_file.h"
 #include "models/weight_files.h"
 #include "tests/shell.h"
 #include "tests/test_environment.h"

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/io/checkpoint.h"
+#include "tests/framework/io/faults.h"
+#include "tests/memory_folder.h"
 #include "tests/models/small_runs.h"
 #include "tests/shell.h"
 
@@ -60,12 +62,12 @@ class Trainer : public testing::Test {
   // Weights and moments of the newest checkpoint, as bytes.
   static std::string model_bytes(const fs::path& folder) {
     const Checkpoint checkpoint = *find_latest_valid(folder).newest;
-    return read_text(checkpoint.weights()) + read_text(checkpoint.optimizer());
+    return file_text(checkpoint.weights()) + file_text(checkpoint.optimizer());
   }
 
   fs::path folder(const std::string& name) const { return temporary.path() / name; }
 
-  TemporaryFolder temporary;
+  MemoryFolder temporary;
   std::string notes;
 };
 
@@ -86,7 +88,7 @@ TEST_F(Trainer, ARunLeavesWhatItPromises) {
     for (const char* key : {"loss", "learning_rate", "gradient_norm", "target_tokens_per_s", "elapsed_s"})
       EXPECT_GT(lines[i].at(key).get<double>(), 0.0);
   }
-  const nlohmann::json summary = nlohmann::json::parse(read_text(folder("run") / "summary.json"));
+  const nlohmann::json summary = nlohmann::json::parse(file_text(folder("run") / "summary.json"));
   EXPECT_EQ(summary.at("steps"), 8);
   EXPECT_EQ(summary.at("loss"), lines.back().at("loss"));
   for (const char* key : {"validation_loss", "target_tokens_per_s", "seconds"}) EXPECT_GT(summary.at(key).get<double>(), 0.0);
@@ -120,9 +122,10 @@ TEST_F(Trainer, ALongerRunGoesOnWhereTheEndedOneStopped) {
   EXPECT_EQ(model_bytes(folder("longer")), model_bytes(folder("whole")));
 }
 
-TEST_F(Trainer, PaddingAndPitchMayChangeOnTheWay) {
+TEST_F(Trainer, PaddingPitchAndWhatIsKeptMayChangeOnTheWay) {
   attempt(folder("whole"));
-  for (const char* change : {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed"}) {
+  for (const char* change :
+       {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed", "run.validate_every=2", "run.checkpoint_every=1", "run.keep=5"}) {
     fs::remove_all(folder("changed"));
     attempt(folder("changed"), {.stop_after = 4});
     attempt(folder("changed"), {.overrides = {change}, .start = RunStart::resume});
@@ -140,6 +143,14 @@ TEST_F(Trainer, OtherChangesAreNamedAndRefused) {
   }
   EXPECT_EQ(model_bytes(folder("run")), kept);
   attempt(folder("run"), {.overrides = {"optimizer.learning_rate=2e-3"}, .start = RunStart::resume, .overwrite = Overwrite::force});
+}
+
+TEST_F(Trainer, ACheckpointOfAnotherRecipeIsRefused) {
+  attempt(folder("run"), {.stop_after = 4});
+  const Attempt again{.overrides = {"optimizer.learning_rate=0.5"}, .start = RunStart::resume};
+  write_text(folder("run") / "recipe.toml", to_toml(resolve(small_recipe(again.overrides)).recipe));
+  const std::string sentence = refusal(folder("run"), again);
+  EXPECT_NE(sentence.find("step-00000004 was trained by another recipe"), std::string::npos) << sentence;
 }
 
 TEST_F(Trainer, AnotherCorpusIsRefused) {
@@ -172,6 +183,44 @@ TEST_F(Trainer, ADamagedCheckpointIsSkippedWithItsReason) {
   attempt(folder("run"), {.start = RunStart::resume});
   EXPECT_NE(notes.find("step-00000007"), std::string::npos) << notes;
   EXPECT_EQ(losses(folder("run")), losses(folder("whole")));
+}
+
+// Every system call of a resumed run in turn fails, or it and all later ones do: the run fails with a sentence or ends as it should,
+// a checkpoint stays, and the next attempt ends as the run that nothing happened to.
+TEST_F(Trainer, AFaultAtAnyCallCostsNothingButTheAttempt) {
+  const std::vector<std::string> tiny = {"model.d_model=8",        "model.d_ff=8", "model.decoder_layers=1", "model.vocabulary=20",
+                                         "batch.source_tokens=13", "run.steps=6",  "batch.target_tokens=13", "run.keep=1"};
+  attempt(folder("whole"), {.overrides = tiny});
+  attempt(folder("begun"), {.overrides = tiny, .stop_after = 3});
+  const std::string whole = model_bytes(folder("whole"));
+  const Attempt resume{.overrides = tiny, .start = RunStart::resume, .threads = 1};
+  for (const auto& [fault, error] : {std::pair{Fault::once, EIO}, std::pair{Fault::from_then_on, ENOSPC}}) {
+    int failed = 0;
+    bool struck = true;
+    for (int call = 0; struck; ++call) {
+      fs::remove_all(folder("run"));
+      fs::copy(folder("begun"), folder("run"), fs::copy_options::recursive);
+      std::string complaint;
+      {
+        const Faults faults({.fault = fault, .call = call, .error = error});
+        try {
+          attempt(folder("run"), resume);
+        } catch (const InputError& error_of_input) {
+          ADD_FAILURE() << "call " << call << " is nobody's input: " << error_of_input.what();
+        } catch (const Error& failure) {
+          complaint = failure.what();
+        }
+        struck = faults.struck();
+      }
+      EXPECT_TRUE(complaint.empty() ? fs::exists(folder("run") / "summary.json") : complaint.ends_with('.')) << complaint;
+      failed += complaint.empty() ? 0 : 1;
+      ASSERT_TRUE(find_latest_valid(folder("run")).newest) << "call " << call << ": " << complaint;
+      attempt(folder("run"), resume);
+      ASSERT_EQ(losses(folder("run")), losses(folder("whole"))) << "call " << call << ": " << complaint;
+      ASSERT_TRUE(model_bytes(folder("run")) == whole) << "call " << call << ": " << complaint;
+    }
+    EXPECT_GT(failed, 50);
+  }
 }
 
 TEST_F(Trainer, ANonFiniteStepNamesItselfAndItsTensorAndPublishesNothing) {

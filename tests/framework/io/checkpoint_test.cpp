@@ -9,7 +9,7 @@
 #include "framework/io/safetensors_reader.h"
 #include "kernels/error.h"
 #include "tests/framework/io/faults.h"
-#include "tests/framework/io/temporary_folder.h"
+#include "tests/framework/io/files.h"
 
 namespace tilewave {
 namespace {
@@ -52,7 +52,7 @@ std::int64_t loadable_step(const fs::path& run) {
 }
 
 TEST(Checkpoint, ComesBack) {
-  const TemporaryFolder run;
+  const MemoryFolder run;
   EXPECT_EQ(loadable_step(run.path()), -1);
   save(run.path(), 20);
   EXPECT_EQ(loadable_step(run.path()), 20);
@@ -65,7 +65,7 @@ TEST(Checkpoint, ComesBack) {
 
 // What a power cut asks for and no fault can show: data before names, names before the marker, the marker gone before its files.
 TEST(Checkpoint, ReachesTheDiskInOrder) {
-  const TemporaryFolder run;
+  const MemoryFolder run;
   save(run.path(), 10, 1);
   const Faults faults({});
   save(run.path(), 20, 1);
@@ -100,7 +100,7 @@ TEST(Checkpoint, ReachesTheDiskInOrder) {
 }
 
 TEST(Checkpoint, TheNewestStay) {
-  const TemporaryFolder run;
+  const MemoryFolder run;
   for (const std::int64_t step : {1, 2, 10, 99'999'999, 100'000'000}) {
     save(run.path(), step, 3);
     EXPECT_EQ(loadable_step(run.path()), step);
@@ -112,7 +112,7 @@ TEST(Checkpoint, TheNewestStay) {
 }
 
 TEST(Checkpoint, RotationSparesWhatIsNotItsOwn) {
-  const TemporaryFolder run;
+  const MemoryFolder run;
   save(run.path(), 10);
   put(run / "checkpoints" / "step-00000010" / "notes.txt", "mine");
   fs::create_directories(run / "checkpoints" / "best");
@@ -150,7 +150,7 @@ TEST(Checkpoint, DamageIsFoundAndSaid) {
        "weights.safetensors does not have the checksum"},
   };
   for (const auto& [damage, reason] : damages) {
-    const TemporaryFolder run;
+    const MemoryFolder run;
     save(run.path(), 10);
     save(run.path(), 20);
     damage(run / "checkpoints" / "step-00000020");
@@ -166,7 +166,7 @@ TEST(Checkpoint, DamageIsFoundAndSaid) {
 }
 
 TEST(Checkpoint, RotationCountsNoHalfFolderAndNothingNewer) {
-  const TemporaryFolder run;
+  const MemoryFolder run;
   for (const std::int64_t step : {10, 20, 30}) save(run.path(), step, 9);
   fs::remove(run / "checkpoints" / "step-00000020" / "COMPLETE");
   put(run / "checkpoints" / "step-00000030" / "state.json", "damaged");
@@ -183,7 +183,7 @@ TEST(Checkpoint, SurvivesAFaultAtEveryCall) {
       int call = 0;
       int complaints = 0;
       for (bool struck = true; struck; ++call) {
-        const TemporaryFolder run;
+        const MemoryFolder run;
         save(run.path(), 10);
         save(run.path(), 20);
         std::string complaint;
@@ -218,7 +218,7 @@ TEST(Checkpoint, SignalsAndShortWritesDoNoHarm) {
   for (const Faults::Plan& plan : {Faults::Plan{.fault = Fault::once, .error = EINTR}, Faults::Plan{.fault = Fault::short_write}}) {
     bool struck = true;
     for (int call = 0; struck; ++call) {
-      const TemporaryFolder run;
+      const MemoryFolder run;
       const Faults faults({.fault = plan.fault, .call = call, .error = plan.error});
       save(run.path(), 10, 1);
       save(run.path(), 20, 1);
@@ -233,7 +233,7 @@ TEST(Checkpoint, SurvivesDeathBeforeEveryCall) {
   bool died = true;
   int deaths = 0;
   for (int call = 0; died; ++call) {
-    const TemporaryFolder run;
+    const MemoryFolder run;
     save(run.path(), 10, 1);
     died = in_child([&] {
              const Faults faults({.fault = Fault::death, .call = call});
@@ -252,7 +252,7 @@ TEST(Checkpoint, SurvivesDeathBeforeEveryCall) {
 }
 
 TEST(Checkpoint, SurvivesKillsAtRandomMoments) {
-  const TemporaryFolder run;
+  const MemoryFolder run;
   std::mt19937 random(9);
   std::int64_t last = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -281,7 +281,7 @@ TEST(Checkpoint, SurvivesKillsAtRandomMoments) {
 }
 
 TEST(Checkpoint, AFolderThatCannotBeReadIsAnErrorNotAnAbsence) {
-  const TemporaryFolder run;
+  const MemoryFolder run;
   fs::permissions(run.path(), fs::perms(0755));
   save(run.path(), 10);
   fs::permissions(run / "checkpoints", fs::perms(0000));
@@ -302,7 +302,7 @@ TEST(Checkpoint, AFolderThatCannotBeReadIsAnErrorNotAnAbsence) {
 }
 
 TEST(Checkpoint, AllCanBeRemoved) {
-  const TemporaryFolder run;
+  const MemoryFolder run;
   save(run.path(), 10);
   save(run.path(), 20);
   fs::create_directories(run / "checkpoints" / ".staging-step-00000030");

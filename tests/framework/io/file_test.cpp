@@ -8,7 +8,7 @@
 #include "framework/io/checksum.h"
 #include "kernels/error.h"
 #include "tests/framework/io/faults.h"
-#include "tests/framework/io/temporary_folder.h"
+#include "tests/framework/io/files.h"
 
 namespace tilewave {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(File, ReadsWithinItsBound) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   put(folder / "a", "12345");
   put(folder / "empty", "");
   EXPECT_EQ(read_file(folder / "a", 5), "12345");
@@ -29,7 +29,7 @@ TEST(File, ReadsWithinItsBound) {
 }
 
 TEST(File, SaysWhatCannotBeRead) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   EXPECT_EQ(sentence_of<InputError>([&] { read_file(folder / "absent", 9); }),
             (folder / "absent").string() + ": cannot open: No such file or directory; check the path.");
   EXPECT_EQ(sentence_of<InputError>([&] { read_file(folder.path(), 9); }),
@@ -40,7 +40,7 @@ TEST(File, SaysWhatCannotBeRead) {
 }
 
 TEST(File, ReadsAPipe) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   std::thread writer([&] { put(folder / "pipe", std::string(100'000, 'x')); });
   EXPECT_EQ(read_file(folder / "pipe", 100'000), std::string(100'000, 'x'));
@@ -48,7 +48,7 @@ TEST(File, ReadsAPipe) {
 }
 
 TEST(File, SaysThatAFileBecameShorter) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   put(folder / "a", "12345678");
   const InputFile file(folder / "a");
   fs::resize_file(folder / "a", 3);
@@ -57,7 +57,7 @@ TEST(File, SaysThatAFileBecameShorter) {
 }
 
 TEST(File, WritesAtomically) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const std::string large(3'000'000, 'y');  // beyond the buffer
   const FileDigest digest = write_file_atomically(folder / "a", [&](OutputFile& file) {
     file.write("head ");
@@ -73,7 +73,7 @@ TEST(File, WritesAtomically) {
 }
 
 TEST(File, LeavesTheFormerFileWhenItsFillFails) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   put(folder / "a", "old");
   EXPECT_THROW(write_file_atomically(folder / "a",
                                      [](OutputFile& file) {
@@ -86,7 +86,7 @@ TEST(File, LeavesTheFormerFileWhenItsFillFails) {
 }
 
 TEST(File, FollowsALinkAndRefusesADevice) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   put(folder / "a", "old");
   fs::create_symlink("a", folder / "link");
   write_file_atomically(folder / "link", "new");
@@ -98,7 +98,7 @@ TEST(File, FollowsALinkAndRefusesADevice) {
 }
 
 TEST(File, RemovesWhatAKilledProcessLeft) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   put(folder / ".a.partial-1234", "half");
   put(folder / ".hidden", "a person's");
   put(folder / "b.partial-7", "a person's");
@@ -112,7 +112,7 @@ TEST(File, OldOrNewAfterAFaultAtAnyCall) {
       int call = 0;
       int silent = 0;
       for (bool struck = true; struck; ++call) {
-        const TemporaryFolder folder;
+        const MemoryFolder folder;
         put(folder / "a", "old");
         std::string complaint;
         {
@@ -140,7 +140,7 @@ TEST(File, SignalsAndShortWritesDoNoHarm) {
   for (const Faults::Plan& plan : {Faults::Plan{.fault = Fault::once, .error = EINTR}, Faults::Plan{.fault = Fault::short_write}}) {
     bool struck = true;
     for (int call = 0; struck; ++call) {
-      const TemporaryFolder folder;
+      const MemoryFolder folder;
       const Faults faults({.fault = plan.fault, .call = call, .error = plan.error});
       make_folders(folder / "b" / "c");
       write_file_atomically(folder / "b" / "c" / "a", "a text that is written");
@@ -151,14 +151,14 @@ TEST(File, SignalsAndShortWritesDoNoHarm) {
 }
 
 TEST(File, FaultsHaveSentencesWithARemedy) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const Faults faults({.call = 2, .error = ENOSPC});  // unlink, open, write
   const std::string complaint = sentence_of<Error>([&] { write_file_atomically(folder / "a", "new"); });
   EXPECT_TRUE(complaint.ends_with(": cannot write: No space left on device; free some space there or choose another folder.")) << complaint;
 }
 
 TEST(File, AnUnprivilegedUserIsToldOfAReadOnlyFolder) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   fs::create_directory(folder / "locked");
   put(folder / "locked" / "a", "old");
   put(folder / "secret", "s");
@@ -180,7 +180,7 @@ TEST(File, AnUnprivilegedUserIsToldOfAReadOnlyFolder) {
 }
 
 TEST(File, MakesFoldersOnceAndSaysWhatIsInTheWay) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   make_folders(folder / "a" / "b");
   make_folders(folder / "a" / "b");
   EXPECT_TRUE(fs::is_directory(folder / "a" / "b"));

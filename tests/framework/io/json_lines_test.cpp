@@ -9,7 +9,7 @@
 
 #include "kernels/error.h"
 #include "tests/framework/io/faults.h"
-#include "tests/framework/io/temporary_folder.h"
+#include "tests/framework/io/files.h"
 
 namespace tilewave {
 namespace {
@@ -61,7 +61,7 @@ TEST(JsonObject, DoesNotDependOnTheLocale) {
 }
 
 TEST(JsonLines, AppendsWholeLines) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   put(folder / "m", "of a former run");
   JsonLines lines = JsonLines::create(folder / "m");
   std::string expected;
@@ -94,7 +94,7 @@ TEST(JsonLines, ResumeDropsTornLinesAndThosePastTheStep) {
       {through_3, 0, "", 3},
   };
   for (const Case& each : cases) {
-    const TemporaryFolder folder;
+    const MemoryFolder folder;
     put(folder / "m", each.before);
     JsonLines lines = JsonLines::resume(folder / "m", each.step);
     EXPECT_EQ(contents_of(folder / "m"), each.after);
@@ -105,13 +105,13 @@ TEST(JsonLines, ResumeDropsTornLinesAndThosePastTheStep) {
 }
 
 TEST(JsonLines, ResumesWhereThereIsNoFile) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   JsonLines::resume(folder / "m", 5).append(JsonObject().add("step", 6).add("loss", 0.5));
   EXPECT_EQ(contents_of(folder / "m"), line_of(6));
 }
 
 TEST(JsonLines, ALineThatDoesNotFitIsTakenBack) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   JsonLines lines = JsonLines::create(folder / "m");
   lines.append(JsonObject().add("step", 1).add("loss", 0.5));
   {
@@ -131,7 +131,7 @@ TEST(JsonLines, ALineThatDoesNotFitIsTakenBack) {
 TEST(JsonLines, AFaultAtAnyCallLosesNoFormerLine) {
   bool struck = true;
   for (int call = 0; struck; ++call) {
-    const TemporaryFolder folder;
+    const MemoryFolder folder;
     put(folder / "m", line_of(1) + line_of(2) + line_of(3) + "{\"step\": 4");
     {
       const Faults faults({.call = call, .error = EIO});
@@ -154,7 +154,7 @@ TEST(JsonLines, SignalsAndShortWritesDoNoHarm) {
   for (const Faults::Plan& plan : {Faults::Plan{.fault = Fault::once, .error = EINTR}, Faults::Plan{.fault = Fault::short_write}}) {
     bool struck = true;
     for (int call = 0; struck; ++call) {
-      const TemporaryFolder folder;
+      const MemoryFolder folder;
       put(folder / "m", line_of(1) + line_of(2));
       const Faults faults({.fault = plan.fault, .call = call, .error = plan.error});
       JsonLines lines = JsonLines::resume(folder / "m", 1);

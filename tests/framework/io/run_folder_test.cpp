@@ -7,7 +7,7 @@
 #include "framework/io/checkpoint.h"
 #include "kernels/error.h"
 #include "tests/framework/io/faults.h"
-#include "tests/framework/io/temporary_folder.h"
+#include "tests/framework/io/files.h"
 
 namespace tilewave {
 namespace {
@@ -27,7 +27,7 @@ std::string refusal(const RunRequest& request) {
 }
 
 TEST(RunFolder, NewRunsTakeTheNextName) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const RunRequest request{.runs = folder / "runs", .recipe = "toy"};
   EXPECT_EQ(last_run_folder(request.runs, "toy"), "");
   for (const char* name : {"toy", "toy-2", "toy-3"}) {
@@ -39,7 +39,7 @@ TEST(RunFolder, NewRunsTakeTheNextName) {
 }
 
 TEST(RunFolder, StatesAreToldApart) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   EXPECT_EQ(run_state(folder / "absent"), RunState::fresh);
   fs::create_directories(folder / "empty");
   EXPECT_EQ(run_state(folder / "empty"), RunState::fresh);
@@ -50,7 +50,7 @@ TEST(RunFolder, StatesAreToldApart) {
 }
 
 TEST(RunFolder, EndedAndUnfinishedRunsAreNotStartedOver) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   make_run(folder / "done", RunState::ended);
   make_run(folder / "going", RunState::unfinished);
   EXPECT_EQ(refusal({.folder = folder / "done"}),
@@ -65,7 +65,7 @@ TEST(RunFolder, EndedAndUnfinishedRunsAreNotStartedOver) {
 }
 
 TEST(RunFolder, ForceRemovesWhatTilewaveMadeAndNothingElse) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   make_run(folder / "done", RunState::ended);
   put(folder / "done" / "notes.txt", "mine");
   put(folder / "done" / "checkpoints" / "copy.safetensors", "mine");
@@ -78,7 +78,7 @@ TEST(RunFolder, ForceRemovesWhatTilewaveMadeAndNothingElse) {
 TEST(RunFolder, AFaultAtAnyCallOfForceLeavesARunOrNone) {
   bool struck = true;
   for (int call = 0; struck; ++call) {
-    const TemporaryFolder folder;
+    const MemoryFolder folder;
     make_run(folder / "done", RunState::ended);
     std::string complaint;
     {
@@ -92,7 +92,7 @@ TEST(RunFolder, AFaultAtAnyCallOfForceLeavesARunOrNone) {
 }
 
 TEST(RunFolder, ResumeFindsTheRun) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const RunRequest request{.runs = folder / "runs", .recipe = "toy", .start = RunStart::resume};
   EXPECT_NE(refusal(request).find("there is no run of toy in"), std::string::npos);
   make_run(folder / "runs" / "toy", RunState::ended);
@@ -112,7 +112,7 @@ TEST(RunFolder, ResumeFindsTheRun) {
 }
 
 TEST(RunFolder, APersonsFolderIsNotARun) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   put(folder / "thesis.txt", "mine");
   put(folder / "summary.json", "mine");
   for (const Overwrite overwrite : {Overwrite::refuse, Overwrite::force}) {
@@ -123,7 +123,7 @@ TEST(RunFolder, APersonsFolderIsNotARun) {
 }
 
 TEST(RunFolder, ASecondProcessIsRefusedUntilTheFirstOneDies) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   make_run(folder / "run", RunState::unfinished);
   const RunRequest resume{.folder = folder / "run", .start = RunStart::resume};
   int ready[2];
@@ -148,7 +148,7 @@ TEST(RunFolder, ASecondProcessIsRefusedUntilTheFirstOneDies) {
 }
 
 TEST(RunFolder, TheLockIsNotInheritedByPrograms) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   std::optional<RunFolder> run(RunRequest{.folder = folder / "run"});
   const pid_t program = ::fork();
   if (program == 0) {
@@ -163,7 +163,7 @@ TEST(RunFolder, TheLockIsNotInheritedByPrograms) {
 }
 
 TEST(RunFolder, AReadOnlyFolderIsSaid) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   fs::create_directories(folder / "runs");
   fs::permissions(folder.path(), fs::perms(0755));
   fs::permissions(folder / "runs", fs::perms(0555));

@@ -6,7 +6,7 @@
 #include "framework/io/safetensors_reader.h"
 #include "framework/io/safetensors_writer.h"
 #include "kernels/error.h"
-#include "tests/framework/io/temporary_folder.h"
+#include "tests/framework/io/files.h"
 
 namespace tilewave {
 namespace {
@@ -31,7 +31,7 @@ std::string bytes_of(const SafetensorsReader& reader, const StoredTensor& tensor
 }
 
 TEST(Safetensors, WritesTheFormatByteForByte) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const std::vector<float> values{1.0f, -2.0f};
   const FileDigest digest = write_safetensors(
       folder / "a", {.tensors = {bytes_source("b", StoredType::u8, {}, "\x07"), host_tensor("w", {values.data(), 1, 2, 2, DType::f32})},
@@ -46,7 +46,7 @@ TEST(Safetensors, WritesTheFormatByteForByte) {
 TEST(Safetensors, MatricesOfAnyPitchComeBack) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i32}) {
     for (const std::int64_t pitch : {5, 8, 64}) {
-      const TemporaryFolder folder;
+      const MemoryFolder folder;
       constexpr std::int64_t rows = 7;
       constexpr std::int64_t cols = 5;
       const auto bytes = static_cast<std::size_t>(rows * pitch * size_of(dtype));
@@ -75,7 +75,7 @@ TEST(Safetensors, MatricesOfAnyPitchComeBack) {
 }
 
 TEST(Safetensors, EveryTypeAndShapeComesBackAligned) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   SafetensorsContents contents;
   contents.metadata = {{"", "empty key"}, {"quote \" and \n", "snow \xe2\x98\x83"}};
   std::map<std::string, std::string> expected;
@@ -105,7 +105,7 @@ TEST(Safetensors, EveryTypeAndShapeComesBackAligned) {
 }
 
 TEST(Safetensors, AnEmptyFileIsAFile) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   write_safetensors(folder / "a", {});
   const SafetensorsReader reader(folder / "a");
   EXPECT_TRUE(reader.tensors().empty());
@@ -114,7 +114,7 @@ TEST(Safetensors, AnEmptyFileIsAFile) {
 }
 
 TEST(Safetensors, TheWriterRefusesWhatNobodyCouldRead) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const auto refusal = [&](SafetensorsContents contents) {
     const std::string complaint = sentence_of<Error>([&] { write_safetensors(folder / "a", contents); });
     EXPECT_TRUE(names_in(folder.path()).empty()) << "no file and no temporary is left";
@@ -220,7 +220,7 @@ std::vector<Hostile> hostile_files() {
 }
 
 TEST(Safetensors, EveryHostileFileIsOneSentence) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const auto path = folder / "hostile.safetensors";
   for (const Hostile& hostile : hostile_files()) {
     put(path, hostile.file);
@@ -233,7 +233,7 @@ TEST(Safetensors, EveryHostileFileIsOneSentence) {
 }
 
 TEST(Safetensors, AHeaderBeyondTheLimitIsRefusedBeforeItIsRead) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   put(folder / "a", with_header("{}", 0, kMostHeaderBytes + 1));
   std::filesystem::resize_file(folder / "a", 8 + kMostHeaderBytes + 1);
   const std::string complaint = sentence_of<InputError>([&] { SafetensorsReader(folder / "a"); });
@@ -241,7 +241,7 @@ TEST(Safetensors, AHeaderBeyondTheLimitIsRefusedBeforeItIsRead) {
 }
 
 TEST(Safetensors, AMutatedFileReadsIdenticallyOrIsRefused) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const std::vector<float> values{1, 2, 3, 4, 5, 6};
   write_safetensors(folder / "a",
                     {.tensors = {host_tensor("w", {values.data(), 2, 3, 3, DType::f32}),
@@ -295,7 +295,7 @@ TEST(Safetensors, AMutatedFileReadsIdenticallyOrIsRefused) {
 }
 
 TEST(Safetensors, OffsetsReachBeyondTwoGibibytes) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   constexpr std::int64_t first_bytes = (std::int64_t{5} << 30) + 4;  // the file is sparse
   const std::string header = sentence(R"({"a":{"dtype":"I8","shape":[)", first_bytes, R"(],"data_offsets":[0,)", first_bytes,
                                       R"(]},"b":{"dtype":"I32","shape":[1,2],"data_offsets":[)", first_bytes, ",", first_bytes + 8, "]}}");
@@ -313,7 +313,7 @@ TEST(Safetensors, OffsetsReachBeyondTwoGibibytes) {
 }
 
 TEST(Safetensors, SaysWhichShapeAndTypeIsWanted) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const std::vector<float> values(6);
   write_safetensors(folder / "a", {.tensors = {host_tensor("w", {values.data(), 2, 3, 3, DType::f32})}, .metadata = {}});
   const SafetensorsReader reader(folder / "a");
@@ -334,7 +334,7 @@ TEST(Safetensors, SaysWhichShapeAndTypeIsWanted) {
 }
 
 TEST(Safetensors, ReadsBatchesOfIds) {
-  const TemporaryFolder folder;
+  const MemoryFolder folder;
   const std::vector<std::int32_t> ids{1, 2, 3, -4, 5, 6};
   const std::vector<float> floats(2);
   write_safetensors(folder / "a", {.tensors = {host_tensor("ids", {ids.data(), 2, 3, 3, DType::i32}),

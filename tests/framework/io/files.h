@@ -1,41 +1,18 @@
-// What tests of files share: a folder of their own (in memory where the system offers one: thousands of fsyncs), files in it, and a
-// call as an unprivileged user (root passes every check).
+// What tests of files share: files of a few bytes, sentences, and a call as an unprivileged user (root passes every check).
 #pragma once
 
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/memory_folder.h"
+
 namespace tilewave {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const std::filesystem::path memory = "/dev/shm";
-    const auto parent = ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
-    std::string pattern = (parent / "tilewave-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void put(const std::filesystem::path& path, std::string_view text) {
   std::ofstream(path, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));

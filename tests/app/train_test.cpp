@@ -1,0 +1,438 @@
+// The train command as people and machines treat it: signals, kills, full and read-only disks, two at once, terminals, locales,
+// hostile recipes. Whatever happened before, a run that ends has the losses and the bytes of one that nothing happened to.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <pty.h>
+#include <random>
+#include <sstream>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include "framework/io/checkpoint.h"
+#include "framework/io/safetensors_reader.h"
+#include "tests/app/process.h"
+#include "tests/memory_folder.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+constexpr const char* kRecipe = R"([model]
+d_model = 8
+d_ff = 16
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+vocabulary = 40
+max_positions = 8
+dropout = 0.1
+[data]
+kind = "synthetic"
+[batch]
+source_tokens = 24
+target_tokens = 24
+sequence = 8
+[run]
+steps = 24
+checkpoint_every = 2
+)";
+
+class Train : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(fs::exists(test_environment().program)) << "name the command line under test: --program FILE";
+    write_text(folder_ / "small.toml", kRecipe);
+    ::setenv("PATH", "/nowhere", 1);  // no python3: pictures are another test's
+  }
+  void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
+
+  static Words train(const std::string& run, const Words& more = {}) {
+    Words words = {"train", "small.toml", "--threads", "1", "--run", run};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static Words set(const Words& assignments) {
+    Words words;
+    for (const std::string& assignment : assignments) words.insert(words.end(), {"--set", assignment});
+    return words;
+  }
+  static Words joined(Words first, const Words& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  }
+
+  int finish(
+      const Words& words, const std::function<void()>& prepare = [] {}) {
+    Process process(folder_.path(), words, prepare);
+    const int code = process.wait();
+    output_ = process.output();
+    errors_ = process.errors();
+    return code;
+  }
+
+  // The losses of metrics.jsonl, whose lines must be whole objects of steps 1, 2, 3...; torn: but for the last one.
+  std::vector<double> losses(const std::string& run) const {
+    std::vector<double> losses;
+    std::istringstream lines(fs::exists(folder_ / run / "metrics.jsonl") ? file_text(folder_ / run / "metrics.jsonl") : "");
+    for (std::string line; std::getline(lines, line);) {
+      const auto object = nlohmann::json::parse(line, nullptr, false);
+      EXPECT_TRUE(object.is_object() && object.value("step", 0) == std::ssize(losses) + 1) << line;
+      if (object.is_object()) losses.push_back(object.value("loss", std::nan("")));
+    }
+    return losses;
+  }
+  // The step of the newest valid checkpoint, every tensor of which is read; 0: there is none.
+  std::int64_t loadable_step(const std::string& run) const {
+    const CheckpointSearch search = find_latest_valid(folder_ / run);
+    if (!search.newest) return 0;
+    for (const fs::path& file : {search.newest->weights(), search.newest->optimizer()}) {
+      const SafetensorsReader reader(file);
+      EXPECT_FALSE(reader.tensors().empty());
+      for (const StoredTensor& tensor : reader.tensors()) {
+        std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes));
+        reader.read(tensor, bytes);
+      }
+    }
+    return search.newest->step;
+  }
+  std::string model_bytes(const std::string& run) const {
+    const Checkpoint checkpoint = find_latest_valid(folder_ / run).newest.value();
+    return file_text(checkpoint.weights()) + file_text(checkpoint.optimizer());
+  }
+  // The run has ended as the one that nothing happened to.
+  void expect_same(const std::string& run, const std::string& whole) const {
+    ASSERT_TRUE(fs::exists(folder_ / run / "summary.json")) << errors_;
+    EXPECT_FALSE(losses(whole).empty());
+    EXPECT_EQ(losses(run), losses(whole));
+    EXPECT_EQ(loadable_step(run), loadable_step(whole));
+    EXPECT_TRUE(model_bytes(run) == model_bytes(whole)) << "weights or moments differ";
+  }
+  // One line "tilewave: ..." that ends as a sentence does.
+  void expect_sentence(const std::string& part) const {
+    const std::string last = errors_.substr(errors_.find("tilewave: ") == std::string::npos ? 0 : errors_.find("tilewave: "));
+    const bool ended = last.ends_with(".\n") || last.ends_with("?\n");
+    EXPECT_TRUE(last.starts_with("tilewave: ") && ended && std::count(last.begin(), last.end(), '\n') == 1) << errors_;
+    EXPECT_NE(last.find(part), std::string::npos) << errors_;
+    EXPECT_EQ(output_, "");
+  }
+
+  MemoryFolder folder_;
+  std::string output_, errors_;
+  std::string path_ = ::getenv("PATH") == nullptr ? "" : ::getenv("PATH");
+};
+
+// Steps of some ten milliseconds, so that a signal finds the run under way.
+const Words kSlow = {"--set", "run.checkpoint_every=0", "--set", "batch.accumulate=100"};
+
+TEST_F(Train, ASignalSavesAndTheRunGoesOn) {
+  ASSERT_EQ(finish(joined(train("whole"), kSlow)), 0) << errors_;
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+    const std::string run = sentence("stopped by ", signal);
+    Process process(folder_.path(), joined(train(run), kSlow));
+    ASSERT_TRUE(process.wait_until_said("step 2/24")) << process.errors();
+    process.send(signal);
+    EXPECT_EQ(process.wait(), code) << process.errors();
+    EXPECT_NE(process.errors().find("--resume --run " + run), std::string::npos) << process.errors();
+    EXPECT_EQ(process.output(), "");
+    EXPECT_LT(loadable_step(run), 24) << "the signal came too late to stop anything";
+    EXPECT_EQ(loadable_step(run), std::ssize(losses(run)));
+    EXPECT_FALSE(fs::exists(folder_ / run / "summary.json"));
+    ASSERT_EQ(finish(joined(train(run, {"--resume"}), kSlow)), 0) << errors_;
+    expect_same(run, "whole");
+  }
+}
+
+// Steps of seconds, from the fifth one on, leave all the time there is for what may happen within a step.
+TEST_F(Train, ASecondSignalExitsAtOnceAndASecondRunIsRefused) {
+  ASSERT_EQ(finish(train("whole")), 0) << errors_;
+  ASSERT_EQ(finish(train("run", set({"run.steps=4"}))), 0) << errors_;
+  const Words forced = {"--resume", "--force"};
+  Process process(folder_.path(), train("run", joined(forced, set({"batch.accumulate=64", "batch.source_tokens=8192",
+                                                                   "batch.target_tokens=8192", "run.checkpoint_every=0"}))));
+  ASSERT_TRUE(process.wait_until_said("resumed after step 4")) << process.errors();
+
+  const MemoryFolder elsewhere;  // Process keeps its streams in its folder
+  write_text(elsewhere / "small.toml", kRecipe);
+  for (const Words& how : {Words{}, Words{"--resume"}, Words{"--force"}, forced}) {
+    Process second(elsewhere.path(), train((folder_ / "run").string(), how));
+    EXPECT_EQ(second.wait(), 2);
+    EXPECT_NE(second.errors().find("another tilewave is at work in this run folder"), std::string::npos) << second.errors();
+    EXPECT_EQ(second.output(), "");
+  }
+
+  process.deliver(SIGTERM);
+  process.deliver(SIGINT);
+  EXPECT_EQ(process.wait(), 130) << process.errors();
+  EXPECT_EQ(process.errors().find("the checkpoint is saved"), std::string::npos) << "it did not exit at once: " << process.errors();
+  EXPECT_EQ(loadable_step("run"), 4);
+  ASSERT_EQ(finish(train("run", forced)), 0) << errors_;
+  expect_same("run", "whole");
+}
+
+TEST_F(Train, KillsAtRandomMomentsLoseNothing) {
+  constexpr int kKills = 200;
+  ASSERT_EQ(finish(train("whole")), 0) << errors_;
+  std::mt19937_64 random(7);
+  double most_us = 20000;  // moves to where about half of the kills find a new checkpoint, however fast the machine
+  int killed = 0, ended = 0;
+  std::int64_t last = 0;
+  while (killed < kKills) {
+    const bool fresh = !fs::exists(folder_ / "run" / "recipe.toml");
+    Process process(folder_.path(), train("run", fresh ? Words{} : Words{"--resume"}));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % static_cast<std::uint64_t>(most_us)));
+    process.send(SIGKILL);
+    const int code = process.wait();
+    ASSERT_TRUE(code == 0 || code == -SIGKILL) << code << process.errors();
+    const std::int64_t step = loadable_step("run");
+    ASSERT_GE(step, last) << "kill " << killed;
+    ASSERT_GE(std::ssize(losses("run")), step) << "kill " << killed;
+    most_us *= step > last ? 0.8 : 1.25;
+    last = step;
+    if (code == -SIGKILL) ++killed;
+    if (!fs::exists(folder_ / "run" / "summary.json")) continue;
+    expect_same("run", "whole");
+    fs::remove_all(folder_ / "run");
+    last = 0;
+    ++ended;
+  }
+  EXPECT_GE(ended, 5) << "runs that got through between the kills";
+}
+
+// All but room for one checkpoint and a half is taken while the run rests.
+TEST_F(Train, AFullDiskLeavesTheFormerCheckpoint) {
+  const fs::path disk = folder_ / "disk";
+  fs::create_directory(disk);
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=8m") != 0)
+    GTEST_SKIP() << "no small disk can be mounted (" << std::strerror(errno) << ")";
+  struct Unmount {
+    fs::path disk;
+    ~Unmount() { ::umount2(disk.c_str(), MNT_DETACH); }
+  } unmount{disk};
+  ASSERT_EQ(finish(train("whole")), 0) << errors_;
+  ASSERT_EQ(finish(train("disk/run", set({"run.steps=2"}))), 0) << errors_;
+  std::uintmax_t checkpoint_bytes = 0;
+  for (const auto& file : fs::directory_iterator(disk / "run/checkpoints/step-00000002")) checkpoint_bytes += fs::file_size(file);
+  struct statvfs space {};
+  ASSERT_EQ(::statvfs(disk.c_str(), &space), 0);
+  write_text(disk / "filler", std::string(space.f_bavail * space.f_frsize - checkpoint_bytes * 3 / 2 - 3 * 4096, 'x'));
+  EXPECT_EQ(finish(train("disk/run", {"--resume", "--set", "run.keep=9"})), 1);
+  expect_sentence("No space left on device; free some space there");
+  EXPECT_GE(loadable_step("disk/run"), 2);
+  EXPECT_LT(loadable_step("disk/run"), 24);
+  EXPECT_GE(std::ssize(losses("disk/run")), loadable_step("disk/run"));
+  fs::remove(disk / "filler");
+  ASSERT_EQ(finish(train("disk/run", {"--resume"})), 0) << errors_;
+  expect_same("disk/run", "whole");
+}
+
+TEST_F(Train, AFileThatMayNotGrowIsSaid) {
+  ASSERT_EQ(finish(train("whole")), 0) << errors_;
+  ASSERT_EQ(finish(train("run", set({"run.steps=2"}))), 0) << errors_;
+  const std::uintmax_t bytes = fs::file_size(folder_ / "run/checkpoints/step-00000002/weights.safetensors");
+  EXPECT_EQ(finish(train("run", {"--resume"}),
+                   [&] {
+                     const rlimit limit{.rlim_cur = bytes - 1, .rlim_max = bytes - 1};
+                     ::setrlimit(RLIMIT_FSIZE, &limit);
+                   }),
+            1);
+  expect_sentence("weights.safetensors: cannot write: File too large; raise the limit");
+  EXPECT_EQ(loadable_step("run"), 2);
+  ASSERT_EQ(finish(train("run", {"--resume"})), 0) << errors_;
+  expect_same("run", "whole");
+}
+
+TEST_F(Train, AReadOnlyFolderIsSaidAndLeftAsItWas) {
+  const auto as_nobody = [] {
+    constexpr unsigned kNobody = 65534;
+    if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setgid(kNobody) != 0 || ::setuid(kNobody) != 0)) ::_exit(126);
+  };
+  if (finish({"--version"}, as_nobody) != 0) GTEST_SKIP() << "an unprivileged user cannot start " << test_environment().program;
+  ASSERT_EQ(finish(train("run", set({"run.steps=2"}))), 0) << errors_;
+  const std::string bytes = model_bytes("run");
+  fs::create_directory(folder_ / "runs");
+  for (const fs::path& path : {folder_ / "run/checkpoints", folder_ / "run", folder_ / "runs"}) fs::permissions(path, fs::perms(0555));
+  EXPECT_EQ(finish(train("run", {"--resume"}), as_nobody), 1);
+  expect_sentence("Permission denied; change the permissions");
+  EXPECT_EQ(finish(train("runs/new"), as_nobody), 1);
+  expect_sentence("Permission denied; change the permissions");
+  EXPECT_EQ(loadable_step("run"), 2);
+  EXPECT_EQ(model_bytes("run"), bytes);
+  EXPECT_TRUE(fs::is_empty(folder_ / "runs"));
+  for (const fs::path& path : {folder_ / "run/checkpoints", folder_ / "run"}) fs::permissions(path, fs::perms(0755));
+}
+
+TEST_F(Train, ResultsGoToStdoutAndTheRestToStderr) {
+  ASSERT_EQ(finish(train("table")), 0) << errors_;
+  std::istringstream lines(output_);
+  std::string steps, loss, folder, more;
+  std::getline(lines, steps), std::getline(lines, loss), std::getline(lines, folder);
+  EXPECT_TRUE(steps.starts_with("24 steps in ")) << output_;
+  EXPECT_TRUE(loss.starts_with("loss ")) << output_;
+  EXPECT_EQ(folder, "run folder table");
+  EXPECT_FALSE(std::getline(lines, more)) << output_;
+  EXPECT_NE(errors_.find("step 24/24"), std::string::npos) << errors_;
+
+  ASSERT_EQ(finish(train("json", {"--json"})), 0) << errors_;
+  EXPECT_EQ(std::count(output_.begin(), output_.end(), '\n'), 1);
+  const auto object = nlohmann::json::parse(output_);
+  EXPECT_EQ(object.at("run"), "json");
+  EXPECT_EQ(object.at("steps"), 24);
+  EXPECT_EQ(object.at("loss"), losses("json").back());
+
+  const auto to_a_full_disk = [] { ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO); };
+  EXPECT_EQ(finish(train("full"), to_a_full_disk), 1) << "what nobody could read was not a success";
+  EXPECT_NE(errors_.find("could not be written to standard output"), std::string::npos) << errors_;
+
+  EXPECT_EQ(finish(train("diverged", set({"optimizer.learning_rate=1e30", "optimizer.clip_norm=0", "run.checkpoint_every=1"}))), 1);
+  expect_sentence("not finite, first in ");
+  EXPECT_EQ(loadable_step("diverged"), 1);
+}
+
+// Bytes as a terminal of that many columns receives them.
+class Terminal {
+ public:
+  explicit Terminal(unsigned short columns) {
+    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    TW_CHECK(::openpty(&screen_, &terminal_, nullptr, nullptr, &size) == 0, "no terminal could be opened.");
+    reader_ = std::thread([this] {
+      char bytes[4096];
+      for (ssize_t count; (count = ::read(screen_, bytes, sizeof bytes)) > 0;) shown_.append(bytes, static_cast<std::size_t>(count));
+    });
+  }
+  ~Terminal() { close(); }
+  int descriptor() const { return terminal_; }
+  const std::string& close() {  // once its program has ended
+    if (terminal_ >= 0) ::close(std::exchange(terminal_, -1));
+    if (reader_.joinable()) reader_.join();
+    if (screen_ >= 0) ::close(std::exchange(screen_, -1));
+    return shown_;
+  }
+
+ private:
+  int screen_ = -1, terminal_ = -1;
+  std::string shown_;
+  std::thread reader_;
+};
+
+TEST_F(Train, SurroundingsChangeLooksAlone) {
+  ASSERT_EQ(finish(train("whole")), 0) << errors_;
+  for (const char* setting : {"LC_ALL=C.UTF-8", "LC_ALL=tr_TR.UTF-8", "NO_COLOR=1", "TERM=dumb", "COLUMNS=1", "HOME="}) {
+    ASSERT_EQ(finish(train(setting), [&] { ::putenv(const_cast<char*>(setting)); }), 0) << setting << errors_;
+    expect_same(setting, "whole");
+    EXPECT_EQ(errors_.find('\x1b'), std::string::npos) << setting;
+    EXPECT_EQ(errors_.find('\r'), std::string::npos) << "no terminal, nothing is redrawn";
+  }
+  for (const unsigned short columns : {1, 20, 200}) {
+    const std::string run = sentence(columns, " columns");
+    Terminal terminal(columns);
+    ASSERT_EQ(finish(train(run), [&] { ::dup2(terminal.descriptor(), STDERR_FILENO); }), 0);
+    const std::string& shown = terminal.close();
+    expect_same(run, "whole");
+    EXPECT_EQ(shown.find('\x1b'), std::string::npos) << shown;
+    std::size_t drawn = 0;
+    for (std::size_t begin = shown.find('\r'); begin != std::string::npos;) {
+      const std::size_t end = shown.find_first_of("\r\n", begin + 1);
+      if (end == std::string::npos) break;
+      if (shown[begin] == '\r' && shown[end] == '\r' && end + 1 < shown.size() && shown[end + 1] != '\n') {
+        EXPECT_LT(end - begin - 1, columns) << shown.substr(begin, end - begin);
+        drawn += end - begin > 1 ? 1 : 0;
+      }
+      begin = end;
+    }
+    EXPECT_GT(drawn + (columns == 1 ? 1 : 0), 0u) << shown;
+  }
+}
+
+TEST_F(Train, ADecimalCommaChangesNoNumber) {
+  std::string locale = "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\ngrouping 3;3\nEND LC_NUMERIC\n";
+  for (const std::string category : {"CTYPE", "COLLATE", "MONETARY", "TIME", "MESSAGES"}) {
+    locale += "LC_" + category + "\ncopy \"POSIX\"\nEND LC_" + category + "\n";
+  }
+  write_text(folder_ / "comma.locale", locale);
+  ::setenv("PATH", path_.c_str(), 1);
+  const Outcome made =
+      shell("localedef -c -i ./comma.locale -f ANSI_X3.4-1968 ./comma >/dev/null 2>&1; LOCPATH=$PWD LC_ALL=comma env printf %.1f 0,5",
+            folder_.path());
+  ::setenv("PATH", "/nowhere", 1);
+  if (made.output != "0,5") GTEST_SKIP() << "no locale with a decimal comma can be made: " << made.output;
+  ASSERT_EQ(finish(train("whole")), 0) << errors_;
+  const std::string folder = "LOCPATH=" + folder_.path().string();
+  const std::string table = output_.substr(output_.find("loss "));
+  ASSERT_EQ(finish(train("decimal"),
+                   [&] {
+                     ::putenv(const_cast<char*>(folder.c_str()));
+                     ::putenv(const_cast<char*>("LC_ALL=comma"));
+                   }),
+            0)
+      << errors_;
+  expect_same("decimal", "whole");
+  EXPECT_EQ(output_.substr(output_.find("loss ")), table.substr(0, table.find("whole")) + "decimal\n");
+}
+
+TEST_F(Train, AHostileRecipeIsOneSentenceAndLeavesNothing) {
+  fs::create_directory(folder_ / "folder.toml");
+  write_text(folder_ / "empty.toml", "");
+  write_text(folder_ / "binary.toml", file_text(test_environment().program).substr(0, 4096));
+  write_text(folder_ / "noise.toml", "\xff\xfe\x80[model]\n");
+  write_text(folder_ / "twice.toml", "[run]\nsteps = 1\nsteps = 2\n");
+  write_text(folder_ / "section_twice.toml", "[run]\nsteps = 1\n[run]\nkeep = 2\n");
+  write_text(folder_ / "long.toml", std::string(10 << 20, '#'));
+  write_text(folder_ / "unknown.toml", "[run]\nstep = 1\n");
+  write_text(folder_ / "negative.toml", "[run]\nsteps = -1\n");
+  write_text(folder_ / "overflow.toml", "[run]\nsteps = 99999999999999999999\n");
+  write_text(folder_ / "deep.toml", "[run]\nsteps = " + std::string(9000, '[') + "\n");
+  write_text(folder_ / "huge.toml", std::string(kRecipe) + "[optimizer]\nlearning_rate = nan\n");
+  write_text(folder_ / "text.toml",
+             "[data]\nkind = \"text\"\nsource = \"absent.txt\"\n[model]\narchitecture = \"decoder_only\"\nencoder_layers = 0\n"
+             "[batch]\nsource_tokens = 0\n");
+  std::vector<Words> hostile = {{"absent.toml"},
+                                {"small.toml", "--set", "run.steps"},
+                                {"small.toml", "--set", "run.steps=many"},
+                                {"small.toml", "--device", "abacus"}};
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".toml") && name != "small.toml") hostile.push_back({name});
+  }
+  ASSERT_GE(hostile.size(), 17u);
+  const auto listing = [&] {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) names.push_back(entry.path().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  finish({"--version"});  // makes the files of the two streams
+  const auto before = listing();
+  for (const Words& words : hostile) {
+    EXPECT_EQ(finish(joined({"train"}, words)), 2) << words.front();
+    EXPECT_TRUE(errors_.starts_with("tilewave: ") && errors_.size() < 1000) << errors_;
+    expect_sentence("");
+    EXPECT_EQ(listing(), before) << words.front();
+  }
+  for (const Words& usage : {Words{}, Words{"train"}, Words{"trian", "small.toml"}, Words{"train", "small.toml", "--stpes", "2"},
+                             Words{"train", "small.toml", "--threads", "-1"}}) {
+    EXPECT_EQ(finish(usage), 2) << errors_;
+    EXPECT_EQ(output_, "");
+    EXPECT_NE(errors_, "");
+    EXPECT_EQ(listing(), before);
+  }
+}
+
+TEST_F(Train, CarriageReturnsAreRead) {
+  std::string text = kRecipe;
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) text.replace(at, 1, "\r\n");
+  ASSERT_EQ(finish(train("whole")), 0) << errors_;
+  write_text(folder_ / "small.toml", text);
+  ASSERT_EQ(finish(train("crlf")), 0) << errors_;
+  expect_same("crlf", "whole");
+}
+
+}  // namespace
+}  // namespace tilewave
