@@ -1,0 +1,59 @@
+// tilewave bench at a prompt: its objects and its refusals. What it measures is not tested, only that it measures.
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tests/shell.h"
+#include "tests/test_environment.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BenchCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(test_environment().program)) GTEST_SKIP() << "the program is not at --program";
+  }
+  static Outcome bench(const std::string& options) {
+    return shell(quoted(fs::absolute(test_environment().program).string()) + " bench " + options, "/");
+  }
+};
+
+TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
+  const Outcome outcome = bench("gemm --layer '65<-127@33' --rounds 1 --json --threads 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  std::istringstream lines(outcome.output);
+  std::vector<std::string> roles;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    roles.push_back(object.at("role"));
+    EXPECT_EQ(object.at("m").get<int>() * object.at("n").get<int>() * object.at("k").get<int>(), 65 * 127 * 33);
+    for (const char* key : {"time_us", "tflops", "predicted_us", "lower_quartile_us", "upper_quartile_us"})
+      EXPECT_GT(object.at(key), 0.0) << key;
+    for (const char* key : {"device", "layer", "dtype", "row", "tile"}) EXPECT_FALSE(object.at(key).get<std::string>().empty()) << key;
+  }
+  EXPECT_EQ(roles, (std::vector<std::string>{"forward", "dgrad", "wgrad"}));
+}
+
+TEST_F(BenchCommand, MeasuresAStep) {
+  const fs::path recipe = fs::absolute(test_environment().data).lexically_normal() / ".." / "recipes" / "tiny.toml";
+  const Outcome outcome = bench("step " + quoted(recipe.string()) + " --rounds 1 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  const nlohmann::json object = nlohmann::json::parse(outcome.output);
+  for (const char* key : {"time_us", "target_tokens_per_s", "gemm_flops", "gemm_tflops"}) EXPECT_GT(object.at(key), 0.0) << key;
+}
+
+TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
+  for (const char* options : {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'",
+                              "gemm --row fast --layer '65<-127@33'", "gemm --against mkl", "step nowhere.toml"}) {
+    const Outcome outcome = bench(options);
+    EXPECT_EQ(outcome.status, 2) << options << ": " << outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace tilewave

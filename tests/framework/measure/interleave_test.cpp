@@ -1,0 +1,64 @@
+// Quantiles are exact; a comparison ranks, screens, keeps whom it must and lets its candidates take turns.
+#include "framework/measure/interleave.h"
+
+#include <chrono>
+#include <gtest/gtest.h>
+
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+// Busy for so long, and says in what order it was called.
+Candidate busy(const std::string& name, double microseconds, std::vector<std::string>* order = nullptr, bool always_final = false) {
+  return {.name = name,
+          .launch =
+              [=](std::size_t) {
+                const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double, std::micro>(microseconds);
+                while (std::chrono::steady_clock::now() < end) {
+                }
+                if (order != nullptr && (order->empty() || order->back() != name)) order->push_back(name);
+              },
+          .always_final = always_final};
+}
+
+constexpr InterleaveOptions kShort = {.load_s = 0.0, .block_s = 0.002, .screening_blocks = 1, .rounds = 5, .finalists = 2};
+
+TEST(Interleave, QuantilesLieBetweenValuesByProportion) {
+  EXPECT_EQ(quantile({3.0}, 0.5), 3.0);
+  EXPECT_EQ(quantile({4.0, 1.0, 3.0, 2.0}, 0.5), 2.5);
+  EXPECT_EQ(quantile({4.0, 1.0, 3.0, 2.0}, 0.25), 1.75);
+  EXPECT_EQ(quantile({4.0, 1.0, 3.0, 2.0}, 1.0), 4.0);
+  EXPECT_THROW(quantile({}, 0.5), Error);
+  EXPECT_THROW(quantile({1.0}, 1.5), Error);
+}
+
+TEST(Interleave, TheFastestComesFirstAndTheSlowestIsScreenedOut) {
+  const Comparison comparison = compare({busy("slow", 4000), busy("fast", 50), busy("middle", 800)}, {busy("peer", 200)}, kShort);
+  ASSERT_EQ(comparison.ours.size(), 2u);
+  EXPECT_EQ(comparison.ours[0].name, "fast");
+  EXPECT_EQ(comparison.ours[1].name, "middle");
+  ASSERT_EQ(comparison.peers.size(), 1u);
+  EXPECT_GE(comparison.ours[0].median_s, 50e-6);
+  EXPECT_LE(comparison.ours[0].lower_quartile_s, comparison.ours[0].median_s);
+  EXPECT_LE(comparison.ours[0].median_s, comparison.ours[0].upper_quartile_s);
+}
+
+TEST(Interleave, WhoeverMustStayIsMeasuredToTheEnd) {
+  const Comparison comparison = compare({busy("slow", 4000, nullptr, true), busy("fast", 50), busy("middle", 800)}, {}, kShort);
+  ASSERT_EQ(comparison.ours.size(), 3u);
+  EXPECT_EQ(comparison.ours.back().name, "slow");
+}
+
+TEST(Interleave, RoundsTakeTurns) {
+  std::vector<std::string> order;
+  compare({busy("ours", 100, &order)}, {busy("peer", 100, &order)}, kShort);
+  std::size_t turns = 0;
+  for (std::size_t i = 1; i < order.size(); ++i) turns += order[i] != order[i - 1] ? 1 : 0;
+  EXPECT_GE(turns, 9u) << "five rounds of two";
+}
+
+TEST(Interleave, NothingToMeasureIsAnError) { EXPECT_THROW(compare({}, {}, kShort), Error); }
+
+}  // namespace
+}  // namespace tilewave
