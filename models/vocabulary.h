@@ -13,8 +13,8 @@ class Vocabulary {
  public:
   Vocabulary(Parameters& parameters, const ModelConfig& config, std::int64_t padded_vocabulary);
 
-  Variable embed(Context& context, const Tensor& ids, const Tensor& position_ids, double dropout) const;  // [tokens, d_model]
-  Variable logits(Context& context, const Variable& x) const;                                             // [tokens, V_padded]
+  Variable embed(Context& context, const Tensor& ids, const Tensor& position_ids, double rate) const;  // [tokens, d_model]
+  Variable logits(Context& context, const Variable& x) const;                                          // [tokens, V_padded]
 
   std::int64_t size() const { return vocabulary_; }
   std::int64_t padded_size() const { return padded_vocabulary_; }
