@@ -1,5 +1,5 @@
 // The test program: GoogleTest plus --data DIR (the tests folder, for fixtures) and --program FILE (the command line under test),
-// so that it also runs away from its build tree. Names what was skipped and why, and ends with "N passed, N failed, N skipped".
+// so that it also runs away from its build tree. Ends with what was skipped or failed and why, and "N passed, N failed, N skipped".
 #include <gtest/gtest.h>
 #include <iostream>
 #include <string>
@@ -21,19 +21,20 @@ class Summary : public testing::EmptyTestEventListener {
 
   void OnTestEnd(const testing::TestInfo& test) override {
     const testing::TestResult& result = *test.result();
-    if (!result.Skipped()) return;
-    skipped_ += sentence("SKIPPED ", test.test_suite_name(), ".", test.name(), ": ");
-    for (int part = 0; part < result.total_part_count(); ++part) skipped_ += result.GetTestPartResult(part).message();
-    skipped_ += '\n';
+    if (result.Passed()) return;
+    std::string& report = result.Skipped() ? skipped_ : failed_;
+    report += sentence(result.Skipped() ? "SKIPPED " : "FAILED ", test.test_suite_name(), ".", test.name(), ": ");
+    for (int part = 0; part < result.total_part_count(); ++part) report += result.GetTestPartResult(part).message();
+    report += '\n';
   }
 
   void OnTestProgramEnd(const testing::UnitTest& tests) override {
-    std::cout << skipped_ << tests.successful_test_count() << " passed, " << tests.failed_test_count() << " failed";
+    std::cout << skipped_ << failed_ << tests.successful_test_count() << " passed, " << tests.failed_test_count() << " failed";
     if (tests.skipped_test_count() > 0) std::cout << ", " << tests.skipped_test_count() << " skipped";
     std::cout << std::endl;
   }
 
-  std::string skipped_;
+  std::string skipped_, failed_;
 };
 
 }  // namespace
