@@ -1,7 +1,9 @@
-// A recorded sequence of launches that can be run again. On a CPU there is nothing to record: replay calls the function.
+// A recorded sequence of launches that can be run again: on a GPU a CUDA graph, one launch for all of them. On a CPU there is
+// nothing to record and replay calls the function.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "kernels/queue.h"
@@ -10,13 +12,16 @@ namespace tilewave {
 
 class Graph {
  public:
-  explicit Graph(std::function<void()> launches) : launches_(std::move(launches)) {}
-  void replay() { launches_(); }
+  explicit Graph(std::function<void()> replay) : replay_(std::move(replay)) {}
+  void replay() const { replay_(); }
 
  private:
-  std::function<void()> launches_;
+  std::function<void()> replay_;
 };
 
-inline Graph capture(Queue&, std::function<void()> launches) { return Graph(std::move(launches)); }
+// Records what `launches` puts into the queue, without running it on a GPU. The launches must not allocate, copy or wait, and
+// every address they were given must outlive the graph.
+Graph capture(Queue& queue, std::function<void()> launches);
+Graph capture(CudaQueue& queue, const std::function<void()>& launches);
 
 }  // namespace tilewave

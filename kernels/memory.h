@@ -11,10 +11,24 @@ namespace tilewave {
 
 inline constexpr std::int64_t kAlignment = 256;
 
-void* allocate(Queue& queue, std::int64_t bytes);
+void* allocate(Queue& queue, std::int64_t bytes);  // throws Error where there is not enough
 void release(Queue& queue, void* data) noexcept;
 void copy_to_host(Queue& queue, void* host, const void* device, std::int64_t bytes);
 void copy_to_device(Queue& queue, void* device, const void* host, std::int64_t bytes);
 void fill_bytes(Queue& queue, void* device, int value, std::int64_t bytes);
+
+std::int64_t free_bytes(CudaQueue& queue);  // of device memory, now
+
+// The back ends' own, which the functions above forward to.
+void* allocate(CpuQueue& queue, std::int64_t bytes);
+void release(CpuQueue& queue, void* data) noexcept;
+void copy_to_host(CpuQueue& queue, void* host, const void* device, std::int64_t bytes);
+void copy_to_device(CpuQueue& queue, void* device, const void* host, std::int64_t bytes);
+void fill_bytes(CpuQueue& queue, void* device, int value, std::int64_t bytes);
+void* allocate(CudaQueue& queue, std::int64_t bytes);
+void release(CudaQueue& queue, void* data) noexcept;
+void copy_to_host(CudaQueue& queue, void* host, const void* device, std::int64_t bytes);
+void copy_to_device(CudaQueue& queue, void* device, const void* host, std::int64_t bytes);
+void fill_bytes(CudaQueue& queue, void* device, int value, std::int64_t bytes);
 
 }  // namespace tilewave

@@ -19,7 +19,8 @@ inline constexpr bool kHasCuda = true;
 inline constexpr bool kHasCuda = false;
 #endif
 
-class ThreadPool;  // private to kernels/cpu
+class ThreadPool;   // private to kernels/cpu
+struct CudaStream;  // private to kernels/cuda
 
 struct CpuQueue {
   std::shared_ptr<ThreadPool> threads;
@@ -27,7 +28,7 @@ struct CpuQueue {
 };
 
 struct CudaQueue {
-  std::shared_ptr<void> stream;
+  std::shared_ptr<CudaStream> stream;
   Trace* log = nullptr;
 };
 
@@ -41,6 +42,18 @@ using Queue = std::variant<CpuQueue, CudaQueue, TraceQueue>;
 // A queue over `threads` CPU threads, the caller's included; 0 takes as many as the process may use.
 CpuQueue make_cpu_queue(int threads = 0);
 int thread_count(const CpuQueue& queue);
+
+// A queue of its own on the GPU of that number. Throws Error where it cannot be used (probe_cuda in device.h says why).
+CudaQueue make_cuda_queue(int index = 0);
+std::shared_ptr<CudaStream> make_cuda_stream(int index);
+
+// Waits until everything in the queue is done. Throws Error where a launch has failed.
+void synchronize(Queue& queue);
+void synchronize(CudaQueue& queue);
+
+[[noreturn]] inline void throw_no_cuda() {
+  throw Error("this build of tilewave has no CUDA kernels; configure with -D TILEWAVE_CUDA=ON where nvcc is, or use --device cpu.");
+}
 
 inline Trace*& log_of(Queue& queue) {
   return *std::visit([](auto& q) { return &q.log; }, queue);
@@ -63,7 +76,7 @@ void run(Queue& queue, const Args& args) {
           if constexpr (kHasCuda) {
             run(q, args);
           } else {
-            throw Error("this build of tilewave has no CUDA kernels; configure with nvcc on the PATH, or use --device cpu.");
+            throw_no_cuda();
           }
         }
       },

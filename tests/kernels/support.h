@@ -22,6 +22,39 @@ namespace tilewave::testing_support {
 using Floats = ::testing::Types<float, double>;
 using Random = std::mt19937_64;
 
+template <class T>
+inline constexpr bool kIs16Bit = std::is_same_v<T, bf16> || std::is_same_v<T, f16>;
+
+template <class T>
+double to_double(T value) {
+  if constexpr (kIs16Bit<T>) {
+    return static_cast<float>(value);
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+template <class T>
+T from_double(double value) {
+  if constexpr (kIs16Bit<T>) {
+    return T(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// The distance from 1 to the next number.
+template <class T>
+constexpr double epsilon() {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return 0x1p-7;
+  } else if constexpr (std::is_same_v<T, f16>) {
+    return 0x1p-10;
+  } else {
+    return static_cast<double>(std::numeric_limits<T>::epsilon());
+  }
+}
+
 // A matrix with `gap` elements between rows and a guard row before and after. Everything starts as poison: a NaN, or for
 // integers a number that is no index.
 template <class T>
@@ -34,7 +67,7 @@ class Matrix {
     Matrix matrix(rows, cols);
     std::uniform_real_distribution<double> distribution(low, high);
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t c = 0; c < cols; ++c) matrix(r, c) = static_cast<T>(distribution(random));
+      for (std::int64_t c = 0; c < cols; ++c) matrix(r, c) = from_double<T>(distribution(random));
     }
     return matrix;
   }
@@ -56,10 +89,12 @@ class Matrix {
   MatrixView view() { return {.data = data_.data() + ld_, .rows = rows_, .cols = cols_, .ld = ld_, .dtype = kDTypeOf<T>}; }
   ConstMatrixView view() const { return {data_.data() + ld_, rows_, cols_, ld_, kDTypeOf<T>}; }
 
+  std::vector<T>& storage() { return data_; }  // guards and gaps included
+
   std::vector<double> values() const {
     std::vector<double> values;
     for (std::int64_t r = 0; r < rows_; ++r) {
-      for (std::int64_t c = 0; c < cols_; ++c) values.push_back(static_cast<double>((*this)(r, c)));
+      for (std::int64_t c = 0; c < cols_; ++c) values.push_back(to_double((*this)(r, c)));
     }
     return values;
   }
@@ -81,7 +116,7 @@ class Matrix {
     if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(0x5eed0bad);
     } else {
-      return std::numeric_limits<T>::quiet_NaN();
+      return from_double<T>(std::numeric_limits<double>::quiet_NaN());
     }
   }
 
@@ -105,7 +140,7 @@ inline double relative_error(const std::vector<double>& actual, const std::vecto
 // The relative error allowed to a result of T whose elements are sums of `length` rounded terms.
 template <class T>
 double tolerance(std::int64_t length) {
-  return 8.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * std::sqrt(static_cast<double>(length) + 1.0);
+  return 8.0 * epsilon<T>() * std::sqrt(static_cast<double>(length) + 1.0);
 }
 
 // The result is the reference's within the tolerance, the reference is not zero, and nothing outside the matrix was written.

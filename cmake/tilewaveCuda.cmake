@@ -1,0 +1,39 @@
+# The CUDA half of the kernels' library: portable sources as machine code for compute capability 8.0 and 9.0 and as PTX for what
+# comes later; those that use Hopper's own instructions for 9.0a alone.
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(CMAKE_CUDA_COMPILER nvcc HINTS /usr/local/cuda/bin)
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+
+# Sources of kernels/cuda for the architectures given, with the house's settings.
+function(tilewave_cuda_objects name architectures)
+  add_library(${name} OBJECT ${ARGN})
+  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${architectures}" POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(${name} PRIVATE TILEWAVE_HAS_CUDA)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers
+                                         -lineinfo $<$<BOOL:${TILEWAVE_WERROR}>:-Werror=all-warnings>)
+  target_link_libraries(tilewave_kernels PRIVATE $<TARGET_OBJECTS:${name}>)
+endfunction()
+
+set(cuda_sources kernels/cuda/device.cu kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
+foreach(operation IN LISTS TILEWAVE_OPERATIONS)
+  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/kernels/cuda/${operation}.cu)
+    message(WARNING "operation ${operation} has no kernels/cuda/${operation}.cu")
+    continue()
+  endif()
+  list(APPEND cuda_sources kernels/cuda/${operation}.cu)
+endforeach()
+foreach(row IN LISTS TILEWAVE_CUDA_GEMM_ROWS)
+  list(APPEND cuda_sources kernels/cuda/gemm/${row}.cu)
+endforeach()
+tilewave_cuda_objects(tilewave_cuda "80-real;90" ${cuda_sources})
+if(TILEWAVE_HOPPER_GEMM_ROWS)
+  list(TRANSFORM TILEWAVE_HOPPER_GEMM_ROWS REPLACE "(.+)" "kernels/cuda/gemm/\\1.cu" OUTPUT_VARIABLE hopper_sources)
+  tilewave_cuda_objects(tilewave_hopper "90a-real" ${hopper_sources})
+endif()
+
+find_package(CUDAToolkit REQUIRED)
+target_link_libraries(tilewave_kernels PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+target_compile_definitions(tilewave_kernels PUBLIC TILEWAVE_HAS_CUDA)

@@ -1,0 +1,27 @@
+// The CPU's side of kernels/memory.h.
+#include "kernels/memory.h"
+
+#include <cstring>
+#include <new>
+
+namespace tilewave {
+
+void* allocate(CpuQueue&, std::int64_t bytes) {
+  void* data = ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{kAlignment}, std::nothrow);
+  TW_CHECK(data != nullptr, "out of memory: ", bytes, " bytes could not be allocated; use a smaller batch.target_tokens or model.");
+  return data;
+}
+
+void release(CpuQueue&, void* data) noexcept { ::operator delete (data, std::align_val_t{kAlignment}); }
+
+void copy_to_host(CpuQueue&, void* host, const void* device, std::int64_t bytes) {
+  std::memcpy(host, device, static_cast<std::size_t>(bytes));
+}
+
+void copy_to_device(CpuQueue&, void* device, const void* host, std::int64_t bytes) {
+  std::memcpy(device, host, static_cast<std::size_t>(bytes));
+}
+
+void fill_bytes(CpuQueue&, void* device, int value, std::int64_t bytes) { std::memset(device, value, static_cast<std::size_t>(bytes)); }
+
+}  // namespace tilewave

@@ -1,0 +1,41 @@
+// The GPU's side of kernels/memory.h: plain device memory; copies and fills go through the queue's stream.
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/memory.h"
+
+namespace tilewave {
+
+std::int64_t free_bytes(CudaQueue&) {
+  std::size_t free = 0, total = 0;
+  TW_CUDA(cudaMemGetInfo(&free, &total));
+  return static_cast<std::int64_t>(free);
+}
+
+void* allocate(CudaQueue& queue, std::int64_t bytes) {
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, static_cast<std::size_t>(bytes));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw Error(sentence("out of memory on ", device_of(queue).name, ": ", bytes, " bytes were asked for and ", free_bytes(queue), " of ",
+                         device_of(queue).memory_bytes, " are free; use a smaller batch.target_tokens or model."));
+  }
+  TW_CUDA(status);
+  return data;
+}
+
+void release(CudaQueue&, void* data) noexcept { cudaFree(data); }
+
+void copy_to_host(CudaQueue& queue, void* host, const void* device, std::int64_t bytes) {
+  TW_CUDA(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_of(queue)));
+  TW_CUDA(cudaStreamSynchronize(stream_of(queue)));
+}
+
+void copy_to_device(CudaQueue& queue, void* device, const void* host, std::int64_t bytes) {
+  TW_CUDA(cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_of(queue)));
+}
+
+void fill_bytes(CudaQueue& queue, void* device, int value, std::int64_t bytes) {
+  TW_CUDA(cudaMemsetAsync(device, value, static_cast<std::size_t>(bytes), stream_of(queue)));
+}
+
+}  // namespace tilewave

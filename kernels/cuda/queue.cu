@@ -1,0 +1,27 @@
+// The GPU's side of kernels/queue.h. A stream is bound to its device once; one thread drives one device.
+#include <utility>
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/stream.h"
+
+namespace tilewave {
+
+CudaStream::CudaStream(DeviceInfo info) : device(std::move(info)) {
+  TW_CUDA(cudaSetDevice(device.index));
+  TW_CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
+}
+
+CudaStream::~CudaStream() { cudaStreamDestroy(handle); }
+
+std::shared_ptr<CudaStream> make_cuda_stream(int index) {
+  const CudaDevices devices = probe_cuda();
+  for (const DeviceInfo& device : devices.usable) {
+    if (device.index == index) return std::make_shared<CudaStream>(device);
+  }
+  throw Error(devices.refused.empty() ? sentence("there is no GPU number ", index, "; tilewave devices lists those there are.")
+                                      : devices.refused);
+}
+
+void synchronize(CudaQueue& queue) { TW_CUDA(cudaStreamSynchronize(stream_of(queue))); }
+
+}  // namespace tilewave

@@ -1,0 +1,32 @@
+// The table of peaks, and the way to the CUDA back end's probe.
+#include "kernels/device.h"
+
+#include "kernels/queue.h"
+
+namespace tilewave {
+
+// Sources: NVIDIA's architecture whitepapers (A100, GA102, Ada, H100), tables of peak rates, over SMs and boost clock.
+MathRates math_rates(int capability) {
+  switch (capability) {
+    case 80:
+      return {.fp64 = 32, .fp32 = 64, .tensor_fp64 = 64, .tensor_tf32 = 512, .tensor_f16 = 1024, .tensor_bf16 = 1024};
+    case 86:
+      return {.fp64 = 2, .fp32 = 128, .tensor_fp64 = 0, .tensor_tf32 = 128, .tensor_f16 = 256, .tensor_bf16 = 256};
+    case 89:
+      return {.fp64 = 2, .fp32 = 128, .tensor_fp64 = 0, .tensor_tf32 = 128, .tensor_f16 = 256, .tensor_bf16 = 256};
+    case 90:
+      return {.fp64 = 64, .fp32 = 128, .tensor_fp64 = 128, .tensor_tf32 = 1024, .tensor_f16 = 2048, .tensor_bf16 = 2048};
+    default:
+      return {};
+  }
+}
+
+CudaDevices probe_cuda() {
+  if constexpr (kHasCuda) {
+    return probe_cuda_devices();
+  } else {
+    return {.usable = {}, .refused = "this build of tilewave has no CUDA kernels."};
+  }
+}
+
+}  // namespace tilewave
