@@ -1,7 +1,7 @@
 // Activations on a CPU, element by element; the functions stand in kernels/math/activation.h.
 #include "kernels/activation.h"
 
-#include "kernels/cpu/contract.h"
+#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/math/activation.h"
 

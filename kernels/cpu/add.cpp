@@ -1,7 +1,7 @@
 // y = a + b on a CPU; the definition stands in kernels/add.h.
 #include "kernels/add.h"
 
-#include "kernels/cpu/contract.h"
+#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 
 namespace tilewave {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/contract.h"
+#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/simd_targets.h"
 

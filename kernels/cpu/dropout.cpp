@@ -1,7 +1,7 @@
 // Dropout on a CPU: draws for a block of a row's columns, then the block; the definition stands in kernels/dropout.h.
 #include "kernels/dropout.h"
 
-#include "kernels/cpu/contract.h"
+#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/simd_targets.h"
 

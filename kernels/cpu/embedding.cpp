@@ -5,7 +5,7 @@
 #include <array>
 #include <numeric>
 
-#include "kernels/cpu/contract.h"
+#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 
 namespace tilewave {

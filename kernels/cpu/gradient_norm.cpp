@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/cpu/contract.h"
+#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/simd_targets.h"
 

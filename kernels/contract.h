@@ -1,5 +1,5 @@
-// What an operation demands of its views, checked before any work: shape and element type, in a sentence that names the
-// operation, the argument, what it is and what it must be.
+// What an operation demands of its views, checked by every back end before any work: shape and element type, in a sentence that
+// names the operation, the argument, what it is and what it must be. kernels/<op>.cpp holds each operation's check(args).
 #pragma once
 
 #include <string_view>
@@ -19,6 +19,9 @@ struct ViewShape {
 };
 
 inline ViewShape shape_of(const ConstMatrixView& view) { return {.rows = view.rows, .cols = view.cols, .dtype = view.dtype}; }
+
+// The type of what is computed from a matrix of that type and kept beside it: means, log-sum-exps, losses, gradients of parameters.
+constexpr DType statistics_of(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 class Contract {
  public:
