@@ -1,6 +1,9 @@
 // Options that several commands share.
 #include "app/command.h"
 
+#include <regex>
+#include <string>
+
 namespace tilewave {
 
 void RecipeOptions::add_to(CLI::App& command) {
@@ -11,24 +14,30 @@ void RecipeOptions::add_to(CLI::App& command) {
 }
 
 void DeviceOptions::add_to(CLI::App& command) {
-  command.add_option("--device", device, "where to run: auto or cpu");
+  command.add_option("--device", device, "where to run: auto, cpu, cuda or cuda:N");
   command.add_option("--threads", threads, "CPU threads; 0 takes every one the process may use")->check(CLI::Range(0, 4096));
 }
 
-Backend DeviceOptions::backend() const {
-  TW_CHECK_INPUT(device == "auto" || device == "cpu" || device.starts_with("cuda"), "--device ", device,
-                 ": there is no such device; use auto or cpu.");
-  TW_CHECK(!device.starts_with("cuda"), "--device ", device, ": this build of tilewave has no CUDA kernels; use --device cpu.");
-  return Backend::cpu;
-}
-
 DeviceInfo DeviceOptions::probe() const {
-  backend();
-  return probe_cpu(threads);
+  static const std::regex pattern("auto|cpu|cuda(:([0-9]{1,4}))?");
+  std::smatch match;
+  TW_CHECK_INPUT(std::regex_match(device, match, pattern), "--device ", device,
+                 ": there is no such device; use auto, cpu, cuda or cuda:N.");
+  if (device == "cpu") return probe_cpu(threads);
+  const CudaDevices gpus = probe_cuda();
+  if (device == "auto") return gpus.usable.empty() ? probe_cpu(threads) : gpus.usable.front();
+  TW_CHECK(!gpus.usable.empty(), "--device ", device, ": ", gpus.refused);
+  if (!match[2].matched) return gpus.usable.front();
+  for (const DeviceInfo& gpu : gpus.usable) {
+    if (gpu.index == std::stoi(match[2])) return gpu;
+  }
+  throw Error(sentence("--device ", device, ": there is no such GPU; tilewave devices lists those there are.",
+                       gpus.refused.empty() ? "" : " ", gpus.refused));
 }
 
 Queue DeviceOptions::make_queue() const {
-  backend();
+  const DeviceInfo info = probe();
+  if (info.backend == Backend::cuda) return make_cuda_queue(info.index);
   return make_cpu_queue(threads);
 }
 

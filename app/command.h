@@ -46,7 +46,8 @@ struct DeviceOptions {
   int threads = 0;
 
   void add_to(CLI::App& command);
-  Backend backend() const;  // InputError for a device this build or machine does not have
+  // What --device names: auto is the first GPU that can be used, else the CPU. InputError for another word, Error with the reason
+  // where a GPU was asked for and none can be used.
   DeviceInfo probe() const;
   Queue make_queue() const;
 };

@@ -45,7 +45,7 @@ int run_step(const StepOptions& options) {
   TW_CHECK_INPUT(options.batch.empty() == options.out.empty() && (!options.batch.empty() || !options.dump_weights.empty()),
                  "a step takes --batch FILE and --out FILE together; --dump-weights FILE alone writes the weights it would start from.");
   Recipe recipe = options.recipe.read();
-  check_supported(recipe, options.device.backend());
+  check_supported(recipe, options.device.probe().backend);
   std::optional<BatchFile> batch;
   if (!options.batch.empty()) {
     batch = read_batch_file(options.batch, recipe.model);

@@ -63,6 +63,10 @@ std::string bytes_text(std::int64_t bytes) {
   return text;
 }
 
+std::string device_text(const DeviceInfo& device) {
+  return sentence(device.name, " (", device.sm_count, device.backend == Backend::cuda ? " SMs)" : " threads)");
+}
+
 void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved) {
   for (const Adjustment& adjustment : resolved.adjustments) {
     stream << adjustment.rule << ": " << adjustment.what << ' ' << adjustment.from << " -> " << adjustment.to << ", " << adjustment.why
@@ -76,8 +80,8 @@ void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& 
   stream << "parameters      " << trace.parameters << '\n';
   stream << "memory          " << bytes_text(trace.persistent_bytes + trace.memory.bytes) << ": weights, gradients, moments and batches "
          << bytes_text(trace.persistent_bytes) << ", within a step " << bytes_text(trace.memory.bytes) << '\n';
-  print(stream, "a step          %.3f GFLOP in %zu launches on %s (%ld threads)", static_cast<double>(flops) * 1e-9,
-        trace.trace.entries.size(), device.name.c_str(), static_cast<long>(device.sm_count));
+  print(stream, "a step          %.3f GFLOP in %zu launches on %s", static_cast<double>(flops) * 1e-9, trace.trace.entries.size(),
+        device_text(device).c_str());
   stream << '\n';
   print(stream, "%-34s %-8s %5s %7s %7s %7s  %-11s %-22s %6s %7s %6s %6s", "layer", "role", "count", "M", "N", "K", "align A/B/D",
         "row/tile", "tiles", "useful", "waves", "tail");

@@ -11,6 +11,7 @@ namespace tilewave {
 void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved);
 void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& device);
 
-std::string bytes_text(std::int64_t bytes);  // "12.3 MiB"
+std::string bytes_text(std::int64_t bytes);         // "12.3 MiB"
+std::string device_text(const DeviceInfo& device);  // "NVIDIA H200 (132 SMs)"
 
 }  // namespace tilewave

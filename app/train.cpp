@@ -71,11 +71,23 @@ int dry_run(const Options& options) {
   return 0;
 }
 
-void print_table(const TrainingResult& result) {
+// What the steps' matrix products came to, beside the device's peak where that is known.
+std::string matrix_rate_text(double flops_per_s, double peak_flops_per_s) {
+  char text[96];
+  std::snprintf(text, sizeof text, ", %.4g TFLOP/s in matrix products", 1e-12 * flops_per_s);
+  std::string result = text;
+  if (peak_flops_per_s > 0.0) {
+    std::snprintf(text, sizeof text, ", %.1f %% of the peak of %.4g", 100.0 * flops_per_s / peak_flops_per_s, 1e-12 * peak_flops_per_s);
+    result += text;
+  }
+  return result;
+}
+
+void print_table(const TrainingResult& result, double peak_flops_per_s) {
   char line[160];
   std::snprintf(line, sizeof line, "%ld steps in %.1f s, %.0f target tokens/s", static_cast<long>(result.steps), result.seconds,
                 result.target_tokens_per_s);
-  std::cout << line << '\n';
+  std::cout << line << matrix_rate_text(result.matrix_flops_per_s, peak_flops_per_s) << '\n';
   std::snprintf(line, sizeof line, "loss %.4f, validation loss %.4f nats a target token", result.loss, result.validation_loss);
   std::cout << line << '\n';
   if (result.exact_match) {
@@ -120,7 +132,7 @@ int train_recipe(const Options& options) {
             print_adjustments(std::cerr, *start.resolved);
             display.say(sentence(recipe.name, ": ", start.parameters, " parameters, ",
                                  start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
-                                 name_of(recipe.run.precision), " on ", request.device.name, " (", request.device.sm_count, " threads), ",
+                                 name_of(recipe.run.precision), " on ", device_text(request.device), ", ",
                                  bytes_text(start.persistent_bytes + start.step_bytes), "; run folder ", start.folder.string()));
             if (start.first_step > 1) display.say(sentence("resumed after step ", start.first_step - 1));
             display.begin(start.first_step);
@@ -136,7 +148,8 @@ int train_recipe(const Options& options) {
   }
   display.say("");
   draw_losses(result.folder);
-  options.output == Output::json ? print_json(result) : print_table(result);
+  options.output == Output::json ? print_json(result)
+                                 : print_table(result, peak_flops_per_s(request.device, context_options(recipe).precision));
   return 0;
 }
 

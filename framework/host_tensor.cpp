@@ -1,4 +1,4 @@
-// One staging buffer with the tensor's pitch, converted element by element.
+// A packed copy on the host, converted element by element: a tensor crosses in one copy.
 #include "framework/host_tensor.h"
 
 namespace tilewave {
@@ -38,16 +38,22 @@ double to_double(T value) {
   }
 }
 
+RowsInMemory rows_of(const Tensor& tensor) {
+  const std::int64_t size = size_of(tensor.dtype());
+  return {.device = tensor.data(), .pitch = tensor.pitch() * size, .row_bytes = tensor.cols() * size, .rows = tensor.rows()};
+}
+
 }  // namespace
 
 void write_elements(Context& context, const Tensor& tensor, const std::function<double(std::int64_t, std::int64_t)>& element) {
   if (context.tracing()) return;
   with_element_type(tensor.dtype(), [&]<class T>(T) {
-    std::vector<T> row(static_cast<std::size_t>(tensor.cols()));
+    std::vector<T> elements(static_cast<std::size_t>(tensor.shape().elements()));
+    T* next = elements.data();
     for (std::int64_t r = 0; r < tensor.rows(); ++r) {
-      for (std::int64_t c = 0; c < tensor.cols(); ++c) row[static_cast<std::size_t>(c)] = from_double<T>(element(r, c));
-      copy_to_device(context.queue(), tensor.view().row<T>(r), row.data(), tensor.cols() * size_of(tensor.dtype()));
+      for (std::int64_t c = 0; c < tensor.cols(); ++c) *next++ = from_double<T>(element(r, c));
     }
+    copy_rows_to_device(context.queue(), rows_of(tensor), elements.data());
   });
 }
 
@@ -58,16 +64,16 @@ void write_elements(Context& context, const Tensor& tensor, const std::vector<do
                  [&](std::int64_t row, std::int64_t column) { return elements[static_cast<std::size_t>(row * tensor.cols() + column)]; });
 }
 
+void read_rows(Context& context, const Tensor& tensor, void* host) { copy_rows_to_host(context.queue(), host, rows_of(tensor)); }
+
 std::vector<double> read_elements(Context& context, const Tensor& tensor) {
   TW_CHECK(!context.tracing(), "a traced tensor has no elements to read.");
   std::vector<double> elements;
   elements.reserve(static_cast<std::size_t>(tensor.shape().elements()));
   with_element_type(tensor.dtype(), [&]<class T>(T) {
-    std::vector<T> row(static_cast<std::size_t>(tensor.cols()));
-    for (std::int64_t r = 0; r < tensor.rows(); ++r) {
-      copy_to_host(context.queue(), row.data(), tensor.view().row<T>(r), tensor.cols() * size_of(tensor.dtype()));
-      for (const T value : row) elements.push_back(to_double(value));
-    }
+    std::vector<T> values(static_cast<std::size_t>(tensor.shape().elements()));
+    read_rows(context, tensor, values.data());
+    for (const T value : values) elements.push_back(to_double(value));
   });
   return elements;
 }
@@ -76,10 +82,7 @@ void write_ids(Context& context, const Tensor& tensor, const std::vector<std::in
   TW_CHECK(tensor.dtype() == DType::i32 && static_cast<std::int64_t>(ids.size()) == tensor.shape().elements(), ids.size(),
            " ids cannot fill a tensor of shape ", tensor.shape(), " and type ", name_of(tensor.dtype()), ".");
   if (context.tracing()) return;
-  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
-    copy_to_device(context.queue(), tensor.view().row<std::int32_t>(row), ids.data() + row * tensor.cols(),
-                   tensor.cols() * size_of(DType::i32));
-  }
+  copy_rows_to_device(context.queue(), rows_of(tensor), ids.data());
 }
 
 }  // namespace tilewave

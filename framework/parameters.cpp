@@ -1,13 +1,17 @@
 // Allocation and initialisation of parameters.
 #include "framework/parameters.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <thread>
+#include <vector>
 
 #include "framework/host_tensor.h"
 #include "framework/random.h"
-#include "kernels/add.h"
+#include "kernels/convert.h"
 #include "kernels/fill.h"
+#include "kernels/gemm/tiling.h"
 
 namespace tilewave {
 namespace {
@@ -26,11 +30,34 @@ std::uint64_t hash(std::string_view name) {
   return value;
 }
 
+// Each element is a function of its place alone, so that threads may share them out.
 void initialize(Context& context, const Tensor& tensor, const Initialization& initialization, std::uint64_t key) {
-  write_elements(context, tensor, [&](std::int64_t row, std::int64_t column) {
-    if (initialization.deviation == 0.0) return initialization.mean;
-    return initialization.mean + initialization.deviation * standard_normal(random_key(key, row, column));
-  });
+  if (context.tracing()) return;
+  std::vector<double> elements(static_cast<std::size_t>(tensor.shape().elements()), initialization.mean);
+  const auto draw_rows = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin * tensor.cols(); index < end * tensor.cols(); ++index) {
+      elements[static_cast<std::size_t>(index)] +=
+          initialization.deviation * standard_normal(random_key(key, index / tensor.cols(), index % tensor.cols()));
+    }
+  };
+  if (initialization.deviation > 0.0) {
+    constexpr std::int64_t kElementsAThread = 1 << 18;
+    const std::int64_t wanted = std::min<std::int64_t>(std::thread::hardware_concurrency(), std::ssize(elements) / kElementsAThread);
+    const std::int64_t rows = ceil_div(tensor.rows(), std::max<std::int64_t>(1, wanted));
+    std::vector<std::jthread> threads;
+    for (std::int64_t begin = rows; begin < tensor.rows(); begin += rows) {
+      threads.emplace_back(draw_rows, begin, std::min(begin + rows, tensor.rows()));
+    }
+    draw_rows(0, std::min(rows, tensor.rows()));
+  }
+  write_elements(context, tensor, elements);
+}
+
+// The master, rounded to the compute copy's type.
+void refresh_compute_copy(Context& context, const Parameter& parameter) {
+  const Tensor& compute = parameter.variable.value();
+  if (compute.data() == parameter.master.data() || context.tracing()) return;
+  context.launch(ConvertArgs{.x = parameter.master.view(), .y = compute.view()});
 }
 
 }  // namespace
@@ -46,7 +73,7 @@ Variable Parameters::add(const ParameterSpec& spec) {
   parameter.variable = Variable::leaf(compute, context_.persistent(stored, types.gradient));
   const std::uint64_t key = random_key(seed_, hash(spec.name));
   initialize(context_, parameter.logical_master(), spec.initialization, key);
-  if (compute.data() != parameter.master.data()) initialize(context_, compute.slice_rows(0, spec.shape.rows), spec.initialization, key);
+  refresh_compute_copy(context_, parameter);
   parameters_.push_back(std::move(parameter));
   return parameters_.back().variable;
 }
@@ -75,11 +102,7 @@ void Parameters::zero_unwritten_gradients() const {
 }
 
 void Parameters::refresh_compute_copies() const {
-  for (const Parameter& parameter : parameters_) {
-    const Tensor& compute = parameter.variable.value();
-    if (compute.data() == parameter.master.data()) continue;
-    context_.launch(AddArgs{.a = parameter.master.view(), .b = {}, .y = compute.view()});
-  }
+  for (const Parameter& parameter : parameters_) refresh_compute_copy(context_, parameter);
 }
 
 }  // namespace tilewave

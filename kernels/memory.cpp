@@ -22,6 +22,14 @@ void forward(Queue& queue, Fn&& back_end) {
 
 }  // namespace
 
+std::optional<std::int64_t> free_bytes(Queue& queue) {
+  std::optional<std::int64_t> bytes;
+  forward(queue, [&]<class Q>(Q& q) {
+    if constexpr (std::is_same_v<Q, CudaQueue>) bytes = free_bytes(q);
+  });
+  return bytes;
+}
+
 void* allocate(Queue& queue, std::int64_t bytes) {
   void* data = nullptr;
   if (auto* trace = std::get_if<TraceQueue>(&queue)) {
@@ -46,6 +54,14 @@ void copy_to_device(Queue& queue, void* device, const void* host, std::int64_t b
 
 void fill_bytes(Queue& queue, void* device, int value, std::int64_t bytes) {
   forward(queue, [&](auto& q) { fill_bytes(q, device, value, bytes); });
+}
+
+void copy_rows_to_host(Queue& queue, void* host, const RowsInMemory& rows) {
+  forward(queue, [&](auto& q) { copy_rows_to_host(q, host, rows); });
+}
+
+void copy_rows_to_device(Queue& queue, const RowsInMemory& rows, const void* host) {
+  forward(queue, [&](auto& q) { copy_rows_to_device(q, rows, host); });
 }
 
 }  // namespace tilewave

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/queue.h"
 
@@ -17,7 +18,17 @@ void copy_to_host(Queue& queue, void* host, const void* device, std::int64_t byt
 void copy_to_device(Queue& queue, void* device, const void* host, std::int64_t bytes);
 void fill_bytes(Queue& queue, void* device, int value, std::int64_t bytes);
 
-std::int64_t free_bytes(CudaQueue& queue);  // of device memory, now
+// Rows that lie `pitch` bytes apart on the device and one behind another on the host.
+struct RowsInMemory {
+  void* device = nullptr;
+  std::int64_t pitch = 0, row_bytes = 0, rows = 0;
+};
+void copy_rows_to_host(Queue& queue, void* host, const RowsInMemory& rows);
+void copy_rows_to_device(Queue& queue, const RowsInMemory& rows, const void* host);
+
+// Of a GPU's memory, now. Absent for the others: how much of a CPU's memory can be had is not known before it is tried.
+std::optional<std::int64_t> free_bytes(Queue& queue);
+std::int64_t free_bytes(CudaQueue& queue);
 
 // The back ends' own, which the functions above forward to.
 void* allocate(CpuQueue& queue, std::int64_t bytes);
@@ -25,10 +36,14 @@ void release(CpuQueue& queue, void* data) noexcept;
 void copy_to_host(CpuQueue& queue, void* host, const void* device, std::int64_t bytes);
 void copy_to_device(CpuQueue& queue, void* device, const void* host, std::int64_t bytes);
 void fill_bytes(CpuQueue& queue, void* device, int value, std::int64_t bytes);
+void copy_rows_to_host(CpuQueue& queue, void* host, const RowsInMemory& rows);
+void copy_rows_to_device(CpuQueue& queue, const RowsInMemory& rows, const void* host);
 void* allocate(CudaQueue& queue, std::int64_t bytes);
 void release(CudaQueue& queue, void* data) noexcept;
 void copy_to_host(CudaQueue& queue, void* host, const void* device, std::int64_t bytes);
 void copy_to_device(CudaQueue& queue, void* device, const void* host, std::int64_t bytes);
 void fill_bytes(CudaQueue& queue, void* device, int value, std::int64_t bytes);
+void copy_rows_to_host(CudaQueue& queue, void* host, const RowsInMemory& rows);
+void copy_rows_to_device(CudaQueue& queue, const RowsInMemory& rows, const void* host);
 
 }  // namespace tilewave

@@ -2,8 +2,11 @@
 #include "models/train_step.h"
 
 #include <cmath>
+#include <utility>
 
 #include "framework/ops/cross_entropy.h"
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
 
 namespace tilewave {
 
@@ -44,7 +47,10 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
   }
 }
 
-void TrainStep::use_step_memory(const ArenaLayout& layout) { context_.use_arena(std::make_shared<Arena>(context_.queue(), layout)); }
+void TrainStep::use_step_memory(const ArenaLayout& layout, Launches launches) {
+  context_.use_arena(std::make_shared<Arena>(context_.queue(), layout));
+  launches_ = launches;
+}
 
 void TrainStep::launch(Update update) {
   const Recipe& recipe = resolved_.recipe;
@@ -65,6 +71,11 @@ void TrainStep::launch(Update update) {
 }
 
 StepReport TrainStep::run(std::span<const Batch> batches, std::int64_t step, Update update) {
+  submit(batches, step, update);
+  return collect();
+}
+
+void TrainStep::submit(std::span<const Batch> batches, std::int64_t step, Update update) {
   TW_CHECK(batches.size() == batches_.size(), "a step of this recipe takes ", batches_.size(), " batches, not ", batches.size(), ".");
   StepState state = context_.read_step_state();
   state.step = step;
@@ -77,9 +88,17 @@ StepReport TrainStep::run(std::span<const Batch> batches, std::int64_t step, Upd
     state.real_tokens += batches[i].real_tokens;
   }
   context_.write_step_state(state);
-  launch(update);
-  state = context_.read_step_state();
-  return {.step = step,
+
+  // The first step runs launch by launch, so that plans are chosen and kernels are loaded before the second one is captured.
+  const bool capturable = launches_ == Launches::captured && update == Update::yes && std::holds_alternative<CudaQueue>(context_.queue());
+  if (!capturable || !std::exchange(launched_before_, true)) return launch(update);
+  if (!graph_) graph_ = capture(context_.queue(), [this] { launch(Update::yes); });
+  graph_->replay();
+}
+
+StepReport TrainStep::collect() {
+  const StepState state = context_.read_step_state();
+  return {.step = state.step,
           .loss = state.loss,
           .learning_rate = state.learning_rate,
           .gradient_norm = state.gradient_norm,
@@ -105,6 +124,17 @@ double TrainStep::validate(BatchStream stream) {
   context_.write_step_state(before);
   TW_CHECK(tokens > 0, "there is no validation data to measure the loss on; set data.validation_source.");
   return total / static_cast<double>(tokens);
+}
+
+std::int64_t StepTrace::matrix_flops() const {
+  std::int64_t flops = 0;
+  for (const TraceEntry& entry : trace.entries) {
+    if (entry.operation == GemmArgs::kOperation || entry.operation == AttentionArgs::kOperation ||
+        entry.operation == AttentionBackwardArgs::kOperation) {
+      flops += entry.cost.flops;
+    }
+  }
+  return flops;
 }
 
 StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device) {

@@ -12,6 +12,7 @@
 #include "framework/data/batches.h"
 #include "framework/optimizer/adamw.h"
 #include "framework/schedule/learning_rate.h"
+#include "kernels/graph.h"
 #include "models/batch_tensors.h"
 #include "models/recipe.h"
 #include "models/transformer.h"
@@ -34,16 +35,23 @@ Schedule schedule_of(const Recipe& recipe);
 
 enum class Update : std::uint8_t { yes, no };  // no: gradients stay for a look, weights stay as they are
 
+// How a step's launches reach a GPU: one after another, or as one graph that the second step captures. On a CPU both are the same.
+enum class Launches : std::uint8_t { separate, captured };
+
 class TrainStep {
  public:
   // Allocates the model, the optimizer and the batches in the context; all outlive this object's steps.
   TrainStep(Context& context, const ResolvedRecipe& resolved);
 
-  // Steps run in memory laid out by a trace of this step from now on.
-  void use_step_memory(const ArenaLayout& layout);
+  // Steps run in memory laid out by a trace of this step from now on, and may be captured.
+  void use_step_memory(const ArenaLayout& layout, Launches launches = Launches::captured);
 
-  // Trains on the batches (as many as the recipe accumulates) as update number `step`.
+  // Trains on the batches (as many as the recipe accumulates) as update number `step`: submit, then collect.
   StepReport run(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
+  // Puts the step into the queue; on a GPU it returns before the step is done.
+  void submit(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
+  // Waits for the step that was submitted last.
+  StepReport collect();
   // The launches of a step, whatever the batches and the step state hold.
   void launch(Update update = Update::yes);
 
@@ -61,6 +69,9 @@ class TrainStep {
   Transformer model_;
   AdamW optimizer_;
   std::vector<BatchTensors> batches_;
+  Launches launches_ = Launches::separate;
+  bool launched_before_ = false;
+  std::optional<Graph> graph_;
 };
 
 struct StepTrace {
@@ -68,6 +79,9 @@ struct StepTrace {
   ArenaLayout memory;                 // of what lives within a step
   std::int64_t persistent_bytes = 0;  // weights, gradients, moments, batches
   std::int64_t parameters = 0;        // logical elements
+
+  std::int64_t bytes() const { return persistent_bytes + memory.bytes; }
+  std::int64_t matrix_flops() const;  // of matrix products, attention's included: what a device's peak is compared with
 };
 
 // Runs a step on a trace: no memory, no arithmetic.

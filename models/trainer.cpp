@@ -10,6 +10,7 @@
 #include "framework/io/json_lines.h"
 #include "models/corpus_of.h"
 #include "models/decode.h"
+#include "models/memory_check.h"
 #include "models/training_state.h"
 
 namespace tilewave {
@@ -67,6 +68,14 @@ std::string first_nonfinite(TrainStep& step) {
   return found.empty() ? "the sum of the gradients' squares" : found;
 }
 
+// The step's trace; throws where it does not fit into a GPU's memory.
+StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request) {
+  StepTrace trace = trace_step(resolved, request.device);
+  Queue queue = request.queue;
+  if (const std::optional<std::int64_t> free = free_bytes(queue)) check_memory(resolved, trace, request.device, *free);
+  return trace;
+}
+
 class Run {
  public:
   Run(const TrainingRequest& request, const TrainingObserver& observer, RunFolder& folder, const Recipe& recipe, const Corpus& corpus)
@@ -75,7 +84,7 @@ class Run {
         folder_(folder.path()),
         corpus_(corpus),
         resolved_(resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0})),
-        trace_(trace_step(resolved_, request.device)),
+        trace_(traced(resolved_, request)),
         context_(request.queue, request.device, context_options(resolved_.recipe)),
         step_(context_, resolved_),
         stream_(corpus.training(batch_shape(resolved_))) {
@@ -94,6 +103,7 @@ class Run {
                        .parameters = trace_.parameters,
                        .persistent_bytes = trace_.persistent_bytes,
                        .step_bytes = trace_.memory.bytes,
+                       .matrix_flops = trace_.matrix_flops(),
                        .first_step = state_.step + 1});
     int signal = 0;
     while (state_.step < steps && signal == 0) {
@@ -144,11 +154,25 @@ class Run {
     metrics_.emplace(JsonLines::resume(folder_ / "metrics.jsonl", state_.step));
   }
 
+  // What a step trains on, and where the training stream stands behind it.
+  struct Drawn {
+    std::vector<Batch> batches;
+    DataPosition position;
+  };
+  Drawn draw() {
+    Drawn drawn;
+    for (std::int64_t i = 0; i < resolved_.recipe.batch.accumulate; ++i) drawn.batches.push_back(*stream_.next());
+    drawn.position = stream_.position();
+    return drawn;
+  }
+
   void take_step() {
     const auto start = std::chrono::steady_clock::now();
-    std::vector<Batch> batches;
-    for (std::int64_t i = 0; i < resolved_.recipe.batch.accumulate; ++i) batches.push_back(*stream_.next());
-    const StepReport report = step_.run(batches, state_.step + 1);
+    if (!next_) next_ = draw();
+    step_.submit(next_->batches, state_.step + 1);
+    const DataPosition position = next_->position;
+    next_ = draw();  // while a GPU is at work
+    const StepReport report = step_.collect();
     if (!report.finite) {
       throw Error(sentence("step ", report.step, ": the loss or the gradient norm is not finite, first in ", first_nonfinite(step_),
                            "; nothing was updated and the last checkpoint stands. Try a smaller optimizer.learning_rate or a longer "
@@ -156,9 +180,11 @@ class Run {
     }
     const double seconds = seconds_since(start);
     state_.step = report.step;
-    state_.position = stream_.position();
+    state_.position = position;
     state_.loss = report.loss;
     state_.elapsed_s += seconds;
+    steps_taken_ += 1;
+    seconds_taken_ += seconds;
     state_.target_tokens += report.target_tokens;
     const double tokens_per_s = static_cast<double>(report.target_tokens) / seconds;
     metrics_->append(JsonObject()
@@ -185,7 +211,8 @@ class Run {
             .loss = state_.loss,
             .samples = {},
             .target_tokens_per_s = state_.elapsed_s > 0.0 ? static_cast<double>(state_.target_tokens) / state_.elapsed_s : 0.0,
-            .seconds = state_.elapsed_s};
+            .seconds = state_.elapsed_s,
+            .matrix_flops_per_s = seconds_taken_ > 0.0 ? static_cast<double>(steps_taken_ * trace_.matrix_flops()) / seconds_taken_ : 0.0};
   }
 
   TrainingResult interrupted(int signal) const {
@@ -238,7 +265,10 @@ class Run {
   Context context_;
   TrainStep step_;
   BatchStream stream_;
+  std::optional<Drawn> next_;
   TrainingState state_;
+  std::int64_t steps_taken_ = 0;  // in this process
+  double seconds_taken_ = 0.0;
   std::optional<JsonLines> metrics_;
 };
 

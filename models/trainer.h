@@ -21,7 +21,8 @@ struct TrainingStart {
   const ResolvedRecipe* resolved = nullptr;
   std::int64_t parameters = 0;
   std::int64_t persistent_bytes = 0, step_bytes = 0;
-  std::int64_t first_step = 1;  // above 1 where a run is resumed
+  std::int64_t matrix_flops = 0;  // of a step: GEMMs and attention
+  std::int64_t first_step = 1;    // above 1 where a run is resumed
 };
 
 struct TrainingProgress {
@@ -43,7 +44,8 @@ struct TrainingResult {
   std::vector<SampleTranslation> samples;
   double target_tokens_per_s = 0.0;
   double seconds = 0.0;
-  int signal = 0;  // that stopped the run before its end, after a checkpoint was saved
+  double matrix_flops_per_s = 0.0;  // over the steps of this part of the run
+  int signal = 0;                   // that stopped the run before its end, after a checkpoint was saved
 };
 
 struct TrainingObserver {

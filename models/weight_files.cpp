@@ -44,10 +44,14 @@ std::vector<Entry> moments(const Parameters& parameters, const AdamW& optimizer)
 void add(SafetensorsContents& contents, Context& context, const std::vector<Entry>& tensors) {
   for (const Entry& entry : tensors) {
     const auto stream = [&context, tensor = entry.tensor](const ByteSink& sink) {
-      std::vector<std::byte> row(static_cast<std::size_t>(tensor.cols() * size_of(tensor.dtype())));
-      for (std::int64_t r = 0; r < tensor.rows(); ++r) {
-        copy_to_host(context.queue(), row.data(), tensor.slice_rows(r, 1).data(), std::ssize(row));
-        sink(row);
+      constexpr std::int64_t kPieceBytes = 4 << 20;
+      const std::int64_t row_bytes = tensor.cols() * size_of(tensor.dtype());
+      const std::int64_t piece_rows = std::clamp<std::int64_t>(kPieceBytes / row_bytes, 1, tensor.rows());
+      std::vector<std::byte> piece(static_cast<std::size_t>(piece_rows * row_bytes));
+      for (std::int64_t r = 0; r < tensor.rows(); r += piece_rows) {
+        const Tensor rows = tensor.slice_rows(r, std::min(piece_rows, tensor.rows() - r));
+        read_rows(context, rows, piece.data());
+        sink(std::span(piece).first(static_cast<std::size_t>(rows.rows() * row_bytes)));
       }
     };
     contents.tensors.push_back(

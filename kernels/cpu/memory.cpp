@@ -24,4 +24,18 @@ void copy_to_device(CpuQueue&, void* device, const void* host, std::int64_t byte
 
 void fill_bytes(CpuQueue&, void* device, int value, std::int64_t bytes) { std::memset(device, value, static_cast<std::size_t>(bytes)); }
 
+void copy_rows_to_host(CpuQueue&, void* host, const RowsInMemory& rows) {
+  for (std::int64_t r = 0; r < rows.rows; ++r) {
+    std::memcpy(static_cast<char*>(host) + r * rows.row_bytes, static_cast<const char*>(rows.device) + r * rows.pitch,
+                static_cast<std::size_t>(rows.row_bytes));
+  }
+}
+
+void copy_rows_to_device(CpuQueue&, const RowsInMemory& rows, const void* host) {
+  for (std::int64_t r = 0; r < rows.rows; ++r) {
+    std::memcpy(static_cast<char*>(rows.device) + r * rows.pitch, static_cast<const char*>(host) + r * rows.row_bytes,
+                static_cast<std::size_t>(rows.row_bytes));
+  }
+}
+
 }  // namespace tilewave

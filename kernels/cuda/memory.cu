@@ -1,4 +1,5 @@
-// The GPU's side of kernels/memory.h: plain device memory; copies and fills go through the queue's stream.
+// The GPU's side of kernels/memory.h: device memory from the driver's pool, in the order of the queue's stream, as are copies and
+// fills; so memory that is given back is taken again without waiting.
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/stream.h"
 #include "kernels/memory.h"
@@ -13,7 +14,7 @@ std::int64_t free_bytes(CudaQueue&) {
 
 void* allocate(CudaQueue& queue, std::int64_t bytes) {
   void* data = nullptr;
-  const cudaError_t status = cudaMalloc(&data, static_cast<std::size_t>(bytes));
+  const cudaError_t status = cudaMallocAsync(&data, static_cast<std::size_t>(bytes), stream_of(queue));
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw Error(sentence("out of memory on ", device_of(queue).name, ": ", bytes, " bytes were asked for and ", free_bytes(queue), " of ",
@@ -23,7 +24,7 @@ void* allocate(CudaQueue& queue, std::int64_t bytes) {
   return data;
 }
 
-void release(CudaQueue&, void* data) noexcept { cudaFree(data); }
+void release(CudaQueue& queue, void* data) noexcept { cudaFreeAsync(data, stream_of(queue)); }
 
 void copy_to_host(CudaQueue& queue, void* host, const void* device, std::int64_t bytes) {
   TW_CUDA(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_of(queue)));
@@ -36,6 +37,19 @@ void copy_to_device(CudaQueue& queue, void* device, const void* host, std::int64
 
 void fill_bytes(CudaQueue& queue, void* device, int value, std::int64_t bytes) {
   TW_CUDA(cudaMemsetAsync(device, value, static_cast<std::size_t>(bytes), stream_of(queue)));
+}
+
+void copy_rows_to_host(CudaQueue& queue, void* host, const RowsInMemory& rows) {
+  const auto bytes = static_cast<std::size_t>(rows.row_bytes);
+  TW_CUDA(cudaMemcpy2DAsync(host, bytes, rows.device, static_cast<std::size_t>(rows.pitch), bytes, static_cast<std::size_t>(rows.rows),
+                            cudaMemcpyDeviceToHost, stream_of(queue)));
+  TW_CUDA(cudaStreamSynchronize(stream_of(queue)));
+}
+
+void copy_rows_to_device(CudaQueue& queue, const RowsInMemory& rows, const void* host) {
+  const auto bytes = static_cast<std::size_t>(rows.row_bytes);
+  TW_CUDA(cudaMemcpy2DAsync(rows.device, static_cast<std::size_t>(rows.pitch), host, bytes, bytes, static_cast<std::size_t>(rows.rows),
+                            cudaMemcpyHostToDevice, stream_of(queue)));
 }
 
 }  // namespace tilewave

@@ -9,6 +9,10 @@ namespace tilewave {
 CudaStream::CudaStream(DeviceInfo info) : device(std::move(info)) {
   TW_CUDA(cudaSetDevice(device.index));
   TW_CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
+  cudaMemPool_t pool = nullptr;
+  std::uint64_t kept_bytes = UINT64_MAX;  // memory stays in the pool until the process ends
+  TW_CUDA(cudaDeviceGetDefaultMemPool(&pool, device.index));
+  TW_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes));
 }
 
 CudaStream::~CudaStream() { cudaStreamDestroy(handle); }

@@ -1,0 +1,44 @@
+// The value that fits is found by tracing smaller steps.
+#include "models/memory_check.h"
+
+#include <algorithm>
+
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+// The recipe with its rows scaled to `target_tokens`, in whole sequences as they were asked for.
+ResolvedRecipe with_target_tokens(const ResolvedRecipe& resolved, std::int64_t target_tokens) {
+  Recipe recipe = resolved.recipe;
+  recipe.batch.source_tokens = recipe.batch.source_tokens * target_tokens / recipe.batch.target_tokens;
+  recipe.batch.target_tokens = target_tokens;
+  return resolve(recipe);
+}
+
+double gib(std::int64_t bytes) { return static_cast<double>(bytes / (1 << 20)) / 1024.0; }
+
+}  // namespace
+
+void check_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes) {
+  const std::int64_t room = free_bytes - kReservedBytes;
+  if (trace.bytes() <= room) return;
+  const std::string need = sentence(resolved.recipe.name, " needs ", gib(trace.bytes()), " GiB, ", gib(trace.persistent_bytes),
+                                    " of them for weights, gradients and moments, and ", device.name, " has ", gib(room), " GiB to give");
+  // Whole sequences, so that a smaller step is cut as this one is.
+  const std::int64_t unit = resolved.recipe.batch.sequence;
+  std::int64_t fits = 0, too_many = resolved.recipe.batch.target_tokens / unit;
+  while (trace.persistent_bytes < room && fits + 1 < too_many) {
+    const std::int64_t middle = (fits + too_many) / 2;
+    (trace_step(with_target_tokens(resolved, middle * unit), device).bytes() <= room ? fits : too_many) = middle;
+  }
+  TW_CHECK(fits > 0, need, "; use a smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.");
+  throw Error(sentence(
+      need, "; --set batch.target_tokens=", fits * unit,
+      resolved.recipe.batch.source_tokens > 0
+          ? sentence(" --set batch.source_tokens=", resolved.recipe.batch.source_tokens * fits * unit / resolved.recipe.batch.target_tokens)
+          : std::string(),
+      " fits, and batch.accumulate makes up for it."));
+}
+
+}  // namespace tilewave

@@ -1,0 +1,16 @@
+// Whether a run fits into its device's memory, asked before anything is allocated.
+#pragma once
+
+#include <cstdint>
+
+#include "models/train_step.h"
+
+namespace tilewave {
+
+// Set aside for what is not in the trace: the driver's context, the loaded kernels, a captured graph, validation.
+inline constexpr std::int64_t kReservedBytes = std::int64_t{1} << 30;
+
+// Throws Error, naming the recipe's key and a value that fits, where the traced step needs more than `free_bytes` less the reserve.
+void check_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes);
+
+}  // namespace tilewave
