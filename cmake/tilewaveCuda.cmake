@@ -28,6 +28,8 @@ endforeach()
 foreach(row IN LISTS TILEWAVE_CUDA_GEMM_ROWS)
   list(APPEND cuda_sources kernels/cuda/gemm/${row}.cu)
 endforeach()
+# The oracle rounds every product of its epilogue, as a CPU's does.
+set_source_files_properties(kernels/cuda/gemm/naive.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
 tilewave_cuda_objects(tilewave_cuda "80-real;90" ${cuda_sources})
 if(TILEWAVE_HOPPER_GEMM_ROWS)
   list(TRANSFORM TILEWAVE_HOPPER_GEMM_ROWS REPLACE "(.+)" "kernels/cuda/gemm/\\1.cu" OUTPUT_VARIABLE hopper_sources)

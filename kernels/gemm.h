@@ -23,6 +23,8 @@ namespace tilewave {
 
 struct CpuQueue;
 struct CudaQueue;
+struct DeviceInfo;
+struct GemmRow;
 
 struct GemmArgs {
   static constexpr std::string_view kOperation = "gemm";
@@ -64,6 +66,10 @@ inline TraceEntry trace_entry(const GemmArgs& args) {
           .gemm = problem_of(args),
           .plan = args.plan != nullptr ? std::optional<GemmPlan>(*args.plan) : std::nullopt};
 }
+
+// The row that the plan names, after everything that a launch on the device demands was looked at: storage, the plan (it must be
+// the row's own for this problem and device), workspace, overlaps. Throws Error. Both back ends begin with it.
+const GemmRow& check(const GemmArgs& args, const DeviceInfo& device);
 
 void run(CpuQueue& queue, const GemmArgs& args);
 void run(CudaQueue& queue, const GemmArgs& args);

@@ -12,6 +12,7 @@
 #include "framework/precision.h"
 #include "framework/recipe/describe.h"
 #include "framework/schedule/learning_rate.h"
+#include "kernels/gemm/plan.h"
 #include "kernels/gemm/problem.h"
 
 namespace tilewave {
@@ -20,7 +21,6 @@ enum class Architecture : std::uint8_t { encoder_decoder, decoder_only };
 enum class Norm : std::uint8_t { pre, post };
 enum class Positions : std::uint8_t { sinusoidal, learned };
 enum class GemmEngine : std::uint8_t { in_house, cublas, cublaslt };
-enum class AlignmentPolicy : std::uint8_t { any, strict };
 enum class WaveFreeBatch : std::uint8_t { off, nearest, up, down };
 enum class FfnHiddenLayout : std::uint8_t { token_major, feature_major };
 

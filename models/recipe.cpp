@@ -274,8 +274,7 @@ void check_supported(const Recipe& recipe) {
       {guidelines.ffn_hidden_layout != FfnHiddenLayout::token_major, "guidelines.ffn_hidden_layout", name_of(guidelines.ffn_hidden_layout),
        "token_major"},
       {gemm.choice == "measure", "gemm.choice", gemm.choice, "model"},
-      {gemm.engine != GemmEngine::in_house, "gemm.engine", name_of(gemm.engine), "in_house"},
-      {gemm.alignment_policy != AlignmentPolicy::any, "gemm.alignment_policy", name_of(gemm.alignment_policy), "any"}};
+      {gemm.engine != GemmEngine::in_house, "gemm.engine", name_of(gemm.engine), "in_house"}};
   for (const Refused& refused : refusals) {
     TW_CHECK_INPUT(!refused.asked, refused.key, " = \"", refused.value, "\" is not available in this version of tilewave; use --set ",
                    refused.key, "=", refused.instead, ".");

@@ -8,15 +8,20 @@
 namespace tilewave {
 
 std::span<const GemmRow* const> gemm_catalog() {
-  static constexpr const GemmRow* rows[] = {&kNaiveRow, &kDotProductsRow, &kPackedTilesRow};
+  static constexpr const GemmRow* rows[] = {&kNaiveRow, &kDotProductsRow, &kPackedTilesRow, &kCudaNaiveRow};
   return rows;
 }
 
-const GemmRow* find_gemm_row(std::string_view name) {
+const GemmRow* find_gemm_row(Backend backend, std::string_view name) {
   for (const GemmRow* row : gemm_catalog()) {
-    if (row->name == name) return row;
+    if (row->backend == backend && row->name == name) return row;
   }
   return nullptr;
+}
+
+const GemmRow* find_gemm_row(std::string_view name) {
+  const GemmRow* row = find_gemm_row(Backend::cpu, name);
+  return row != nullptr ? row : find_gemm_row(Backend::cuda, name);
 }
 
 }  // namespace tilewave

@@ -10,7 +10,9 @@ namespace tilewave {
 
 std::span<const GemmRow* const> gemm_catalog();
 
-// The row of that name, or null.
+// The back end's row of that name, or null. (Each back end has an oracle, naive.)
+const GemmRow* find_gemm_row(Backend backend, std::string_view name);
+// The first row of that name on any back end, or null.
 const GemmRow* find_gemm_row(std::string_view name);
 
 }  // namespace tilewave

@@ -33,14 +33,16 @@ struct Forced {
   std::string_view tile;
 };
 
-Forced parse(std::string_view forced) {
+Forced parse(std::string_view forced, Backend backend) {
   const std::size_t slash = forced.find('/');
-  const Forced choice = {.row = find_gemm_row(forced.substr(0, slash)),
+  const std::string_view name = forced.substr(0, slash);
+  const GemmRow* const row = find_gemm_row(backend, name);
+  const Forced choice = {.row = row != nullptr ? row : find_gemm_row(name),
                          .tile = slash == std::string_view::npos ? std::string_view() : forced.substr(slash + 1)};
   if (choice.row == nullptr) {
     std::string known;
-    for (const GemmRow* row : gemm_catalog()) known += sentence(known.empty() ? "" : ", ", row->name);
-    throw InputError(sentence("no GEMM row is called \"", forced.substr(0, slash), "\"; the rows are ", known, "."));
+    for (const GemmRow* other : gemm_catalog()) known += sentence(known.empty() ? "" : ", ", other->name);
+    throw InputError(sentence("no GEMM row is called \"", name, "\"; the rows are ", known, "."));
   }
   const auto tiles = choice.row->tiles;
   const bool known_tile = std::any_of(tiles.begin(), tiles.end(), [&](Tile tile) { return choice.tile == text(tile); });
@@ -52,10 +54,19 @@ Forced parse(std::string_view forced) {
   return choice;
 }
 
+std::string refusal_of(const GemmRow& row, const GemmProblem& problem, const DeviceInfo& device, AlignmentPolicy policy) {
+  if (row.backend != device.backend) return "it is another back end's.";
+  const bool multiples_of_8 = problem.m % 8 == 0 && problem.n % 8 == 0 && problem.k % 8 == 0;
+  if (policy == AlignmentPolicy::strict && row.tensor_cores && size_of(problem.operand_dtype) == 2 && !multiples_of_8) {
+    return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to M, N and K that are multiples of 8.";
+  }
+  return row.refuse(problem, device);
+}
+
 }  // namespace
 
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
-  const Forced forced = choice.forced.empty() ? Forced{} : parse(choice.forced);
+  const Forced forced = choice.forced.empty() ? Forced{} : parse(choice.forced, device.backend);
   // Rows may round differently, tiles never do: a CPU's row is chosen as for one thread, so that results do not depend on
   // the number of threads; its tile is chosen for the threads there are.
   DeviceInfo row_device = device;
@@ -65,8 +76,8 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
   std::vector<GemmPlan> rows, tiles;  // the best plan of each row on row_device; the plans of the best row on the device
   std::string refusals;
   for (const GemmRow* row : gemm_catalog()) {
-    if (forced.row != nullptr ? row != forced.row : row->backend != device.backend) continue;
-    const std::string refusal = row->backend == device.backend ? row->refuse(problem, device) : "it is another back end's.";
+    if (forced.row != nullptr ? row != forced.row : row->backend != device.backend || row->reference) continue;
+    const std::string refusal = refusal_of(*row, problem, device, choice.alignment_policy);
     if (!refusal.empty()) {
       refusals += sentence(" ", row->name, ": ", refusal);
       continue;
@@ -78,7 +89,7 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
   TW_CHECK_INPUT(forced.row == nullptr || !rows.empty(), text(problem), " cannot run as \"", choice.forced, "\":", refusals);
   TW_CHECK(!rows.empty(), "no GEMM row runs ", text(problem), ":", refusals);
 
-  const GemmRow& row = *find_gemm_row(std::min_element(rows.begin(), rows.end(), faster)->row);
+  const GemmRow& row = *find_gemm_row(device.backend, std::min_element(rows.begin(), rows.end(), faster)->row);
   for (const Tile tile : row.tiles) {
     if (forced.tile.empty() || forced.tile == text(tile)) tiles.push_back(row.plan(problem, tile, device));
   }

@@ -21,6 +21,7 @@ struct GemmPlan {
   int cluster = 1;
   int split = 1;  // along K
   std::string_view raster = "row";
+  int algorithm = 0;  // of a library's row: which of its heuristic's candidates
   std::int64_t blocks = 0;
   Tiling tiling;
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes
@@ -31,13 +32,17 @@ struct GemmPlan {
   // The same launch: what was predicted and why it was chosen do not count.
   friend bool operator==(const GemmPlan& a, const GemmPlan& b) {
     return a.row == b.row && a.tile == b.tile && a.stages == b.stages && a.cluster == b.cluster && a.split == b.split &&
-           a.raster == b.raster && a.blocks == b.blocks && a.workspace_bytes == b.workspace_bytes;
+           a.raster == b.raster && a.algorithm == b.algorithm && a.blocks == b.blocks && a.workspace_bytes == b.workspace_bytes;
   }
 };
+
+// Which shapes Tensor Cores multiply 16-bit operands of: any, or, as libraries once had it, those of M, N and K all multiples of 8.
+enum class AlignmentPolicy : std::uint8_t { any, strict };
 
 // How a plan is chosen. `forced` is "" or "<row>/<tile>" ("packed_tiles/96x240"), or a row's name alone.
 struct GemmChoice {
   std::string forced;
+  AlignmentPolicy alignment_policy = AlignmentPolicy::any;
 };
 
 // The catalog's best row and tile for the problem on the device by predicted time, or the best that fits what is forced.

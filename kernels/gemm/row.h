@@ -17,17 +17,22 @@ struct CpuQueue;
 struct CudaQueue;
 struct GemmArgs;
 
+using CpuGemmLaunch = void (*)(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+using CudaGemmLaunch = void (*)(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
 struct GemmRow {
   std::string_view name;  // the technique
   Backend backend = Backend::cpu;
+  bool tensor_cores = false;
+  bool reference = false;       // a library's: it runs where it is forced and is never chosen
   std::span<const Tile> tiles;  // in order of preference
   // Why this row cannot run the problem on the device, as a sentence; empty where it can.
   std::string (*refuse)(const GemmProblem& problem, const DeviceInfo& device) = nullptr;
   // Everything of the plan but the reason: waves, alignments, workspace, predicted time.
   GemmPlan (*plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device) = nullptr;
-  // Null where this build has no kernel for it.
-  void (*launch_cpu)(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) = nullptr;
-  void (*launch_cuda)(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) = nullptr;
+  // Null where this build has no kernel for it: a row names its CUDA launch under `if constexpr (kHasCuda)`.
+  CpuGemmLaunch launch_cpu = nullptr;
+  CudaGemmLaunch launch_cuda = nullptr;
 };
 
 // What every row's plan has in common: the tiles, the waves that `slots` tiles at a time make of them, the alignments.

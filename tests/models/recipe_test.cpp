@@ -205,8 +205,7 @@ TEST(RecipeSupport, ValuesThisVersionCannotHonourAreRefused) {
       {"guidelines.ffn_hidden_layout=feature_major", "guidelines.ffn_hidden_layout=token_major"},
       {"gemm.choice=measure", "gemm.choice=model"},
       {"gemm.engine=cublas", "gemm.engine=in_house"},
-      {"gemm.engine=cublaslt", "gemm.engine=in_house"},
-      {"gemm.alignment_policy=strict", "gemm.alignment_policy=any"}};
+      {"gemm.engine=cublaslt", "gemm.engine=in_house"}};
   for (const auto& [asked, instead] : cases) {
     const Recipe recipe = parse("[run]\n", {asked});
     const std::string message = message_of([&] { check_supported(recipe); });

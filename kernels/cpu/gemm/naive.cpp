@@ -1,6 +1,8 @@
 // The oracle every other row is compared with: the formula of kernels/gemm.h as it stands there, in fp64, each operand read
-// through its dtype and each result rounded once. Never optimised.
+// through its dtype and each result rounded once; multiply-adds are fused, as on a GPU. Never optimised.
 #include "kernels/gemm/rows/naive.h"
+
+#include <cmath>
 
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/gemm.h"
@@ -57,7 +59,7 @@ void launch_naive(CpuQueue& queue, const GemmArgs& args, const GemmPlan&) {
     for (std::int64_t m = 0; m < problem.m; ++m) {
       const std::int64_t row = args.d_major == Major::m ? n : m, col = args.d_major == Major::m ? m : n;
       double z = 0.0;
-      for (std::int64_t k = 0; k < problem.k; ++k) z += a(m, k) * b(k, n);
+      for (std::int64_t k = 0; k < problem.k; ++k) z = std::fma(a(m, k), b(k, n), z);
       if (args.bias) z += element(args.bias, 0, m);
       if (args.saved_input) set_element(args.saved_input, row, col, z);
       z = activate(args.activation, z);

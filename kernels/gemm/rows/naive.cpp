@@ -1,5 +1,7 @@
-// Model: a multiply-add every kCyclesPerMultiplyAdd cycles in each thread, an output at a time.
+// Model: a multiply-add every kCyclesPerMultiplyAdd cycles in each thread of a CPU and each SM of a GPU, an output at a time.
 #include "kernels/gemm/rows/naive.h"
+
+#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {
@@ -16,9 +18,17 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   return plan;
 }
 
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_naive;
+  return nullptr;
+}
+
 }  // namespace
 
 const GemmRow kNaiveRow = {
     .name = "naive", .backend = Backend::cpu, .tiles = kNaiveTiles, .refuse = refuse, .plan = plan, .launch_cpu = launch_naive};
+
+const GemmRow kCudaNaiveRow = {
+    .name = "naive", .backend = Backend::cuda, .tiles = kNaiveTiles, .refuse = refuse, .plan = plan, .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -7,7 +7,8 @@ namespace tilewave {
 
 inline constexpr Tile kNaiveTiles[] = {{1, 1}};
 
-extern const GemmRow kNaiveRow;
+extern const GemmRow kNaiveRow, kCudaNaiveRow;
 void launch_naive(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
 
 }  // namespace tilewave

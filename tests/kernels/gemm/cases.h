@@ -1,0 +1,349 @@
+// What the sweeps of the catalog share: one case of a GEMM as data, its operands with guards and gaps on the host, how two
+// results are compared, and all pairs of whatever a row accepts.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "kernels/gemm/row.h"
+#include "tests/all_pairs.h"
+
+namespace tilewave::gemm_sweep {
+
+inline constexpr std::byte kPoison{0xff};  // in every byte: a NaN of each type
+
+// A matrix with a guard on both sides and gaps between its rows; elements are set and read in double.
+class Matrix {
+ public:
+  Matrix() = default;
+  Matrix(std::int64_t rows, std::int64_t cols, std::int64_t gap, DType dtype)
+      : bytes_(static_cast<std::size_t>(2 * kGuard + rows * (cols + gap) * size_of(dtype)), kPoison),
+        rows_(rows),
+        cols_(cols),
+        ld_(cols + gap),
+        dtype_(dtype) {}
+
+  MatrixView view() {
+    if (bytes_.empty()) return {};
+    return {.data = bytes_.data() + kGuard, .rows = rows_, .cols = cols_, .ld = ld_, .dtype = dtype_};
+  }
+  double get(std::int64_t row, std::int64_t col) const {
+    const std::byte* at = address(row, col);
+    if (dtype_ == DType::f64) return read<double>(at);
+    if (dtype_ == DType::f32) return read<float>(at);
+    return dtype_ == DType::bf16 ? static_cast<float>(read<bf16>(at)) : static_cast<float>(read<f16>(at));
+  }
+  void set(std::int64_t row, std::int64_t col, double value) {
+    std::byte* at = const_cast<std::byte*>(address(row, col));
+    if (dtype_ == DType::f64) return write(at, value);
+    if (dtype_ == DType::f32) return write(at, static_cast<float>(value));
+    if (dtype_ == DType::bf16) return write(at, bf16(static_cast<float>(value)));
+    write(at, f16(static_cast<float>(value)));
+  }
+  template <class Fn>
+  void fill(Fn&& value) {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      for (std::int64_t col = 0; col < cols_; ++col) set(row, col, value());
+    }
+  }
+  // Bytes outside the elements that are no longer poisoned.
+  std::int64_t touched() const {
+    std::vector<std::byte> rest = bytes_;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const auto first = rest.begin() + kGuard + row * ld_ * size_of(dtype_);
+      std::fill(first, first + cols_ * size_of(dtype_), kPoison);
+    }
+    return std::count_if(rest.begin(), rest.end(), [](std::byte byte) { return byte != kPoison; });
+  }
+  bool empty() const { return bytes_.empty(); }
+  std::span<std::byte> bytes() { return bytes_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t cols() const { return cols_; }
+  DType dtype() const { return dtype_; }
+  friend bool operator==(const Matrix& a, const Matrix& b) { return a.bytes_ == b.bytes_; }
+
+ private:
+  static constexpr std::int64_t kGuard = 192;
+
+  const std::byte* address(std::int64_t row, std::int64_t col) const {
+    return bytes_.data() + kGuard + (row * ld_ + col) * size_of(dtype_);
+  }
+  template <class T>
+  static T read(const std::byte* at) {
+    T value;
+    std::memcpy(&value, at, sizeof(T));
+    return value;
+  }
+  template <class T>
+  static void write(std::byte* at, T value) {
+    std::memcpy(at, &value, sizeof(T));
+  }
+
+  std::vector<std::byte> bytes_;
+  std::int64_t rows_ = 0, cols_ = 0, ld_ = 0;
+  DType dtype_ = DType::f32;
+};
+
+enum class Values { small_integers, random };
+enum class Residual { none, beside, in_place };
+enum class BiasGradient { none, stored, accumulated };
+
+struct Case {
+  Major a_major = Major::k, b_major = Major::k, d_major = Major::m;
+  DType operand_dtype = DType::f32, output_dtype = DType::f32;
+  DType side_dtype = DType::f32;  // of the bias and of what has D's shape
+  MathMode math = MathMode::ieee;
+  Tile tile;
+  std::int64_t m = 1, n = 1, k = 1;
+  std::int64_t a_gap = 0, b_gap = 0, d_gap = 0;
+  bool bias = false;
+  Activation activation = Activation::none;
+  bool saved_input = false;
+  Activation derivative = Activation::none;
+  Residual residual = Residual::none;
+  bool accumulate = false;
+  BiasGradient bias_gradient = BiasGradient::none;
+  Values values = Values::small_integers;
+
+  // Whether fp32 sums and what follows them are exact.
+  bool exact() const {
+    const auto gelu = [](Activation which) { return which == Activation::gelu_tanh || which == Activation::gelu_erf; };
+    return values == Values::small_integers && !gelu(activation) && !gelu(derivative);
+  }
+};
+
+inline std::string text(const Case& c) {
+  return sentence(c.tile.m, "x", c.tile.n, " M,N,K=", c.m, ",", c.n, ",", c.k, " majors ", name_of(c.a_major), name_of(c.b_major),
+                  name_of(c.d_major), " ", name_of(c.operand_dtype), "->", name_of(c.output_dtype), " ", name_of(c.math), " sides ",
+                  name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, " bias ", c.bias, " ", name_of(c.activation),
+                  " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ", static_cast<int>(c.residual),
+                  " accumulate ", c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient), c.exact() ? " exact" : " inexact");
+}
+
+// Matrices of one case, with fresh inputs and poisoned outputs.
+struct Operands {
+  Matrix a, b, d, bias, saved_input, derivative_of, residual, bias_gradient;
+
+  Operands(const Case& c, std::mt19937& random)
+      : a(c.a_major == Major::k ? Matrix(c.m, c.k, c.a_gap, c.operand_dtype) : Matrix(c.k, c.m, c.a_gap, c.operand_dtype)),
+        b(c.b_major == Major::k ? Matrix(c.n, c.k, c.b_gap, c.operand_dtype) : Matrix(c.k, c.n, c.b_gap, c.operand_dtype)),
+        d(like_d(c, c.d_gap, c.output_dtype)) {
+    const auto draw = [&] {
+      return c.values == Values::small_integers ? static_cast<double>(random() % 7) - 3.0
+                                                : static_cast<double>(random()) / 2147483648.0 - 1.0;
+    };
+    a.fill(draw);
+    b.fill(draw);
+    if (c.accumulate || c.residual == Residual::in_place) d.fill(draw);
+    if (c.bias) (bias = Matrix(1, c.m, 0, c.side_dtype)).fill(draw);
+    if (c.saved_input) saved_input = like_d(c, c.d_gap + 3, c.side_dtype);
+    if (c.derivative != Activation::none) (derivative_of = like_d(c, c.a_gap, c.side_dtype)).fill(draw);
+    if (c.residual == Residual::beside) (residual = like_d(c, c.b_gap, c.side_dtype)).fill(draw);
+    if (c.bias_gradient != BiasGradient::none) bias_gradient = Matrix(1, c.n, 0, c.output_dtype);
+    if (c.bias_gradient == BiasGradient::accumulated) bias_gradient.fill(draw);
+  }
+
+  GemmArgs args(const Case& c) {
+    return {.a = a.view(),
+            .a_major = c.a_major,
+            .b = b.view(),
+            .b_major = c.b_major,
+            .d = d.view(),
+            .d_major = c.d_major,
+            .math = c.math,
+            .bias = bias.view(),
+            .activation = c.activation,
+            .saved_input = saved_input.view(),
+            .derivative_of = derivative_of.view(),
+            .derivative = c.derivative,
+            .residual = c.residual == Residual::in_place ? d.view() : residual.view(),
+            .accumulate = c.accumulate,
+            .bias_gradient = bias_gradient.view(),
+            .accumulate_bias_gradient = c.bias_gradient == BiasGradient::accumulated};
+  }
+
+ private:
+  static Matrix like_d(const Case& c, std::int64_t gap, DType dtype) {
+    return c.d_major == Major::m ? Matrix(c.n, c.m, gap, dtype) : Matrix(c.m, c.n, gap, dtype);
+  }
+};
+
+inline double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-53;
+    case DType::f32:
+      return 0x1p-24;
+    case DType::f16:
+      return 0x1p-11;
+    default:
+      return 0x1p-8;
+  }
+}
+
+// What the operands' products and sums are rounded to.
+inline DType sums_of(const Case& c) {
+  if (c.operand_dtype == DType::f64) return DType::f64;
+  return c.math == MathMode::tf32 ? DType::f16 : DType::f32;  // tf32 keeps as many bits of a fraction as f16
+}
+
+// Of a sum of k products in `sums`, stored as `output`: errors of a random walk, and a few roundings of the epilogue.
+inline double tolerance(DType output, DType sums, std::int64_t k) {
+  return 2.0 * unit_roundoff(output) + unit_roundoff(sums) * (8.0 + 2.0 * std::sqrt(static_cast<double>(k)));
+}
+
+// The norm of the difference over the reference's, or over what sums of k products come to where they happen to cancel.
+inline void expect_close(const Matrix& result, const Matrix& reference, std::int64_t k, double limit, const char* name) {
+  double difference = 0.0, norm = 0.0;
+  for (std::int64_t row = 0; row < reference.rows(); ++row) {
+    for (std::int64_t col = 0; col < reference.cols(); ++col) {
+      difference += std::pow(result.get(row, col) - reference.get(row, col), 2.0);
+      norm += std::pow(reference.get(row, col), 2.0);
+    }
+  }
+  const double elements = static_cast<double>(reference.rows() * reference.cols());
+  if (elements >= 16.0) {
+    EXPECT_GT(norm, 0.0) << name;
+  }
+  const double error = std::sqrt(difference / std::max(norm, 0.1 * elements * static_cast<double>(k)));
+  EXPECT_LE(error, limit) << name << " (a NaN: not written, or read where nothing was)";
+}
+
+inline void compare(const Operands& result, const Operands& reference, const Case& c, DType sums) {
+  const auto one = [&](const char* name, const Matrix& ours, const Matrix& theirs) {
+    if (ours.empty()) return;
+    EXPECT_EQ(ours.touched(), 0) << name << ": bytes outside the matrix were written";
+    expect_close(ours, theirs, c.k, c.exact() ? 0.0 : tolerance(ours.dtype(), sums, c.k), name);
+  };
+  one("D", result.d, reference.d);
+  one("saved_input", result.saved_input, reference.saved_input);
+  one("bias gradient", result.bias_gradient, reference.bias_gradient);
+}
+
+// How a matrix's rows follow one another.
+enum class Pitch { packed, one_more, two_more, four_more, to_16_bytes, to_128_bytes };
+
+inline std::int64_t gap_of(Pitch pitch, std::int64_t cols, DType dtype) {
+  switch (pitch) {
+    case Pitch::packed:
+      return 0;
+    case Pitch::one_more:
+      return 1;
+    case Pitch::two_more:
+      return 2;
+    case Pitch::four_more:
+      return 4;
+    case Pitch::to_16_bytes:
+      return round_up(cols, 16 / size_of(dtype)) - cols;
+    case Pitch::to_128_bytes:
+      return round_up(cols, 128 / size_of(dtype)) - cols;
+  }
+  return 0;
+}
+
+// What a row accepts of all majors and all types, on a problem that has nothing else to refuse.
+template <class T, class Set>
+std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std::vector<T>& all, Set&& set) {
+  std::vector<T> some;
+  for (const T& one : all) {
+    GemmProblem problem = {.m = 8, .n = 8, .k = 8, .a_pitch = 8, .b_pitch = 8, .d_pitch = 8};
+    if (row.tensor_cores) problem.operand_dtype = problem.output_dtype = DType::bf16;
+    problem.a_alignment = problem.b_alignment = problem.d_alignment = 16;
+    set(problem, one);
+    if (row.refuse(problem, device).empty()) some.push_back(one);
+  }
+  return some;
+}
+
+struct Majors {
+  Major a, b, d;
+};
+struct Types {
+  DType operand, output;
+  MathMode math = MathMode::ieee;
+};
+
+// The lengths of K that reach every loop of a row, and the most multiply-adds of one case: the longest sums meet smaller outputs.
+struct Lengths {
+  std::vector<std::int64_t> ks;
+  std::int64_t most_work = 3 << 20;
+};
+
+inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, std::span<const Tile> tiles, const Lengths& lengths) {
+  using enum DType;
+  std::vector<Majors> all_majors;
+  for (const Major a : {Major::k, Major::m}) {
+    for (const Major b : {Major::k, Major::n}) {
+      for (const Major d : {Major::m, Major::n}) all_majors.push_back({a, b, d});
+    }
+  }
+  std::vector<Types> all_types = {{.operand = f32, .output = f32, .math = MathMode::tf32}};
+  for (const DType operand : {f32, f64, bf16, f16}) {
+    for (const DType output : {f32, f64, bf16, f16}) all_types.push_back({.operand = operand, .output = output});
+  }
+  const std::vector<Majors> majors = accepted(row, device, all_majors, [](GemmProblem& problem, Majors one) {
+    problem.a_major = one.a, problem.b_major = one.b, problem.d_major = one.d;
+  });
+  const std::vector<Types> types = accepted(row, device, all_types, [](GemmProblem& problem, Types one) {
+    problem.operand_dtype = one.operand, problem.output_dtype = one.output, problem.math = one.math;
+  });
+  const std::vector<BiasGradient> bias_gradients =
+      accepted(row, device, std::vector<BiasGradient>{BiasGradient::none, BiasGradient::stored, BiasGradient::accumulated},
+               [](GemmProblem& problem, BiasGradient one) { problem.epilogue.bias_gradient = one != BiasGradient::none; });
+  const bool any_alignment = !accepted(row, device, std::vector<int>{2}, [](GemmProblem& problem, int bytes) {
+                                problem.a_alignment = problem.b_alignment = bytes;
+                              }).empty();
+  std::vector<Pitch> operand_pitches = {Pitch::to_16_bytes, Pitch::to_128_bytes}, d_pitches = operand_pitches;
+  for (const Pitch pitch : {Pitch::packed, Pitch::one_more, Pitch::two_more, Pitch::four_more}) {
+    d_pitches.push_back(pitch);
+    if (any_alignment) operand_pitches.push_back(pitch);
+  }
+  const auto edges = [](std::int64_t tile) {
+    return std::vector<std::int64_t>{1, std::max<std::int64_t>(1, tile - 1), tile, tile + 1, 37, 2 * tile + 24};
+  };
+
+  std::mt19937 random(20240607);
+  std::vector<Case> cases;
+  for (const auto& level :
+       all_pairs({majors.size(), types.size(), tiles.size(), 6, 6, lengths.ks.size(), operand_pitches.size(), operand_pitches.size(),
+                  d_pitches.size(), 2, 4, 2, 4, 3, 2, bias_gradients.size(), 2, device.backend == Backend::cuda ? 2u : 1u},
+                 random)) {
+    const Tile tile = tiles[level[2]];
+    const Types type = types[level[1]];
+    Case c = {.a_major = majors[level[0]].a,
+              .b_major = majors[level[0]].b,
+              .d_major = majors[level[0]].d,
+              .operand_dtype = type.operand,
+              .output_dtype = type.output,
+              .side_dtype = level[17] == 0 ? type.output : type.operand,
+              .math = type.math,
+              .tile = tile,
+              .m = edges(tile.m)[level[3]],
+              .n = edges(tile.n)[level[4]],
+              .k = lengths.ks[level[5]],
+              .bias = level[9] == 1,
+              .activation = static_cast<Activation>(level[10]),
+              .saved_input = level[11] == 1,
+              .derivative = static_cast<Activation>(level[12]),
+              .residual = static_cast<Residual>(level[13]),
+              .accumulate = level[14] == 1,
+              .bias_gradient = bias_gradients[level[15]],
+              .values = static_cast<Values>(level[16])};
+    c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
+    c.a_gap = gap_of(operand_pitches[level[6]], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
+    c.b_gap = gap_of(operand_pitches[level[7]], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
+    c.d_gap = gap_of(d_pitches[level[8]], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+}  // namespace tilewave::gemm_sweep

@@ -1,0 +1,149 @@
+// Every CUDA row of the catalog over all pairs of what it accepts, on its first tile, and a seeded sample of them on the others:
+// against the GPU's naive, bit for bit where sums of small integers are exact, else by relative error; twice with equal bits.
+// Pitch gaps, guards and the memory behind the workspace hold NaN before and after. The GPU's naive has the CPU's bits.
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "kernels/gemm/catalog.h"
+#include "kernels/gemm/rows/naive.h"
+#include "tests/kernels/gemm/cases.h"
+#include "tests/kernels/gpu.h"
+
+namespace tilewave {
+namespace {
+
+using namespace gemm_sweep;
+
+const Lengths kLengths = {.ks = {1, 2, 7, 63, 64, 72, 129, 200, 520, 4099}, .most_work = 64 << 20};
+constexpr std::size_t kSample = 48;  // cases of every tile but the first
+
+// Device memory that the operands of one case after another lie in.
+class GpuGemmCatalog : public testing_support::GpuTest {
+ protected:
+  static constexpr std::int64_t kBytes = 64 << 20;
+
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    memory_ = static_cast<std::byte*>(allocate(queue_, kBytes));
+  }
+  void TearDown() override {
+    if (memory_ != nullptr) release(queue_, memory_);
+  }
+
+  // Runs the case on the row and brings back every byte, guards and gaps included.
+  void run_on(const GemmRow& row, const Case& c, Operands& operands) {
+    Matrix* const matrices[] = {&operands.a,           &operands.b,
+                                &operands.d,           &operands.bias,
+                                &operands.saved_input, &operands.derivative_of,
+                                &operands.residual,    &operands.bias_gradient};
+    GemmArgs args = operands.args(c);
+    std::byte* next = memory_;
+    const auto place = [&](Matrix& matrix) {
+      std::byte* const at = next;
+      copy_to_device(queue_, at, matrix.bytes().data(), static_cast<std::int64_t>(matrix.bytes().size()));
+      next += round_up(static_cast<std::int64_t>(matrix.bytes().size()), 256);
+      return at;
+    };
+    std::vector<std::byte*> places;
+    for (Matrix* matrix : matrices) places.push_back(place(*matrix));
+    const auto onto_device = [&](auto& view) {
+      for (std::size_t i = 0; i < std::size(matrices); ++i) {
+        if (view && view.data == matrices[i]->view().data) {
+          view.data = places[i] + (static_cast<const std::byte*>(view.data) - matrices[i]->bytes().data());
+          return;
+        }
+      }
+    };
+    onto_device(args.a);
+    onto_device(args.b);
+    onto_device(args.d);
+    onto_device(args.bias);
+    onto_device(args.saved_input);
+    onto_device(args.derivative_of);
+    onto_device(args.residual);
+    onto_device(args.bias_gradient);
+
+    const GemmPlan plan = row.plan(problem_of(args), c.tile, device_);
+    std::vector<std::byte> guard(256);
+    args.plan = &plan;
+    args.workspace = next;
+    next += plan.workspace_bytes;
+    ASSERT_LE(next + 256, memory_ + kBytes);
+    fill_bytes(queue_, args.workspace, 0xff, plan.workspace_bytes + 256);
+    run(queue_, args);
+    for (std::size_t i = 0; i < std::size(matrices); ++i) {
+      copy_to_host(queue_, matrices[i]->bytes().data(), places[i], static_cast<std::int64_t>(matrices[i]->bytes().size()));
+    }
+    copy_to_host(queue_, guard.data(), next, 256);
+    EXPECT_TRUE(std::all_of(guard.begin(), guard.end(), [](std::byte byte) { return byte == kPoison; })) << "the workspace is too small";
+  }
+
+  std::byte* memory_ = nullptr;
+};
+
+TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
+  CpuQueue cpu = make_cpu_queue(0);
+  std::mt19937 random(13);
+  for (const Case& c : cases_of(kCudaNaiveRow, device_, kCudaNaiveRow.tiles, {.ks = {1, 2, 7, 64, 257}})) {
+    SCOPED_TRACE(text(c));
+    Operands ours(c, random), expected = ours;
+    run_on(kCudaNaiveRow, c, ours);
+    GemmArgs args = expected.args(c);
+    const GemmPlan plan = kNaiveRow.plan(problem_of(args), c.tile, probe_cpu(thread_count(cpu)));
+    args.plan = &plan;
+    run(cpu, args);
+    const auto gelu = [](Activation which) { return which == Activation::gelu_tanh || which == Activation::gelu_erf; };
+    if (gelu(c.activation) || gelu(c.derivative)) {
+      compare(ours, expected, c, sums_of(c));
+    } else {
+      EXPECT_TRUE(ours.d == expected.d);
+    }
+    EXPECT_TRUE(ours.saved_input == expected.saved_input && ours.bias_gradient == expected.bias_gradient);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
+  const char* const wanted = std::getenv("TILEWAVE_GEMM_ROW");  // sweeps this one alone
+  int rows = 0;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->launch_cuda == nullptr || row == &kCudaNaiveRow || (wanted != nullptr && row->name != wanted)) continue;
+    ++rows;
+    std::mt19937 random(11);
+    std::vector<Case> cases = cases_of(*row, device_, row->tiles.first(1), kLengths);
+    EXPECT_GE(cases.size(), 30u) << row->name;
+    if (row->tiles.size() > 1) {
+      std::vector<Case> others = cases_of(*row, device_, row->tiles.subspan(1), kLengths);
+      std::shuffle(others.begin(), others.end(), random);
+      others.resize(std::min(others.size(), kSample * (row->tiles.size() - 1)));
+      cases.insert(cases.end(), others.begin(), others.end());
+    }
+    int refused = 0, failed = 0;
+    for (const Case& c : cases) {
+      SCOPED_TRACE(sentence(row->name, "/", text(c)));
+      Operands ours(c, random), expected = ours, again = ours;
+      if (!row->refuse(problem_of(ours.args(c)), device_).empty()) {
+        ++refused;
+        continue;
+      }
+      run_on(*row, c, ours);
+      Case by_naive = c;
+      by_naive.tile = {.m = 1, .n = 1};
+      run_on(kCudaNaiveRow, by_naive, expected);
+      compare(ours, expected, c, sums_of(c));
+      run_on(*row, c, again);
+      EXPECT_TRUE(again.d == ours.d && again.saved_input == ours.saved_input && again.bias_gradient == ours.bias_gradient)
+          << "other bits in a second run";
+      if (HasFatalFailure()) return;
+      if (HasFailure() && ++failed == 4) return;
+    }
+    EXPECT_LE(refused, static_cast<int>(cases.size()) / 4) << row->name;
+    std::printf("[          ] %s: %zu cases, %d refused\n", std::string(row->name).c_str(), cases.size(), refused);
+  }
+  EXPECT_GE(rows, 1);
+}
+
+}  // namespace
+}  // namespace tilewave
