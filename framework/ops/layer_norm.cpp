@@ -21,11 +21,13 @@ Variable layer_norm(Context& context, const LayerNormInputs& inputs) {
   return make_variable(context, y, "layer_norm", {inputs.x, inputs.gamma, inputs.beta},
                        [x, gamma, mean, rstd](Context& ctx, const Tensor& dy, std::span<GradientSlot> slots) {
                          // The three gradients come from one pass: one that is not needed is written aside.
-                         const auto open = [&](GradientSlot& slot, Shape shape) {
-                           return slot.needed() ? slot.open(ctx) : GradientSlot::Target{.gradient = ctx.tensor(shape, dy.dtype())};
+                         const auto open = [&](GradientSlot& slot, Shape shape, DType dtype) {
+                           return slot.needed() ? slot.open(ctx) : GradientSlot::Target{.gradient = ctx.tensor(shape, dtype)};
                          };
-                         const GradientSlot::Target dx = open(slots[0], x.shape());
-                         const GradientSlot::Target dgamma = open(slots[1], gamma.shape()), dbeta = open(slots[2], gamma.shape());
+                         const DType parameters = ctx.precision().gradient;
+                         const GradientSlot::Target dx = open(slots[0], x.shape(), dy.dtype());
+                         const GradientSlot::Target dgamma = open(slots[1], gamma.shape(), parameters);
+                         const GradientSlot::Target dbeta = open(slots[2], gamma.shape(), parameters);
                          if (dgamma.accumulate != dbeta.accumulate) {  // one of them is used elsewhere too
                            const GradientSlot::Target& fresh = dgamma.accumulate ? dbeta : dgamma;
                            ctx.launch(FillArgs{.y = fresh.view(), .value = 0.0});

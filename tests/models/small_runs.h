@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/host_tensor.h"
@@ -49,10 +50,11 @@ inline const std::vector<std::string> kDecoderOnly = {"model.architecture=decode
                                                       "model.activation=gelu_tanh", "model.positions=learned"};
 
 struct SmallRun {
-  explicit SmallRun(const Recipe& recipe, int threads = 2)
+  explicit SmallRun(const Recipe& recipe, int threads = 2) : SmallRun(recipe, make_cpu_queue(threads), probe_cpu(threads)) {}
+  SmallRun(const Recipe& recipe, Queue queue, const DeviceInfo& device)
       : resolved(resolve(recipe)),
         corpus(corpus_of(recipe)),
-        context(make_cpu_queue(threads), probe_cpu(threads), context_options(recipe)),
+        context(std::move(queue), device, context_options(recipe)),
         step(context, resolved),
         stream(corpus.training(batch_shape(resolved))) {}
 

@@ -10,6 +10,7 @@
 #include "framework/io/safetensors_writer.h"
 #include "models/batch_file.h"
 #include "models/weight_files.h"
+#include "tests/kernels/gpu.h"
 #include "tests/shell.h"
 #include "tests/test_environment.h"
 
@@ -88,12 +89,17 @@ void drop_key_biases(Tensors& tensors) {
   }
 }
 
-Tensors step_of(const std::string& name, const std::vector<std::string>& overrides, Update update) {
+struct Where {
+  Queue queue = make_cpu_queue(2);
+  DeviceInfo device = probe_cpu(2);
+};
+
+Tensors step_of(const std::string& name, const std::vector<std::string>& overrides, Update update, const Where& where = {}) {
   const TemporaryFolder folder;
   const Recipe asked = read_recipe(fixture(name) / "recipe.toml", overrides);
   const BatchFile file = read_batch_file(fixture(name) / "batch.safetensors", asked.model);
   const ResolvedRecipe resolved = resolve(recipe_of_step(asked, file));
-  Context context(make_cpu_queue(2), probe_cpu(2), context_options(resolved.recipe));
+  Context context(where.queue, where.device, context_options(resolved.recipe));
   TrainStep step(context, resolved);
   load_weights(fixture(name) / "weights.safetensors", step.model().parameters());
   const Batch batches[] = {pack(file, batch_shape(resolved))};
@@ -110,12 +116,9 @@ struct Variation {
   friend void PrintTo(const Variation& variation, std::ostream* stream) { *stream << variation.name; }
 };
 
-class StepAgainstPyTorch : public testing::TestWithParam<std::tuple<std::string, Variation>> {};
-
-TEST_P(StepAgainstPyTorch, LossGradientsAndUpdatedWeights) {
-  const auto& [name, variation] = GetParam();
+void expect_pytorchs_step(const std::string& name, const Variation& variation, const Where& where) {
   const Tensors expected = read_tensors(fixture(name) / "expected.safetensors");
-  const Tensors ours = step_of(name, variation.overrides, Update::yes);
+  const Tensors ours = step_of(name, variation.overrides, Update::yes, where);
   ASSERT_EQ(ours.size(), expected.size());
   EXPECT_NEAR(ours.at("loss").at(0) / expected.at("loss").at(0), 1.0, variation.loss_tolerance);
 
@@ -133,6 +136,29 @@ TEST_P(StepAgainstPyTorch, LossGradientsAndUpdatedWeights) {
   drop_key_biases(before);
   for (const auto& [parameter, values] : expected_weights) {
     EXPECT_GT(norm(difference(before.at(parameter), values)) / norm(values), 1e-3) << parameter;
+  }
+}
+
+class StepAgainstPyTorch : public testing::TestWithParam<std::tuple<std::string, Variation>> {};
+
+TEST_P(StepAgainstPyTorch, LossGradientsAndUpdatedWeights) {
+  const auto& [name, variation] = GetParam();
+  expect_pytorchs_step(name, variation, {});
+}
+
+class GpuStepAgainstPyTorch : public testing_support::GpuTest {};
+
+TEST_F(GpuStepAgainstPyTorch, LossGradientsAndUpdatedWeights) {
+  const std::vector<std::string> padded = {"guidelines.pad_vocabulary_to=64", "guidelines.batch_multiple_of=32"};
+  for (const char* name : {"encoder_decoder", "encoder_decoder_post", "decoder_only"}) {
+    for (const Variation& variation :
+         {Variation{.name = "fp32", .overrides = {}, .loss_tolerance = 1e-5, .tolerance = 1e-4},
+          Variation{.name = "fp32 padded", .overrides = padded, .loss_tolerance = 1e-5, .tolerance = 1e-4},
+          Variation{.name = "fp32 packed", .overrides = {"guidelines.row_pitch=packed"}, .loss_tolerance = 1e-5, .tolerance = 1e-4},
+          Variation{.name = "fp64", .overrides = {"run.precision=fp64"}, .loss_tolerance = 1e-13, .tolerance = 1e-11}}) {
+      SCOPED_TRACE(sentence(name, " ", variation.name));
+      expect_pytorchs_step(name, variation, {.queue = queue_, .device = device_});
+    }
   }
 }
 

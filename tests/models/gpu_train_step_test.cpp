@@ -1,0 +1,125 @@
+// A whole step on a GPU: the CPU's numbers within rounding, equal bits from run to run and captured or not, and what does not
+// belong to the mathematics changes nothing.
+#include <cmath>
+#include <cstring>
+
+#include "tests/kernels/gpu.h"
+#include "tests/models/small_runs.h"
+
+namespace tilewave {
+namespace {
+
+using testing_support::GpuTest;
+
+class GpuTrainStep : public GpuTest {
+ protected:
+  SmallRun on_gpu(const std::vector<std::string>& overrides) { return {small_recipe(overrides), queue_, device_}; }
+
+  // ||a - b|| / ||b||
+  static double difference(const std::vector<double>& a, const std::vector<double>& b) {
+    EXPECT_EQ(a.size(), b.size());
+    double difference = 0.0, norm = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      difference += (a[i] - b[i]) * (a[i] - b[i]);
+      norm += b[i] * b[i];
+    }
+    EXPECT_GT(norm, 0.0);
+    return std::sqrt(difference / norm);
+  }
+
+  static std::vector<std::string> with(std::vector<std::string> base, const std::vector<std::string>& more) {
+    base.insert(base.end(), more.begin(), more.end());
+    return base;
+  }
+
+  const std::vector<std::vector<std::string>> kModels = {{}, {"model.norm=post", "model.tied=false"}, kDecoderOnly};
+};
+
+TEST_F(GpuTrainStep, FollowsTheCpu) {
+  struct Bound {
+    const char* precision;
+    double losses, weights;
+  };
+  for (const auto& model : kModels) {
+    SmallRun reference(small_recipe(with(model, {"run.precision=fp64"})));
+    const std::vector<double> losses = reference.losses(5), weights = reference.weights();
+    for (const Bound& bound :
+         {Bound{"fp64", 1e-12, 1e-10}, {"fp32", 1e-5, 1e-3}, {"tf32", 2e-3, 2e-2}, {"bf16", 1e-2, 5e-2}, {"fp16", 3e-3, 2e-2}}) {
+      SCOPED_TRACE(bound.precision);
+      SmallRun run = on_gpu(with(model, {sentence("run.precision=", bound.precision)}));
+      EXPECT_LE(difference(run.losses(5), losses), bound.losses);
+      EXPECT_LE(difference(run.weights(), weights), bound.weights);
+    }
+  }
+}
+
+TEST_F(GpuTrainStep, CapturedAndSeparateLaunchesGiveTheSameBits) {
+  for (const auto& model : kModels) {
+    for (const char* precision : {"run.precision=fp32", "run.precision=bf16", "run.precision=fp16"}) {
+      SCOPED_TRACE(precision);
+      SmallRun heap = on_gpu(with(model, {precision})), separate = on_gpu(with(model, {precision})),
+               captured = on_gpu(with(model, {precision}));
+      separate.step.use_step_memory(trace_step(separate.resolved, device_).memory, Launches::separate);
+      captured.step.use_step_memory(trace_step(captured.resolved, device_).memory, Launches::captured);
+      const std::vector<double> losses = heap.losses(5), weights = heap.weights();
+      EXPECT_EQ(losses, separate.losses(5));
+      EXPECT_EQ(losses, captured.losses(5));
+      EXPECT_EQ(weights, separate.weights());
+      EXPECT_EQ(weights, captured.weights());
+    }
+  }
+}
+
+TEST_F(GpuTrainStep, SeedsDecideEverything) {
+  SmallRun a = on_gpu({"run.precision=bf16"}), b = on_gpu({"run.precision=bf16"}), other = on_gpu({"run.precision=bf16", "run.seed=2"});
+  const std::vector<double> losses = a.losses(4);
+  EXPECT_EQ(losses, b.losses(4));
+  EXPECT_NE(losses, other.losses(4));
+}
+
+TEST_F(GpuTrainStep, PaddingPitchAndGhostRowsAreInvisible) {
+  for (const auto& model : kModels) {
+    for (const auto& [precision, tolerance] : {std::pair{"fp64", 1e-12}, {"fp32", 1e-5}, {"bf16", 1e-2}}) {
+      const std::vector<std::string> base =
+          with(model, {sentence("run.precision=", precision), "model.dropout=0", "model.attention_dropout=0"});
+      SmallRun plain = on_gpu(base);
+      const double loss = plain.advance().loss;
+      const std::vector<double> weights = plain.weights();
+      for (const char* change : {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed", "guidelines.batch_multiple_of=64"}) {
+        SCOPED_TRACE(sentence(precision, " ", change));
+        SmallRun run = on_gpu(with(base, {change}));
+        const StepReport report = run.advance();
+        if (std::strstr(change, "batch") == nullptr) {
+          EXPECT_NEAR(report.loss / loss, 1.0, tolerance);
+          EXPECT_LE(difference(run.weights(), weights), tolerance);
+        }
+        EXPECT_TRUE(report.finite);
+      }
+    }
+  }
+}
+
+TEST_F(GpuTrainStep, TraceIsTheLogOfARealStep) {
+  SmallRun run = on_gpu({"run.precision=bf16"});
+  const StepTrace traced = trace_step(run.resolved, device_);
+  Trace log;
+  log_of(run.context.queue()) = &log;
+  run.advance();
+  ASSERT_EQ(traced.trace.entries.size(), log.entries.size());
+  for (std::size_t i = 0; i < log.entries.size(); ++i) {
+    EXPECT_TRUE(traced.trace.entries[i] == log.entries[i])
+        << "launch " << i << ": " << log.entries[i].operation << " in " << log.entries[i].layer;
+  }
+  EXPECT_EQ(traced.persistent_bytes, run.context.persistent_bytes());
+}
+
+TEST_F(GpuTrainStep, LearnsAsTheCpuDoes) {
+  SmallRun run = on_gpu({"run.precision=bf16", "optimizer.learning_rate=5e-3", "model.dropout=0", "model.attention_dropout=0"});
+  run.step.use_step_memory(trace_step(run.resolved, device_).memory);
+  const std::vector<double> losses = run.losses(60);
+  EXPECT_LT(losses.back(), 0.8 * losses.front());
+  EXPECT_GT(run.step.validate(run.corpus.validation(batch_shape(run.resolved))), 0.0);
+}
+
+}  // namespace
+}  // namespace tilewave
