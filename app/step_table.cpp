@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <ostream>
 #include <string>
@@ -97,6 +98,43 @@ void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& 
           static_cast<long>(line.problem.n), static_cast<long>(line.problem.k), alignment, tile, static_cast<long>(plan.tiling.tiles),
           100.0 * plan.tiling.useful_fraction, plan.tiling.waves, 100.0 * plan.tiling.tail_utilization);
   }
+}
+
+void print_profile(std::ostream& stream, const std::vector<ProfiledLaunch>& launches, std::int64_t steps) {
+  struct Line {
+    std::string layer, operation;
+    std::int64_t count = 0;
+    double seconds = 0.0, predicted_s = 0.0;
+    Cost cost;
+  };
+  std::vector<Line> lines;
+  double total = 0.0;
+  for (const ProfiledLaunch& launch : launches) {
+    const TraceEntry& entry = launch.entry;
+    const std::string layer = without_numbers(entry.layer);
+    const std::string operation = entry.gemm ? sentence(entry.operation, " ", name_of(entry.gemm->role)) : std::string(entry.operation);
+    auto line =
+        std::find_if(lines.begin(), lines.end(), [&](const Line& known) { return known.layer == layer && known.operation == operation; });
+    if (line == lines.end()) line = lines.insert(lines.end(), {.layer = layer, .operation = operation, .cost = {}});
+    line->count += 1;
+    line->seconds += launch.seconds;
+    line->predicted_s += entry.plan ? entry.plan->predicted_s : 0.0;
+    line->cost.flops += entry.cost.flops;
+    line->cost.bytes += entry.cost.bytes;
+    total += launch.seconds;
+  }
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.seconds > b.seconds; });
+  const double each = 1.0 / static_cast<double>(std::max<std::int64_t>(1, steps));
+  print(stream, "%-34s %-24s %5s %11s %7s %9s %9s %9s", "layer", "operation", "count", "us a step", "share", "TFLOP/s", "GB/s",
+        "predicted");
+  for (const Line& line : lines) {
+    print(stream, "%-34s %-24s %5.0f %11.1f %6.1f%% %9.2f %9.1f %9s", line.layer.c_str(), line.operation.c_str(),
+          static_cast<double>(line.count) * each, 1e6 * line.seconds * each, 100.0 * line.seconds / total,
+          1e-12 * static_cast<double>(line.cost.flops) / line.seconds, 1e-9 * static_cast<double>(line.cost.bytes) / line.seconds,
+          line.predicted_s > 0.0 ? sentence(std::round(100.0 * line.predicted_s / line.seconds), " %").c_str() : "");
+  }
+  print(stream, "%-34s %-24s %5zu %11.1f", "a step", "", static_cast<std::size_t>(static_cast<double>(launches.size()) * each),
+        1e6 * total * each);
 }
 
 }  // namespace tilewave

@@ -1,7 +1,10 @@
 // A traced step for a person: parameters, memory, and its GEMMs with alignment, tile and wave in columns of their own.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
+#include <string>
+#include <vector>
 
 #include "kernels/device.h"
 #include "models/train_step.h"
@@ -10,6 +13,10 @@ namespace tilewave {
 
 void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved);
 void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& device);
+
+// Launches that do the same in layers of the same name stand in one row: time a step, share of it, rate, and for GEMMs how the
+// prediction fared.
+void print_profile(std::ostream& stream, const std::vector<ProfiledLaunch>& launches, std::int64_t steps);
 
 std::string bytes_text(std::int64_t bytes);         // "12.3 MiB"
 std::string device_text(const DeviceInfo& device);  // "NVIDIA H200 (132 SMs)"

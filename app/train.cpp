@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <regex>
 #include <spawn.h>
+#include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@ struct Options {
   bool resume = false;
   bool force = false;
   bool dry_run = false;
+  std::string profile;
   Output output = Output::table;
 };
 
@@ -113,6 +116,15 @@ void print_json(const TrainingResult& result) {
   std::cout << object.text() << '\n';
 }
 
+ProfiledSteps profiled_steps(const std::string& text) {
+  if (text.empty()) return {};
+  static const std::regex pattern("([0-9]{1,12}):([0-9]{1,6})");
+  std::smatch match;
+  TW_CHECK_INPUT(std::regex_match(text, match, pattern), "--profile ", text,
+                 ": it takes FIRST:COUNT, the first step and how many, as in 5:2.");
+  return {.first = std::stoll(match[1]), .count = std::stoll(match[2])};
+}
+
 int train_recipe(const Options& options) {
   if (options.dry_run) return dry_run(options);
   const Recipe recipe = options.recipe.read();
@@ -125,6 +137,7 @@ int train_recipe(const Options& options) {
                                         .overwrite = options.force ? Overwrite::force : Overwrite::refuse},
                                 .queue = options.device.make_queue(),
                                 .device = options.device.probe(),
+                                .profile = profiled_steps(options.profile),
                                 .stop_signal = [] { return static_cast<int>(caught_signal); }};
   const TrainingObserver observer{
       .started =
@@ -139,6 +152,12 @@ int train_recipe(const Options& options) {
           },
       .stepped = [&](const TrainingProgress& progress) { display.show(progress); },
       .validated = [&](std::int64_t step, double loss) { display.say(sentence("step ", step, ": validation loss ", loss)); },
+      .profiled =
+          [&](const std::vector<ProfiledLaunch>& launches) {
+            std::ostringstream table;
+            print_profile(table, launches, request.profile.count);
+            display.say(table.str());
+          },
       .noted = [&](const std::string& note) { display.say(note); }};
   const TrainingResult result = train(request, observer);
   if (result.signal != 0) {
@@ -164,6 +183,8 @@ Command add_train(CLI::App& program) {
   command->add_flag("--resume", options->resume, "go on from the newest valid checkpoint");
   command->add_flag("--force", options->force, "overwrite a run that has ended; with --resume, accept a changed recipe or corpus");
   command->add_flag("--dry-run", options->dry_run, "print the resolved recipe, memory and the step's GEMMs, and stop");
+  command->add_option("--profile", options->profile, "time every launch of COUNT steps from step FIRST on, one by one")
+      ->type_name("FIRST:COUNT");
   command->add_flag_callback(
       "--json", [options] { options->output = Output::json; }, "print the result as one JSON object");
   return {command, [options] { return train_recipe(*options); }};

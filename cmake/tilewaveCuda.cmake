@@ -17,7 +17,7 @@ function(tilewave_cuda_objects name architectures)
   target_link_libraries(tilewave_kernels PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()
 
-set(cuda_sources kernels/cuda/device.cu kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
+set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
 foreach(operation IN LISTS TILEWAVE_OPERATIONS)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/kernels/cuda/${operation}.cu)
     message(WARNING "operation ${operation} has no kernels/cuda/${operation}.cu")

@@ -13,6 +13,7 @@
 #include "framework/arena.h"
 #include "framework/pitch.h"
 #include "framework/precision.h"
+#include "framework/profiler.h"
 #include "framework/tensor.h"
 #include "kernels/device.h"
 #include "kernels/gemm/plan.h"
@@ -47,8 +48,15 @@ class Context {
 
   template <class Args>
   void launch(const Args& args) {
-    run(queue_, args);
+    if (profiler_ == nullptr) return run(queue_, args);
+    TraceEntry entry = trace_entry(args);
+    entry.layer = layer_;
+    profiler_->time(queue_, std::move(entry), [&] { run(queue_, args); });
   }
+
+  // Times every launch from now on; null for none.
+  void profile(Profiler* profiler) { profiler_ = profiler; }
+  bool profiling() const { return profiler_ != nullptr; }
 
   // Uninitialised memory. tensor() and workspace() live within a step and come from its arena; persistent() is zeroed and
   // outlives steps. The row pitch follows Options::pitch; vectors are packed.
@@ -108,6 +116,7 @@ class Context {
   std::uint64_t next_node_ = 0;
   GradientMode gradient_mode_ = GradientMode::on;
   std::string planted_;
+  Profiler* profiler_ = nullptr;
   Inspector inspector_;
   std::string layer_;
 };

@@ -13,8 +13,7 @@ namespace tilewave {
 ContextOptions context_options(const Recipe& recipe) {
   return {.precision = recipe.run.precision,
           .pitch = recipe.guidelines.row_pitch,
-          .gemm = {.forced = recipe.gemm.choice == "model" ? "" : recipe.gemm.choice,
-                   .alignment_policy = recipe.gemm.alignment_policy}};
+          .gemm = {.forced = recipe.gemm.choice == "model" ? "" : recipe.gemm.choice, .alignment_policy = recipe.gemm.alignment_policy}};
 }
 
 BatchShape batch_shape(const ResolvedRecipe& resolved) {
@@ -91,7 +90,8 @@ void TrainStep::submit(std::span<const Batch> batches, std::int64_t step, Update
   context_.write_step_state(state);
 
   // The first step runs launch by launch, so that plans are chosen and kernels are loaded before the second one is captured.
-  const bool capturable = launches_ == Launches::captured && update == Update::yes && std::holds_alternative<CudaQueue>(context_.queue());
+  const bool capturable = launches_ == Launches::captured && update == Update::yes && !context_.profiling() &&
+                          std::holds_alternative<CudaQueue>(context_.queue());
   if (!capturable || !std::exchange(launched_before_, true)) return launch(update);
   if (!graph_) graph_ = capture(context_.queue(), [this] { launch(Update::yes); });
   graph_->replay();

@@ -112,6 +112,8 @@ class Run {
       const bool last = state_.step == steps;
       if (run.validate_every > 0 && state_.step % run.validate_every == 0 && !last) observer_.validated(state_.step, validation_loss());
       signal = request_.stop_signal();
+      const ProfiledSteps& profile = request_.profile;
+      if (profile.contain(state_.step) && (last || signal != 0 || !profile.contain(state_.step + 1))) save_profile();
       if (last || signal != 0 || (run.checkpoint_every > 0 && state_.step % run.checkpoint_every == 0)) save();
     }
     return signal != 0 ? interrupted(signal) : ended();
@@ -169,6 +171,7 @@ class Run {
   void take_step() {
     const auto start = std::chrono::steady_clock::now();
     if (!next_) next_ = draw();
+    context_.profile(request_.profile.contain(state_.step + 1) ? &profiler_ : nullptr);
     step_.submit(next_->batches, state_.step + 1);
     const DataPosition position = next_->position;
     next_ = draw();  // while a GPU is at work
@@ -196,6 +199,25 @@ class Run {
                          .add("target_tokens_per_s", tokens_per_s)
                          .add("elapsed_s", state_.elapsed_s));
     observer_.stepped({.step = report, .target_tokens_per_s = tokens_per_s, .elapsed_s = state_.elapsed_s});
+  }
+
+  // The launches of the profiled steps, a line each.
+  void save_profile() {
+    const std::vector<ProfiledLaunch> launches = profiler_.take();
+    std::string lines;
+    for (const ProfiledLaunch& launch : launches) {
+      JsonObject line;
+      line.add("layer", launch.entry.layer).add("operation", launch.entry.operation).add("time_us", 1e6 * launch.seconds);
+      line.add("flops", launch.entry.cost.flops).add("bytes", launch.entry.cost.bytes);
+      if (launch.entry.gemm) {
+        const GemmProblem& gemm = *launch.entry.gemm;
+        line.add("role", name_of(gemm.role)).add("m", gemm.m).add("n", gemm.n).add("k", gemm.k);
+      }
+      if (launch.entry.plan) line.add("row", launch.entry.plan->row).add("predicted_us", 1e6 * launch.entry.plan->predicted_s);
+      lines += line.text() + "\n";
+    }
+    write_file_atomically(folder_ / "profile.jsonl", lines);
+    observer_.profiled(launches);
   }
 
   double validation_loss() { return step_.validate(corpus_.validation(batch_shape(resolved_))); }
@@ -266,6 +288,7 @@ class Run {
   TrainStep step_;
   BatchStream stream_;
   std::optional<Drawn> next_;
+  Profiler profiler_;
   TrainingState state_;
   std::int64_t steps_taken_ = 0;  // in this process
   double seconds_taken_ = 0.0;

@@ -48,10 +48,19 @@ struct TrainingResult {
   int signal = 0;                   // that stopped the run before its end, after a checkpoint was saved
 };
 
+// Steps to be profiled: `count` of them from `first` on; none by default.
+struct ProfiledSteps {
+  std::int64_t first = 0, count = 0;
+
+  bool contain(std::int64_t step) const { return step >= first && step < first + count; }
+};
+
 struct TrainingObserver {
   std::function<void(const TrainingStart&)> started = [](const TrainingStart&) {};
   std::function<void(const TrainingProgress&)> stepped = [](const TrainingProgress&) {};
   std::function<void(std::int64_t step, double loss)> validated = [](std::int64_t, double) {};
+  // The launches of all profiled steps, once the last of them is done; profile.jsonl in the run folder holds them too.
+  std::function<void(const std::vector<ProfiledLaunch>&)> profiled = [](const std::vector<ProfiledLaunch>&) {};
   std::function<void(const std::string&)> noted = [](const std::string&) {};  // a sentence a person should read
 };
 
@@ -60,6 +69,7 @@ struct TrainingRequest {
   RunRequest run;
   Queue queue;
   DeviceInfo device;
+  ProfiledSteps profile;
   std::function<int()> stop_signal = [] { return 0; };  // asked after every step; not 0: save and stop
 };
 

@@ -1,10 +1,12 @@
 // A run from its folder to its summary: what it leaves, what it refuses, and that a resumed run is the uninterrupted one.
 #include "models/trainer.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "framework/io/checkpoint.h"
@@ -96,6 +98,31 @@ TEST_F(Trainer, ARunLeavesWhatItPromises) {
 }
 
 // Uninterrupted, resumed, cold: the first two agree to the bit, the third does not.
+TEST_F(Trainer, AProfileHoldsEveryLaunchOfItsSteps) {
+  std::vector<ProfiledLaunch> launches;
+  const Recipe recipe = small_recipe();
+  const TrainingRequest request{.recipe = recipe,
+                                .run = {.recipe = "small", .folder = folder("profiled")},
+                                .queue = make_cpu_queue(2),
+                                .device = probe_cpu(2),
+                                .profile = {.first = 3, .count = 2}};
+  train(request, {.profiled = [&](const std::vector<ProfiledLaunch>& of_all_steps) { launches = of_all_steps; }});
+  const Trace trace = trace_step(resolve(recipe), probe_cpu(2)).trace;
+  ASSERT_EQ(launches.size(), 2 * trace.entries.size());
+  double seconds = 0.0;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    EXPECT_TRUE(launches[i].entry == trace.entries[i % trace.entries.size()]) << launches[i].entry.layer;
+    EXPECT_GE(launches[i].seconds, 0.0);
+    seconds += launches[i].seconds;
+  }
+  EXPECT_GT(seconds, 0.0);
+  std::ifstream lines(folder("profiled") / "profile.jsonl");
+  const std::size_t count = static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'));
+  EXPECT_EQ(count, launches.size());
+
+  EXPECT_EQ(attempt(folder("plain")).loss, nlohmann::json::parse(file_text(folder("profiled") / "summary.json")).at("loss").get<double>());
+}
+
 TEST_F(Trainer, ResumedIsUninterrupted) {
   for (const std::vector<std::string>& model : {std::vector<std::string>{}, kDecoderOnly}) {
     for (const char* name : {"whole", "resumed", "cold"}) fs::remove_all(folder(name));
