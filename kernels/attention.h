@@ -7,6 +7,7 @@
 //             dS = P (dP - delta);  dq = dS k / sqrt(D);  dk = dS^T q / sqrt(D)      (P before dropout in dS, after it in dv)
 // A query that sees no key, and a row outside every segment, is zero in out, dq, dk and dv. Segments do not overlap in queries
 // nor in keys. keep is a function of (seed, step, site, head, query row, key row) alone (math/random.h).
+// A segment that reaches beyond the rows is an Error on a CPU; on a GPU, where only the device knows it, the launch fails.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ struct AttentionArgs {
   Mask mask = Mask::none;
   AttentionDropout dropout;
   MatrixView out;          // [query rows, heads D]
-  MatrixView log_sum_exp;  // [query rows, heads], q's dtype; absent where no backward pass follows
+  MatrixView log_sum_exp;  // [query rows, heads], statistics_of(q's dtype); absent where no backward pass follows
+  MatrixView spans;        // [1, attention_spans(...)] i32: a GPU keeps here what each row sees; a CPU needs none
 };
 
 struct AttentionBackwardArgs {
@@ -47,7 +49,12 @@ struct AttentionBackwardArgs {
   Mask mask = Mask::none;
   AttentionDropout dropout;
   MatrixView dq, dk, dv;  // written, not added to
+  ConstMatrixView spans;  // as the forward pass on a GPU left them
+  MatrixView delta;       // [query rows, heads], log_sum_exp's dtype: a GPU's workspace; a CPU needs none
 };
+
+// How many integers `spans` holds: for each query the first key it sees and the one past the last, then the same for each key.
+constexpr std::int64_t attention_spans(std::int64_t query_rows, std::int64_t key_rows) { return 2 * (query_rows + key_rows); }
 
 // Work depends on the segments, which only the device knows when a step is traced. So FLOPs are counted for segments of
 // `sequence` queries and keys (0: as many as there are rows), causal ones as half; bytes count each tensor once.
@@ -61,6 +68,9 @@ inline Cost cost(const AttentionBackwardArgs& args) {
   return {.flops = 10 * args.q.rows * keys * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
           .bytes = 2 * (args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes()) + args.log_sum_exp.bytes()};
 }
+
+void check(const AttentionArgs& args);
+void check(const AttentionBackwardArgs& args);
 void run(CpuQueue& queue, const AttentionArgs& args);
 void run(CpuQueue& queue, const AttentionBackwardArgs& args);
 void run(CudaQueue& queue, const AttentionArgs& args);

@@ -26,7 +26,7 @@ Triple split_kv(const Tensor& q, const Tensor& kv) {
 
 struct Saved {
   Triple inputs;
-  Tensor out, log_sum_exp;
+  Tensor out, log_sum_exp, spans;
   AttentionOptions options;
   AttentionDropout dropout;
 };
@@ -36,12 +36,13 @@ Saved attend(Context& context, const char* operation, Triple inputs, const Atten
            options.heads, " heads.");
   TW_CHECK(options.segments.cols() == 4, operation, ": segments have shape ", options.segments.shape(),
            "; they need four columns (q_begin, q_length, k_begin, k_length).");
-  Saved saved{.inputs = std::move(inputs), .out = {}, .log_sum_exp = {}, .options = options, .dropout = {}};
+  Saved saved{.inputs = std::move(inputs), .out = {}, .log_sum_exp = {}, .spans = {}, .options = options, .dropout = {}};
   const Tensor& q = saved.inputs.q;
   saved.out = context.tensor(q.shape(), q.dtype());  // [tokens, d]
   if (context.gradient_mode() == GradientMode::on) {
     saved.log_sum_exp = context.tensor({q.rows(), options.heads}, context.precision().statistics);  // [tokens, heads]
   }
+  saved.spans = context.tensor({1, attention_spans(q.rows(), saved.inputs.k.rows())}, DType::i32);
   if (options.dropout > 0.0) {
     saved.dropout = {.probability = options.dropout, .site = context.next_random_site(), .state = context.step_state()};
   }
@@ -54,11 +55,13 @@ Saved attend(Context& context, const char* operation, Triple inputs, const Atten
                                .mask = options.mask,
                                .dropout = saved.dropout,
                                .out = saved.out.view(),
-                               .log_sum_exp = saved.log_sum_exp.view()});
+                               .log_sum_exp = saved.log_sum_exp.view(),
+                               .spans = saved.spans.view()});
   return saved;
 }
 
 void attend_backward(Context& context, const Saved& saved, const Tensor& dout, const Triple& gradients) {
+  const Tensor delta = context.tensor(saved.log_sum_exp.shape(), saved.log_sum_exp.dtype());  // [tokens, heads]
   context.launch(AttentionBackwardArgs{.q = saved.inputs.q.view(),
                                        .k = saved.inputs.k.view(),
                                        .v = saved.inputs.v.view(),
@@ -72,7 +75,9 @@ void attend_backward(Context& context, const Saved& saved, const Tensor& dout, c
                                        .dropout = saved.dropout,
                                        .dq = gradients.q.view(),
                                        .dk = gradients.k.view(),
-                                       .dv = gradients.v.view()});
+                                       .dv = gradients.v.view(),
+                                       .spans = saved.spans.view(),
+                                       .delta = delta.view()});
 }
 
 // The kernel writes its gradients; where there are some already they are added afterwards.

@@ -10,7 +10,6 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/segments.h"
 #include "kernels/cpu/simd_targets.h"
@@ -435,41 +434,13 @@ namespace tilewave {
 HWY_EXPORT(attention);
 HWY_EXPORT(attention_backward);
 
-namespace {
-
-template <class Args>
-void check_inputs(const Contract& contract, const Args& args) {
-  const ViewShape keys{.rows = args.k.rows, .cols = args.q.cols, .dtype = args.q.dtype};
-  TW_CHECK(args.heads > 0 && args.q.cols % args.heads == 0, Args::kOperation, ": ", args.q.cols, " columns do not divide into ", args.heads,
-           " heads.");
-  contract.expect("k", args.k, keys);
-  contract.expect("v", args.v, keys);
-  contract.expect("segments", args.segments, {.rows = args.segments.rows, .cols = 4, .dtype = DType::i32});
-  TW_CHECK(args.dropout.probability >= 0.0 && args.dropout.probability < 1.0, Args::kOperation, ": a dropout of ", args.dropout.probability,
-           " is not in [0, 1).");
-  TW_CHECK(args.dropout.probability == 0.0 || args.dropout.state != nullptr, Args::kOperation,
-           ": dropout needs the step's state for its draws.");
-}
-
-}  // namespace
-
 void run(CpuQueue& queue, const AttentionArgs& args) {
-  const Contract contract(AttentionArgs::kOperation);
-  check_inputs(contract, args);
-  contract.expect("out", args.out, shape_of(args.q));
-  contract.expect_if_present("log_sum_exp", args.log_sum_exp, {.rows = args.q.rows, .cols = args.heads, .dtype = args.q.dtype});
+  check(args);
   HWY_DYNAMIC_DISPATCH(attention)(queue, args);
 }
 
 void run(CpuQueue& queue, const AttentionBackwardArgs& args) {
-  const Contract contract(AttentionBackwardArgs::kOperation);
-  check_inputs(contract, args);
-  contract.expect("out", args.out, shape_of(args.q));
-  contract.expect("log_sum_exp", args.log_sum_exp, {.rows = args.q.rows, .cols = args.heads, .dtype = args.q.dtype});
-  contract.expect("dout", args.dout, shape_of(args.q));
-  contract.expect("dq", args.dq, shape_of(args.q));
-  contract.expect("dk", args.dk, shape_of(args.k));
-  contract.expect("dv", args.dv, shape_of(args.k));
+  check(args);
   HWY_DYNAMIC_DISPATCH(attention_backward)(queue, args);
 }
 

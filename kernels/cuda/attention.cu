@@ -1,0 +1,95 @@
+// Attention on a GPU: segments become spans of rows once, before the forward pass; then CUDA cores do the work.
+// Every element is summed by one block in one order, so that two runs give the same bits.
+#include "kernels/attention.h"
+#include "kernels/contract.h"
+#include "kernels/cuda/attention/launch.h"
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/gemm/tiling.h"
+
+namespace tilewave {
+
+using namespace attention_on_gpu;
+
+namespace {
+
+constexpr int kWarp = 32, kThreads = 256;
+
+struct Segments {
+  const std::int32_t* data = nullptr;
+  std::int64_t ld = 0, count = 0, q_rows = 0, k_rows = 0;
+};
+
+// Query i of a segment sees keys up to i + k_length - q_length, so key j is seen by queries from j - (k_length - q_length) on.
+__device__ void write_spans(const Segments& segments, std::int64_t index, Mask mask, Span* query_spans, Span* key_spans) {
+  const std::int32_t* segment = segments.data + index * segments.ld;
+  const std::int64_t q_begin = segment[0], q_length = segment[1], k_begin = segment[2], k_length = segment[3];
+  if (q_begin < 0 || q_length < 0 || q_begin + q_length > segments.q_rows || k_begin < 0 || k_length < 0 ||
+      k_begin + k_length > segments.k_rows) {
+    __trap();
+  }
+  const int lane = threadIdx.x % kWarp;
+  const std::int64_t lead = k_length - q_length;
+  for (std::int64_t i = lane; i < q_length; i += kWarp) {
+    const std::int64_t seen = mask == Mask::none ? k_length : max(std::int64_t{0}, i + 1 + lead);
+    query_spans[q_begin + i] = {.first = static_cast<int>(k_begin), .end = static_cast<int>(k_begin + seen)};
+  }
+  for (std::int64_t j = lane; j < k_length; j += kWarp) {
+    const std::int64_t blind = mask == Mask::none ? 0 : min(q_length, max(std::int64_t{0}, j - lead));
+    key_spans[k_begin + j] = {.first = static_cast<int>(q_begin + blind), .end = static_cast<int>(q_begin + q_length)};
+  }
+}
+
+// A warp for each segment in use; the other rows' spans were zeroed before.
+__global__ void __launch_bounds__(kThreads) segments_to_spans(Segments segments, Mask mask, Span* query_spans, Span* key_spans) {
+  const std::int64_t warps = gridDim.x * static_cast<std::int64_t>(kThreads / kWarp);
+  const std::int64_t warp = (blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x) / kWarp;
+  // A lane looks at a segment. Neighbouring segments lie in different warps, since those in use come together.
+  for (std::int64_t first = warp; first < segments.count; first += warps * kWarp) {
+    const std::int64_t mine = first + threadIdx.x % kWarp * warps;
+    const bool used = mine < segments.count && (segments.data[mine * segments.ld + 1] != 0 || segments.data[mine * segments.ld + 3] != 0);
+    for (unsigned left = __ballot_sync(~0u, used); left != 0; left &= left - 1) {
+      write_spans(segments, first + (__ffs(static_cast<int>(left)) - 1) * warps, mask, query_spans, key_spans);
+    }
+  }
+}
+
+// What the host can check of a GPU's own arguments.
+template <class Args>
+void check_workspace(const Args& args) {
+  TW_CHECK(args.spans || args.spans.cols == 0, Args::kOperation, ": spans is absent; a GPU needs it.");
+  TW_CHECK(reinterpret_cast<std::uintptr_t>(args.spans.data) % sizeof(Span) == 0, Args::kOperation, ": spans must be aligned to ",
+           sizeof(Span), " bytes.");
+  TW_CHECK(args.q.rows <= INT_MAX && args.k.rows <= INT_MAX, Args::kOperation, ": segments count rows in 32 bits, and there are ",
+           args.q.rows, " and ", args.k.rows, ".");
+}
+
+}  // namespace
+
+void run(CudaQueue& queue, const AttentionArgs& args) {
+  check(args);
+  check_workspace(args);
+  TW_CUDA(cudaMemsetAsync(args.spans.data, 0, static_cast<std::size_t>(args.spans.bytes()), stream_of(queue)));
+  const Segments segments{.data = args.segments.row<std::int32_t>(0),
+                          .ld = args.segments.ld,
+                          .count = args.segments.rows,
+                          .q_rows = args.q.rows,
+                          .k_rows = args.k.rows};
+  if (segments.count > 0) {
+    const auto blocks =
+        static_cast<unsigned>(std::min<std::int64_t>(ceil_div(segments.count, kThreads / kWarp), device_of(queue).sm_count));
+    segments_to_spans<<<blocks, kThreads, 0, stream_of(queue)>>>(segments, args.mask, args.spans.row<Span>(0),
+                                                                 args.spans.row<Span>(0) + args.q.rows);
+    TW_CUDA_LAUNCHED("segments_to_spans");
+  }
+  attend_on_cuda_cores(queue, args);
+}
+
+void run(CudaQueue& queue, const AttentionBackwardArgs& args) {
+  check(args);
+  check_workspace(args);
+  TW_CHECK(args.delta || args.q.rows == 0, "attention_backward: delta is absent; a GPU needs it.");
+  attend_on_cuda_cores(queue, args);
+}
+
+}  // namespace tilewave

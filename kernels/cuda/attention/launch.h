@@ -1,0 +1,117 @@
+// What the attention kernels share: operands as a kernel takes them, and the span of rows that a row sees. With spans a kernel
+// knows neither segments nor masks: query i sees the keys of its span and key j is seen by the queries of its own, so blocks are
+// windows over all rows, whatever sequences lie in them, and a row outside every segment is one that sees nothing.
+#pragma once
+
+#include <climits>
+#include <cmath>
+
+#include "kernels/attention.h"
+#include "kernels/cuda/elements.h"
+#include "kernels/math/random.h"
+
+namespace tilewave::attention_on_gpu {
+
+// Rows first .. end - 1.
+struct Span {
+  int first = 0, end = 0;
+
+  __device__ bool holds(std::int64_t row) const { return row >= first && row < end; }
+  // Nothing, as what adds nothing to a union and lies within no tile.
+  static __device__ constexpr Span nothing() { return {.first = INT_MAX, .end = 0}; }
+};
+
+// A matrix [rows, heads D].
+template <class T>
+struct Rows {
+  T* data = nullptr;
+  std::int64_t ld = 0, rows = 0;
+
+  Rows() = default;
+  explicit Rows(const MatrixView& view) : data(view.row<T>(0)), ld(view.ld), rows(view.rows) {}
+  explicit Rows(const ConstMatrixView& view) : data(view.row<T>(0)), ld(view.ld), rows(view.rows) {}
+  __device__ T* row(std::int64_t index) const { return data + index * ld; }
+};
+
+struct Dropout {
+  std::uint32_t threshold = 0;  // 0: keep all
+  std::uint32_t site = 0;
+  double kept_scale = 1.0;  // 1 / (1 - probability)
+  const StepState* state = nullptr;
+
+  Dropout() = default;
+  explicit Dropout(const AttentionDropout& dropout)
+      : threshold(keep_threshold(dropout.probability)),
+        site(dropout.site),
+        kept_scale(1.0 / (1.0 - dropout.probability)),
+        state(dropout.probability > 0.0 ? dropout.state : nullptr) {}
+};
+
+template <class T>
+struct Forward {
+  using Statistic = Arithmetic<T>;
+  Rows<const T> q, k, v;
+  Rows<T> out;
+  Rows<Statistic> log_sum_exp;  // no data: not asked for
+  const Span* query_spans = nullptr;
+  int head_size = 0;
+  double scale = 0.0;  // of the scores
+  Dropout dropout;
+
+  explicit Forward(const AttentionArgs& args)
+      : q(args.q),
+        k(args.k),
+        v(args.v),
+        out(args.out),
+        log_sum_exp(args.log_sum_exp),
+        query_spans(args.spans.row<Span>(0)),
+        head_size(static_cast<int>(args.q.cols / args.heads)),
+        scale(1.0 / std::sqrt(static_cast<double>(head_size))),
+        dropout(args.dropout) {}
+};
+
+// The backward pass runs twice, each time over windows of one side's rows, which own their gradients: no two blocks write one.
+//   queries: dq = dS k     keys: dk = dS^T q, dv = P^T dout
+enum class Side { queries, keys };
+
+// An owner's rows are held against the other side's: scores = first first^T, dP = second second^T.
+template <class T>
+struct Backward {
+  using Statistic = Arithmetic<T>;
+  struct Operands {
+    Rows<const T> first, second;  // q and dout, or k and v
+  };
+  Operands own, other;
+  Rows<T> d_first, d_second;  // dq and nothing, or dk and dv
+  Rows<const T> out;          // read with the queries
+  Rows<const Statistic> log_sum_exp;
+  Rows<Statistic> delta;  // written with the queries, read with the keys
+  const Span* spans = nullptr;
+  int head_size = 0;
+  double scale = 0.0;
+  Dropout dropout;
+
+  Backward(const AttentionBackwardArgs& args, Side side)
+      : out(args.out),
+        log_sum_exp(args.log_sum_exp),
+        delta(args.delta),
+        head_size(static_cast<int>(args.q.cols / args.heads)),
+        scale(1.0 / std::sqrt(static_cast<double>(head_size))),
+        dropout(args.dropout) {
+    const Operands queries{Rows<const T>(args.q), Rows<const T>(args.dout)}, keys{Rows<const T>(args.k), Rows<const T>(args.v)};
+    if (side == Side::queries) {
+      own = queries, other = keys;
+      d_first = Rows<T>(args.dq);
+      spans = args.spans.row<Span>(0);
+    } else {
+      own = keys, other = queries;
+      d_first = Rows<T>(args.dk), d_second = Rows<T>(args.dv);
+      spans = args.spans.row<Span>(0) + args.q.rows;
+    }
+  }
+};
+
+void attend_on_cuda_cores(CudaQueue& queue, const AttentionArgs& args);
+void attend_on_cuda_cores(CudaQueue& queue, const AttentionBackwardArgs& args);
+
+}  // namespace tilewave::attention_on_gpu

@@ -1,0 +1,192 @@
+// Attention on a GPU against its definition in double, on CUDA cores and on Tensor Cores: windows and tiles begun, filled and
+// crossed by sequences, every mask, draws and rows without a view; the same bits every time.
+#include "tests/kernels/attention_problem.h"
+#include "tests/kernels/gpu.h"
+
+namespace tilewave {
+namespace {
+
+using namespace testing_support;
+using namespace testing_support::attention;
+
+template <class T>
+using StatisticOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// Sequences around a window's 128 rows and a tile's 64, 32 and 16; many a window; rows before, between and behind them.
+const std::vector<Case>& gpu_cases() {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> list = cases();
+    for (const std::int64_t width : {32, 64, 128}) {
+      list.push_back({"one_tile", 64, 64, 2, width, {{0, 64, 0, 64}}});
+      list.push_back({"one_past_a_tile", 65, 65, 1, width, {{0, 65, 0, 65}}, Mask::causal});
+      list.push_back({"short_sequences",
+                      150,
+                      150,
+                      3,
+                      width,
+                      {{3, 14, 3, 14}, {17, 1, 17, 1}, {18, 40, 18, 40}, {58, 63, 58, 63}, {125, 20, 125, 20}}});
+      list.push_back({"short_causal",
+                      150,
+                      150,
+                      3,
+                      width,
+                      {{3, 14, 3, 14}, {17, 1, 17, 1}, {18, 40, 18, 40}, {58, 63, 58, 63}, {125, 20, 125, 20}},
+                      Mask::causal});
+      list.push_back({"unsorted", 210, 300, 2, width, {{130, 70, 2, 129}, {0, 0, 0, 0}, {1, 127, 131, 160}}});
+      list.push_back({"long_causal", 640, 640, 2, width, {{0, 511, 0, 511}, {511, 129, 511, 129}}, Mask::causal});
+      list.push_back({"long", 321, 450, 1, width, {{0, 321, 7, 443}}});
+      list.push_back({"cached_keys", 6, 400, 2, width, {{0, 2, 0, 66}, {2, 2, 128, 66}, {4, 2, 256, 66}}, Mask::causal});
+      list.push_back({"blind_queries", 200, 90, 2, width, {{0, 160, 0, 40}, {160, 40, 40, 50}}, Mask::causal});
+      list.push_back({"no_keys", 140, 140, 1, width, {{0, 70, 0, 0}, {70, 0, 0, 60}, {70, 70, 70, 70}}});
+      list.push_back({"dropout", 150, 203, 2, width, {{0, 70, 1, 90}, {71, 79, 92, 111}}, Mask::none, 0.3});
+      list.push_back({"dropout_causal", 300, 300, 2, width, {{1, 130, 1, 130}, {131, 166, 131, 166}}, Mask::causal, 0.1});
+    }
+    return list;
+  }();
+  return all;
+}
+
+template <class T>
+struct Results {
+  Matrix<T> out;
+  Matrix<StatisticOf<T>> log_sum_exp;
+  Matrix<T> dq, dk, dv;
+};
+
+// Both passes. `gap` elements lie between rows: 0 keeps rows of whole 16 bytes whole, 3 lets none be aligned.
+template <class T>
+Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
+  using Statistic = StatisticOf<T>;
+  const auto like = [&](const Matrix<T>& m) { return Matrix<T>(m.rows(), m.cols(), gap); };
+  const auto with_gap = [&](const Matrix<T>& m) {
+    Matrix<T> copy = like(m);
+    for (std::int64_t r = 0; r < m.rows(); ++r) std::copy_n(&m(r, 0), m.cols(), &copy(r, 0));
+    return copy;
+  };
+  Results<T> host{like(p.q), Matrix<Statistic>(p.q.rows(), p.shape.heads), like(p.q), like(p.k), like(p.k)};
+  Matrix<T> q_host = with_gap(p.q), k_host = with_gap(p.k), v_host = with_gap(p.v), dout_host = with_gap(p.dout);
+  Matrix<Statistic> delta_host(p.q.rows(), p.shape.heads);
+  Matrix<std::int32_t> spans_host(1, attention_spans(p.q.rows(), p.k.rows()), 0);
+  OnDevice<T> q(queue, q_host), k(queue, k_host), v(queue, v_host), dout(queue, dout_host);
+  OnDevice<T> out(queue, host.out), dq(queue, host.dq), dk(queue, host.dk), dv(queue, host.dv);
+  OnDevice<Statistic> log_sum_exp(queue, host.log_sum_exp), delta(queue, delta_host);
+  OnDevice<std::int32_t> segments(queue, p.segments), spans(queue, spans_host);
+  StepState* state = static_cast<StepState*>(allocate(queue, sizeof(StepState)));
+  copy_to_device(queue, state, &p.state, sizeof(StepState));
+  const AttentionDropout dropout{.probability = p.shape.dropout, .site = 5, .state = state};
+  run(queue, AttentionArgs{.q = q.view(),
+                           .k = k.view(),
+                           .v = v.view(),
+                           .segments = segments.view(),
+                           .heads = p.shape.heads,
+                           .mask = p.shape.mask,
+                           .dropout = dropout,
+                           .out = out.view(),
+                           .log_sum_exp = log_sum_exp.view(),
+                           .spans = spans.view()});
+  run(queue, AttentionBackwardArgs{.q = q.view(),
+                                   .k = k.view(),
+                                   .v = v.view(),
+                                   .out = out.view(),
+                                   .log_sum_exp = log_sum_exp.view(),
+                                   .dout = dout.view(),
+                                   .segments = segments.view(),
+                                   .heads = p.shape.heads,
+                                   .mask = p.shape.mask,
+                                   .dropout = dropout,
+                                   .dq = dq.view(),
+                                   .dk = dk.view(),
+                                   .dv = dv.view(),
+                                   .spans = spans.view(),
+                                   .delta = delta.view()});
+  for (auto* matrix : {&out, &dq, &dk, &dv}) matrix->fetch();
+  for (auto* matrix : {&log_sum_exp, &delta}) matrix->fetch();
+  spans.fetch();
+  release(queue, state);
+  EXPECT_TRUE(delta_host.guards_intact());
+  EXPECT_TRUE(spans_host.guards_intact());
+  return host;
+}
+
+// Where 16-bit results are rounded once and their terms once before they are summed, errors do not grow with the length.
+template <class T>
+void expect_close_to(const Matrix<T>& actual, const std::vector<double>& expected, std::int64_t length, double roundings) {
+  if constexpr (kIs16Bit<T>) {
+    ASSERT_EQ(actual.values().size(), expected.size());
+    ASSERT_GT(norm(expected), 0.0);
+    EXPECT_LE(relative_error(actual.values(), expected), roundings * epsilon<T>());
+    EXPECT_TRUE(actual.guards_intact());
+  } else {
+    expect_close(actual, expected, length);
+  }
+}
+
+template <class T>
+class GpuAttention : public GpuTest {};
+using Types = ::testing::Types<float, double, bf16, f16>;
+TYPED_TEST_SUITE(GpuAttention, Types);
+
+TYPED_TEST(GpuAttention, IsTheFullSoftmaxAndItsChainRule) {
+  for (const Case& c : gpu_cases()) {
+    Problem<TypeParam> problem(c);
+    const Reference expected = reference(problem);
+    for (const std::int64_t gap : {0, 3}) {
+      SCOPED_TRACE(std::string(c.name) + ", heads of " + std::to_string(c.width) + ", gap " + std::to_string(gap));
+      const Results<TypeParam> actual = attend(this->queue_, problem, gap);
+      expect_close_to(actual.out, expected.out, c.k_rows + c.width, 1.0);
+      expect_close(actual.log_sum_exp, expected.log_sum_exp, c.k_rows + c.width);
+      expect_close_to(actual.dv, expected.dv, c.q_rows + c.width, 1.0);
+      if (c.k_rows == 1) {  // a softmax over one key has no gradient
+        for (const auto* gradient : {&actual.dq, &actual.dk}) EXPECT_LE(norm(gradient->values()), epsilon<TypeParam>());
+        continue;
+      }
+      expect_close_to(actual.dq, expected.dq, c.k_rows + c.width, 2.0);
+      expect_close_to(actual.dk, expected.dk, c.q_rows + c.width, 2.0);
+    }
+  }
+}
+
+TYPED_TEST(GpuAttention, TheSameInputsGiveTheSameBits) {
+  for (const Case& c : gpu_cases()) {
+    SCOPED_TRACE(std::string(c.name) + ", heads of " + std::to_string(c.width));
+    Problem<TypeParam> problem(c);
+    const Results<TypeParam> once = attend(this->queue_, problem, 0), again = attend(this->queue_, problem, 0);
+    EXPECT_TRUE(same_bits(once.out, again.out));
+    EXPECT_TRUE(same_bits(once.log_sum_exp, again.log_sum_exp));
+    EXPECT_TRUE(same_bits(once.dq, again.dq));
+    EXPECT_TRUE(same_bits(once.dk, again.dk));
+    EXPECT_TRUE(same_bits(once.dv, again.dv));
+  }
+}
+
+// A large score would overflow exp without the running maximum; a NaN must not vanish in it.
+TYPED_TEST(GpuAttention, LargeScoresStayFiniteAndANanIsSeen) {
+  for (const std::int64_t width : {4, 64}) {
+    Problem<TypeParam> problem({"large", 200, 200, 1, width, {{0, 200, 0, 200}}});
+    for (std::int64_t r = 0; r < 200; ++r) {
+      for (std::int64_t c = 0; c < width; ++c) problem.q(r, c) = from_double<TypeParam>(300.0 * to_double(problem.q(r, c)));
+    }
+    for (const double value : attend(this->queue_, problem, 0).out.values()) EXPECT_TRUE(std::isfinite(value));
+    problem.k(199, 2) = from_double<TypeParam>(std::numeric_limits<double>::quiet_NaN());
+    for (const double value : attend(this->queue_, problem, 0).out.values()) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+class GpuAttentionContract : public GpuTest {};
+
+TEST_F(GpuAttentionContract, NamesAMissingWorkspace) {
+  Matrix<float> matrix = Matrix<float>::filled(4, 8, 1.0F), out(4, 8);
+  Matrix<std::int32_t> list = Matrix<std::int32_t>::row_of({0, 4, 0, 4});
+  OnDevice<float> rows(queue_, matrix), result(queue_, out);
+  OnDevice<std::int32_t> segments(queue_, list);
+  expect_error(
+      [&] {
+        run(queue_,
+            AttentionArgs{
+                .q = rows.view(), .k = rows.view(), .v = rows.view(), .segments = segments.view(), .heads = 1, .out = result.view()});
+      },
+      "attention: spans is absent");
+}
+
+}  // namespace
+}  // namespace tilewave
