@@ -30,6 +30,8 @@ inline Cost cost(const ActivationBackwardArgs& args) {
   return {.flops = 2 * args.dx.rows * args.dx.cols,
           .bytes = args.x.bytes() + args.dy.bytes() + args.dx.bytes() * (args.accumulate ? 2 : 1)};
 }
+void check(const ActivationArgs& args);
+void check(const ActivationBackwardArgs& args);
 void run(CpuQueue& queue, const ActivationArgs& args);
 void run(CpuQueue& queue, const ActivationBackwardArgs& args);
 void run(CudaQueue& queue, const ActivationArgs& args);

@@ -1,5 +1,5 @@
 // AdamW with decoupled weight decay over all parameters in one launch, in torch.optim.AdamW's order:
-//   g = gradient * clip_factor / loss_scale
+//   g = gradient * clip_factor / gradient_scale
 //   w = w - learning_rate * weight_decay * w                (where the tensor decays)
 //   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
 //   w = w - learning_rate / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + epsilon)
@@ -42,6 +42,7 @@ inline Cost cost(const AdamWArgs& args) {
   }
   return total;
 }
+void check(const AdamWArgs& args);
 void run(CpuQueue& queue, const AdamWArgs& args);
 void run(CudaQueue& queue, const AdamWArgs& args);
 

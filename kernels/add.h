@@ -16,6 +16,7 @@ struct AddArgs {
 inline Cost cost(const AddArgs& args) {
   return {.flops = args.b ? args.y.rows * args.y.cols : 0, .bytes = args.a.bytes() + args.b.bytes() + args.y.bytes()};
 }
+void check(const AddArgs& args);
 void run(CpuQueue& queue, const AddArgs& args);
 void run(CudaQueue& queue, const AddArgs& args);
 

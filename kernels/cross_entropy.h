@@ -1,9 +1,10 @@
 // Mean cross entropy over the rows that count, and its gradient in place over the logits.
 //   p = softmax(logits[r, 0 .. vocabulary));  y = label
 //   loss(r) = (1 - smoothing) (-log p[y]) + smoothing / vocabulary * sum over v of (-log p[v])
-//   state->loss += sum over rows of loss(r) / state->real_tokens, rows added in order
+//   state->loss += sum over rows of loss(r) / state->real_tokens, in double, in an order that the number of rows decides
 //   dlogits[r, v] = (p[v] - (1 - smoothing) [v = y] - smoothing / vocabulary) * state->loss_scale / state->real_tokens
-// Rows with a negative label count nothing and get zero gradients; so do columns from `vocabulary` on (padding).
+// Rows with a negative label count nothing and get zero gradients; so do columns from `vocabulary` on (padding). A label beyond
+// the vocabulary throws on a CPU; a GPU cannot, and makes the row's loss and gradients NaN, which found_nonfinite then tells of.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct CrossEntropyArgs {
   std::int64_t vocabulary = 0;
   double smoothing = 0.0;
   LossGradient gradient = LossGradient::in_place;
-  MatrixView row_loss;  // [1, rows], logits' dtype
-  MatrixView loss;      // [1, 1], logits' dtype: this launch's sum / real_tokens
+  MatrixView row_loss;  // [1, rows]; f32 beside 16-bit logits, else their dtype
+  MatrixView loss;      // [1, 1], row_loss's dtype: this launch's sum / real_tokens
   StepState* state = nullptr;
 };
 
@@ -32,6 +33,7 @@ inline Cost cost(const CrossEntropyArgs& args) {
   return {.flops = 6 * args.logits.rows * args.logits.cols,
           .bytes = args.logits.bytes() * (args.gradient == LossGradient::in_place ? 2 : 1) + args.labels.bytes() + args.row_loss.bytes()};
 }
+void check(const CrossEntropyArgs& args);
 void run(CpuQueue& queue, const CrossEntropyArgs& args);
 void run(CudaQueue& queue, const CrossEntropyArgs& args);
 

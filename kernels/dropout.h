@@ -24,6 +24,7 @@ struct DropoutArgs {
 inline Cost cost(const DropoutArgs& args) {
   return {.flops = 2 * args.y.rows * args.y.cols, .bytes = args.x.bytes() + args.residual.bytes() + args.y.bytes()};
 }
+void check(const DropoutArgs& args);
 void run(CpuQueue& queue, const DropoutArgs& args);
 void run(CudaQueue& queue, const DropoutArgs& args);
 

@@ -26,13 +26,16 @@ struct EmbeddingBackwardArgs {
   ConstMatrixView ids;           // [1, rows] i32
   ConstMatrixView position_ids;  // [1, rows] i32
   double scale = 1.0;
-  MatrixView dtable;  // [vocabulary, d]
+  MatrixView dtable;  // [vocabulary, d]; f32 beside a 16-bit dy, else its dtype
   bool accumulate_table = false;
-  MatrixView dpositions;  // [max_positions, d], or absent
+  MatrixView dpositions;  // [max_positions, d] of dtable's dtype, or absent
   bool accumulate_positions = false;
   MatrixView order;  // workspace [2, rows + vocabulary + max_positions + 2] i32: rows sorted by id, and where each id starts
+  MatrixView sort;   // workspace [1, embedding_sort_cols(rows)] i32 of a GPU's sort; a CPU needs none
 };
 
+// The rows' keys before and after, their numbers, and what the radix sort asks for on top.
+constexpr std::int64_t embedding_sort_cols(std::int64_t rows) { return 6 * rows + (std::int64_t{1} << 16); }
 constexpr std::int64_t embedding_order_cols(std::int64_t rows, std::int64_t vocabulary, std::int64_t max_positions) {
   return rows + vocabulary + max_positions + 2;
 }
@@ -45,6 +48,8 @@ inline Cost cost(const EmbeddingBackwardArgs& args) {
           .bytes = args.dy.bytes() * (args.dpositions ? 2 : 1) + args.ids.bytes() + args.position_ids.bytes() +
                    args.dtable.bytes() * (args.accumulate_table ? 2 : 1) + args.dpositions.bytes() * (args.accumulate_positions ? 2 : 1)};
 }
+void check(const EmbeddingArgs& args);
+void check(const EmbeddingBackwardArgs& args);
 void run(CpuQueue& queue, const EmbeddingArgs& args);
 void run(CpuQueue& queue, const EmbeddingBackwardArgs& args);
 void run(CudaQueue& queue, const EmbeddingArgs& args);

@@ -2,7 +2,8 @@
 //   forward:  mean = sum(x) / d;  rstd = 1 / sqrt(sum((x - mean)^2) / d + epsilon);  y = (x - mean) rstd gamma + beta
 //   backward: h = (x - mean) rstd;  g = dy gamma;  dx = rstd (g - sum(g) / d - h sum(g h) / d)
 //             dgamma = sum over rows of dy h;  dbeta = sum over rows of dy
-// Statistics are [rows, 1] in x's dtype. Sums over rows are taken in chunks of kLayerNormRowChunk rows, added in order.
+// Statistics and parameter gradients are f32 beside 16-bit matrices, else x's dtype. Sums over rows are taken in chunks of
+// layer_norm_row_chunk(rows) rows, added in order.
 #pragma once
 
 #include "kernels/gemm/tiling.h"
@@ -12,7 +13,9 @@
 namespace tilewave {
 
 inline constexpr double kLayerNormEpsilon = 1e-5;
-inline constexpr std::int64_t kLayerNormRowChunk = 64;
+
+// Few rows make short chunks, so that there are enough of them to share out.
+constexpr std::int64_t layer_norm_row_chunk(std::int64_t rows) { return rows <= 16384 ? 16 : 64; }
 
 struct LayerNormArgs {
   static constexpr std::string_view kOperation = "layer_norm";
@@ -31,10 +34,10 @@ struct LayerNormBackwardArgs {
   bool accumulate = false;   // of dx
   MatrixView dgamma, dbeta;  // [1, d]
   bool accumulate_parameters = false;
-  MatrixView partial;  // workspace [layer_norm_partial_rows(rows), d], x's dtype
+  MatrixView partial;  // workspace [layer_norm_partial_rows(rows), d], dgamma's dtype
 };
 
-constexpr std::int64_t layer_norm_partial_rows(std::int64_t rows) { return 2 * ceil_div(rows, kLayerNormRowChunk); }
+constexpr std::int64_t layer_norm_partial_rows(std::int64_t rows) { return 2 * ceil_div(rows, layer_norm_row_chunk(rows)); }
 
 inline Cost cost(const LayerNormArgs& args) {
   return {.flops = 8 * args.y.rows * args.y.cols,
@@ -46,6 +49,8 @@ inline Cost cost(const LayerNormBackwardArgs& args) {
                    args.dx.bytes() * (args.accumulate ? 2 : 1) +
                    (args.dgamma.bytes() + args.dbeta.bytes()) * (args.accumulate_parameters ? 2 : 1) + 2 * args.partial.bytes()};
 }
+void check(const LayerNormArgs& args);
+void check(const LayerNormBackwardArgs& args);
 void run(CpuQueue& queue, const LayerNormArgs& args);
 void run(CpuQueue& queue, const LayerNormBackwardArgs& args);
 void run(CudaQueue& queue, const LayerNormArgs& args);

@@ -17,9 +17,9 @@ struct MatrixView {
   std::int64_t ld = 0;  // elements from one row to the next, >= cols
   DType dtype = DType::f32;
 
-  explicit operator bool() const { return data != nullptr; }
+  explicit constexpr operator bool() const { return data != nullptr; }
   template <class T>
-  T* row(std::int64_t index) const {
+  constexpr T* row(std::int64_t index) const {
     return static_cast<T*>(data) + index * ld;
   }
   std::int64_t bytes() const { return rows * cols * size_of(dtype); }  // of the logical elements
@@ -38,9 +38,9 @@ struct ConstMatrixView {
   ConstMatrixView(const MatrixView& view)  // NOLINT: a writable view is a readable one
       : data(view.data), rows(view.rows), cols(view.cols), ld(view.ld), dtype(view.dtype) {}
 
-  explicit operator bool() const { return data != nullptr; }
+  explicit constexpr operator bool() const { return data != nullptr; }
   template <class T>
-  const T* row(std::int64_t index) const {
+  constexpr const T* row(std::int64_t index) const {
     return static_cast<const T*>(data) + index * ld;
   }
   std::int64_t bytes() const { return rows * cols * size_of(dtype); }

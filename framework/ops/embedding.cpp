@@ -34,6 +34,7 @@ Variable embedding(Context& context, const EmbeddingInputs& inputs) {
         const GradientSlot::Target dtable = slots[0].open(ctx);
         const GradientSlot::Target dpositions = slots[1].needed() ? slots[1].open(ctx) : GradientSlot::Target{};
         const Tensor order = ctx.tensor({2, embedding_order_cols(dy.rows(), table_shape.rows, positions_shape.rows)}, DType::i32);
+        const Tensor sort = ctx.device().backend == Backend::cuda ? ctx.tensor({1, embedding_sort_cols(dy.rows())}, DType::i32) : Tensor();
         ctx.launch(EmbeddingBackwardArgs{.dy = dy.view(),
                                          .ids = ids.view(),
                                          .position_ids = position_ids.view(),
@@ -42,7 +43,8 @@ Variable embedding(Context& context, const EmbeddingInputs& inputs) {
                                          .accumulate_table = dtable.accumulate,
                                          .dpositions = dpositions.view(),
                                          .accumulate_positions = dpositions.accumulate,
-                                         .order = order.view()});
+                                         .order = order.view(),
+                                         .sort = sort.view()});
       });
 }
 

@@ -1,8 +1,6 @@
 // The tables of tensors that the two launches read are made once.
 #include "framework/optimizer/adamw.h"
 
-#include "kernels/gradient_norm.h"
-
 namespace tilewave {
 
 AdamW::AdamW(Parameters& parameters, const AdamWOptions& options) : parameters_(parameters), options_(options) {
@@ -19,13 +17,20 @@ AdamW::AdamW(Parameters& parameters, const AdamWOptions& options) : parameters_(
                         .compute = compute.data() == master.data() ? MatrixView{} : compute.view(),
                         .decay = parameter.decay()});
   }
+  if (parameters.context().device().backend == Backend::cuda) {
+    workspace_ = parameters.context().persistent({1, gradient_norm_workspace_cols(gradients_)}, DType::f64);
+  }
 }
 
 void AdamW::update() {
   Context& context = parameters_.context();
   const LayerScope scope(context, "optimizer");
   parameters_.zero_unwritten_gradients();
-  context.launch(GradientNormArgs{.gradients = gradients_, .clip_norm = options_.clip_norm, .state = context.step_state()});
+  context.launch(GradientNormArgs{.gradients = gradients_,
+                                  .clip_norm = options_.clip_norm,
+                                  .scaling = options_.scaling,
+                                  .state = context.step_state(),
+                                  .workspace = workspace_.view()});
   context.launch(AdamWArgs{.tensors = tensors_,
                            .beta1 = options_.beta1,
                            .beta2 = options_.beta2,

@@ -6,12 +6,14 @@
 
 #include "framework/parameters.h"
 #include "kernels/adamw.h"
+#include "kernels/gradient_norm.h"
 
 namespace tilewave {
 
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
   double clip_norm = 1.0;  // 0: no clipping
+  LossScaling scaling;
 };
 
 class AdamW {
@@ -31,6 +33,7 @@ class AdamW {
   std::vector<Tensor> first_moments_, second_moments_;
   std::vector<MatrixView> gradients_;
   std::vector<AdamWTensor> tensors_;
+  Tensor workspace_;  // of the norm
 };
 
 }  // namespace tilewave

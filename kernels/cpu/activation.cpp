@@ -1,7 +1,6 @@
 // Activations on a CPU, element by element; the functions stand in kernels/math/activation.h.
 #include "kernels/activation.h"
 
-#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/math/activation.h"
 
@@ -48,8 +47,7 @@ void activate_row_backward(const ActivationBackwardArgs& args, std::int64_t r) {
 }  // namespace
 
 void run(CpuQueue& queue, const ActivationArgs& args) {
-  const Contract contract(ActivationArgs::kOperation);
-  contract.expect("y", args.y, shape_of(args.x));
+  check(args);
   with_cpu_float(args.x.dtype, "activation", [&]<class T>(T) {
     with_activation(args.activation, [&](auto activation) {
       for_row_ranges(queue, args.y.rows, args.y.cols, [&](std::int64_t begin, std::int64_t end) {
@@ -60,9 +58,7 @@ void run(CpuQueue& queue, const ActivationArgs& args) {
 }
 
 void run(CpuQueue& queue, const ActivationBackwardArgs& args) {
-  const Contract contract(ActivationBackwardArgs::kOperation);
-  contract.expect("dy", args.dy, shape_of(args.x));
-  contract.expect("dx", args.dx, shape_of(args.x));
+  check(args);
   with_cpu_float(args.x.dtype, "activation_backward", [&]<class T>(T) {
     with_activation(args.activation, [&](auto activation) {
       for_row_ranges(queue, args.dx.rows, args.dx.cols, [&](std::int64_t begin, std::int64_t end) {

@@ -1,7 +1,6 @@
 // y = a + b on a CPU; the definition stands in kernels/add.h.
 #include "kernels/add.h"
 
-#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 
 namespace tilewave {
@@ -25,9 +24,7 @@ void add_rows(const AddArgs& args, std::int64_t begin, std::int64_t end) {
 }  // namespace
 
 void run(CpuQueue& queue, const AddArgs& args) {
-  const Contract contract(AddArgs::kOperation);
-  contract.expect("y", args.y, shape_of(args.a));
-  contract.expect_if_present("b", args.b, shape_of(args.a));
+  check(args);
   with_cpu_float(args.y.dtype, "add", [&]<class T>(T) {
     for_row_ranges(queue, args.y.rows, args.y.cols, [&](std::int64_t begin, std::int64_t end) { add_rows<T>(args, begin, end); });
   });

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/simd_targets.h"
 
@@ -77,14 +76,7 @@ namespace tilewave {
 HWY_EXPORT(cross_entropy);
 
 void run(CpuQueue& queue, const CrossEntropyArgs& args) {
-  const Contract contract(CrossEntropyArgs::kOperation);
-  const auto& logits = args.logits;
-  TW_CHECK(args.vocabulary > 0 && args.vocabulary <= logits.cols, "cross_entropy: a vocabulary of ", args.vocabulary,
-           " does not fit logits of ", logits.cols, " columns.");
-  TW_CHECK(args.state != nullptr, "cross_entropy needs the step's state: it counts the real tokens and adds up the loss.");
-  contract.expect("labels", args.labels, {.rows = 1, .cols = logits.rows, .dtype = DType::i32});
-  contract.expect("row_loss", args.row_loss, {.rows = 1, .cols = logits.rows, .dtype = logits.dtype});
-  contract.expect("loss", args.loss, {.rows = 1, .cols = 1, .dtype = logits.dtype});
+  check(args);
   HWY_DYNAMIC_DISPATCH(cross_entropy)(queue, args);
 }
 

@@ -1,7 +1,6 @@
 // Dropout on a CPU: draws for a block of a row's columns, then the block; the definition stands in kernels/dropout.h.
 #include "kernels/dropout.h"
 
-#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/simd_targets.h"
 
@@ -60,11 +59,7 @@ namespace tilewave {
 HWY_EXPORT(dropout);
 
 void run(CpuQueue& queue, const DropoutArgs& args) {
-  const Contract contract(DropoutArgs::kOperation);
-  contract.expect("x", args.x, shape_of(args.y));
-  contract.expect_if_present("residual", args.residual, shape_of(args.y));
-  TW_CHECK(args.probability >= 0.0 && args.probability < 1.0, "dropout: a probability of ", args.probability, " is not in [0, 1).");
-  TW_CHECK(args.probability == 0.0 || args.state != nullptr, "dropout: a probability above 0 needs the step's state for its draws.");
+  check(args);
   HWY_DYNAMIC_DISPATCH(dropout)(queue, args);
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <numeric>
 
-#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 
 namespace tilewave {
@@ -82,29 +81,16 @@ void sum_table(CpuQueue& queue, const TableGradient& table, const ConstMatrixVie
 }  // namespace
 
 void run(CpuQueue& queue, const EmbeddingArgs& args) {
-  const Contract contract(EmbeddingArgs::kOperation);
-  const auto& y = args.y;
-  contract.expect("table", args.table, {.rows = args.table.rows, .cols = y.cols, .dtype = y.dtype});
-  contract.expect("positions", args.positions, {.rows = args.positions.rows, .cols = y.cols, .dtype = y.dtype});
-  contract.expect("ids", args.ids, {.rows = 1, .cols = y.rows, .dtype = DType::i32});
-  contract.expect("position_ids", args.position_ids, {.rows = 1, .cols = y.rows, .dtype = DType::i32});
+  check(args);
+  const MatrixView& y = args.y;
   with_cpu_float(y.dtype, "embedding", [&]<class T>(T) {
     for_row_ranges(queue, y.rows, y.cols, [&](std::int64_t begin, std::int64_t end) { embed_rows<T>(args, begin, end); });
   });
 }
 
 void run(CpuQueue& queue, const EmbeddingBackwardArgs& args) {
-  const Contract contract(EmbeddingBackwardArgs::kOperation);
-  const auto& dy = args.dy;
-  const std::int64_t positions = args.dpositions ? args.dpositions.rows : 0;
-  contract.expect("dtable", args.dtable, {.rows = args.dtable.rows, .cols = dy.cols, .dtype = dy.dtype});
-  contract.expect_if_present("dpositions", args.dpositions, {.rows = positions, .cols = dy.cols, .dtype = dy.dtype});
-  contract.expect("ids", args.ids, {.rows = 1, .cols = dy.rows, .dtype = DType::i32});
-  contract.expect("position_ids", args.position_ids, {.rows = 1, .cols = dy.rows, .dtype = DType::i32});
-  const std::int64_t order_cols = embedding_order_cols(dy.rows, args.dtable.rows, positions);
-  TW_CHECK(args.order.rows == 2 && args.order.cols >= order_cols && args.order.dtype == DType::i32, "embedding_backward: order is ",
-           shape_of(args.order), "; it must be i32 [2, ", order_cols, "] or wider.");
-
+  check(args);
+  const ConstMatrixView& dy = args.dy;
   const std::int32_t* ids = args.ids.row<std::int32_t>(0);
   const std::int32_t* position_ids = args.position_ids.row<std::int32_t>(0);
   std::int32_t* token_order = args.order.row<std::int32_t>(0);

@@ -1,13 +1,12 @@
 // The global gradient norm on a CPU: rows are summed by threads, the sums of rows and of tensors added in order by the caller.
 #include "kernels/gradient_norm.h"
 
-#include <cmath>
 #include <numeric>
 #include <vector>
 
-#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/simd_targets.h"
+#include "kernels/math/gradient_norm.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gradient_norm.cpp"  // NOLINT
@@ -50,12 +49,8 @@ namespace tilewave {
 HWY_EXPORT(sum_of_squares);
 
 void run(CpuQueue& queue, const GradientNormArgs& args) {
-  TW_CHECK(args.state != nullptr, "gradient_norm needs the step's state: the norm and the clip factor are written there.");
-  StepState& state = *args.state;
-  const double norm = std::sqrt(HWY_DYNAMIC_DISPATCH(sum_of_squares)(queue, args.gradients)) / state.loss_scale;
-  state.gradient_norm = norm;
-  state.clip_factor = args.clip_norm > 0.0 && norm > args.clip_norm ? args.clip_norm / norm : 1.0;
-  if (!std::isfinite(norm) || !std::isfinite(state.loss)) state.found_nonfinite = 1;
+  check(args);
+  finish_gradient_norm(HWY_DYNAMIC_DISPATCH(sum_of_squares)(queue, args.gradients), args.clip_norm, args.scaling, *args.state);
 }
 
 }  // namespace tilewave

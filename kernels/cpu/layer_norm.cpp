@@ -1,10 +1,9 @@
 // Layer normalisation on a CPU; the formulas stand in kernels/layer_norm.h. A row is reduced over its logical columns, rows in
-// chunks of kLayerNormRowChunk: one chunk is one thread's, and its parameter gradients one pair of rows of `partial`.
+// chunks: one chunk is one thread's, and its parameter gradients one pair of rows of `partial`.
 #include "kernels/layer_norm.h"
 
 #include <cmath>
 
-#include "kernels/contract.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/simd_targets.h"
 
@@ -45,7 +44,7 @@ void normalize_rows_backward(const LayerNormBackwardArgs& args, std::int64_t chu
   T* dbeta = args.partial.row<T>(2 * chunk + 1);
   std::fill_n(dgamma, d, T(0));
   std::fill_n(dbeta, d, T(0));
-  const std::int64_t begin = chunk * kLayerNormRowChunk, end = std::min(args.x.rows, begin + kLayerNormRowChunk);
+  const std::int64_t step = layer_norm_row_chunk(args.x.rows), begin = chunk * step, end = std::min(args.x.rows, begin + step);
   for (std::int64_t r = begin; r < end; ++r) {
     const T* x = args.x.row<T>(r);
     const T* dy = args.dy.row<T>(r);
@@ -102,29 +101,12 @@ HWY_EXPORT(layer_norm);
 HWY_EXPORT(layer_norm_backward);
 
 void run(CpuQueue& queue, const LayerNormArgs& args) {
-  const Contract contract(LayerNormArgs::kOperation);
-  const ViewShape matrix = shape_of(args.x), vector{.rows = 1, .cols = matrix.cols, .dtype = matrix.dtype},
-                  statistic{.rows = matrix.rows, .cols = 1, .dtype = matrix.dtype};
-  contract.expect("gamma", args.gamma, vector);
-  contract.expect("beta", args.beta, vector);
-  contract.expect("y", args.y, matrix);
-  contract.expect("mean", args.mean, statistic);
-  contract.expect("rstd", args.rstd, statistic);
+  check(args);
   HWY_DYNAMIC_DISPATCH(layer_norm)(queue, args);
 }
 
 void run(CpuQueue& queue, const LayerNormBackwardArgs& args) {
-  const Contract contract(LayerNormBackwardArgs::kOperation);
-  const ViewShape matrix = shape_of(args.x), vector{.rows = 1, .cols = matrix.cols, .dtype = matrix.dtype},
-                  statistic{.rows = matrix.rows, .cols = 1, .dtype = matrix.dtype};
-  contract.expect("gamma", args.gamma, vector);
-  contract.expect("mean", args.mean, statistic);
-  contract.expect("rstd", args.rstd, statistic);
-  contract.expect("dy", args.dy, matrix);
-  contract.expect("dx", args.dx, matrix);
-  contract.expect("dgamma", args.dgamma, vector);
-  contract.expect("dbeta", args.dbeta, vector);
-  contract.expect("partial", args.partial, {.rows = layer_norm_partial_rows(matrix.rows), .cols = matrix.cols, .dtype = matrix.dtype});
+  check(args);
   HWY_DYNAMIC_DISPATCH(layer_norm_backward)(queue, args);
 }
 

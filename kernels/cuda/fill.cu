@@ -1,34 +1,38 @@
-// y = value: a thread for each element of a grid-stride loop.
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/elements.h"
-#include "kernels/cuda/stream.h"
+// y = value, a pack at a time.
+#include "kernels/cuda/packs.h"
 #include "kernels/fill.h"
-#include "kernels/gemm/tiling.h"
 
 namespace tilewave {
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
-__global__ void fill(T* y, std::int64_t ld, std::int64_t cols, std::int64_t elements, T value) {
-  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x; i < elements;
-       i += gridDim.x * static_cast<std::int64_t>(kThreads)) {
-    y[i / cols * ld + i % cols] = value;
+struct Fill {
+  static constexpr int kWidth = kPackWidth<T>;
+  struct Operands {};
+  MatrixView y;
+  std::int64_t cols;
+  T value;
+
+  template <Access>
+  __device__ __forceinline__ Operands load(const Place&) const {
+    return {};
   }
-}
+  template <Access kAccess>
+  __device__ __forceinline__ void store(const Place& at, const Operands&) const {
+    Pack<T> pack;
+#pragma unroll
+    for (T& element : pack.elements) element = value;
+    store_pack<kAccess>(y.row<T>(at.row), at.column, cols, pack);
+  }
+};
 
 }  // namespace
 
 void run(CudaQueue& queue, const FillArgs& args) {
-  const MatrixView& y = args.y;
-  const std::int64_t elements = y.rows * y.cols;
-  if (elements == 0) return;
-  with_float(y.dtype, "fill", [&]<class T>(T) {
-    const auto value = T(static_cast<Arithmetic<T>>(args.value));
-    const std::int64_t blocks = std::min<std::int64_t>(ceil_div(elements, kThreads), 8 * device_of(queue).sm_count);
-    fill<T><<<static_cast<unsigned>(blocks), kThreads, 0, stream_of(queue)>>>(static_cast<T*>(y.data), y.ld, y.cols, elements, value);
-    TW_CUDA_LAUNCHED("fill");
+  with_float(args.y.dtype, "fill", [&]<class T>(T) {
+    const Extent extent = extent_of(Fill<T>::kWidth, {args.y});
+    const Fill<T> body{.y = args.y, .cols = extent.cols, .value = T(static_cast<Arithmetic<T>>(args.value))};
+    launch_elementwise(queue, "fill", body, extent.rows, extent.access);
   });
 }
 

@@ -10,12 +10,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/problem.h"
-
-#if defined(__CUDACC__)
-#define TW_HOST_DEVICE __host__ __device__
-#else
-#define TW_HOST_DEVICE
-#endif
+#include "kernels/math/host_device.h"
 
 namespace tilewave {
 
@@ -32,6 +27,11 @@ TW_HOST_DEVICE inline T relu_derivative(T x) {
 // series of e^r to r^7, 2^n into the exponent's bits. Arguments below -87 or above 88 count as those.
 TW_HOST_DEVICE inline double exponential(double x) { return std::exp(x); }
 TW_HOST_DEVICE inline float exponential(float x) {
+#if defined(__CUDA_ARCH__)  // the special function unit's power of two
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"((x > 88.0f ? 88.0f : x) * 1.44269504f));
+  return power;
+#else
   constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;  // ln2_high has 9 bits: n ln2_high is exact
   constexpr float to_integer = 12582912.0f;  // 1.5 x 2^23: added, it leaves round(n) in the lowest bits
   x = x < -87.0f ? -87.0f : x;
@@ -48,6 +48,19 @@ TW_HOST_DEVICE inline float exponential(float x) {
   series = series * r + 1.0f;
   series = series * r + 1.0f;
   return series * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) + 127u) << 23);
+#endif
+}
+
+// x / y; in fp32 on a device good to 2 ulp, and 0 where 1 / y is subnormal.
+TW_HOST_DEVICE inline double quotient(double x, double y) { return x / y; }
+TW_HOST_DEVICE inline float quotient(float x, float y) {
+#if defined(__CUDA_ARCH__)
+  float reciprocal;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(y));
+  return x * reciprocal;
+#else
+  return x / y;
+#endif
 }
 
 // The standard normal distribution: its density and its integral from -infinity, erfc(-x / sqrt(2)) / 2.
@@ -60,7 +73,7 @@ TW_HOST_DEVICE inline double normal_cdf(double x) { return 0.5 * std::erfc(-0.70
 // and is good to 5.1e-8.
 TW_HOST_DEVICE inline float normal_cdf(float x) {
   const float z = 0.70710678f * (x < 0.0f ? -x : x);
-  const float t = 1.0f / (1.0f + 0.5f * z);
+  const float t = quotient(1.0f, 1.0f + 0.5f * z);
   float p = -0.0593381259f;
   p = p * t + 0.285979672f;
   p = p * t - 0.490276047f;
@@ -81,13 +94,13 @@ TW_HOST_DEVICE inline T gelu_tanh_power(T x) {
 }
 template <class T>
 TW_HOST_DEVICE inline T gelu_tanh(T x) {
-  return x / (T(1) + gelu_tanh_power(x));
+  return quotient(x, T(1) + gelu_tanh_power(x));
 }
 template <class T>
 TW_HOST_DEVICE inline T gelu_tanh_derivative(T x) {
   x = x < T(-16) ? T(-16) : x;  // there and beyond it is 0 or 1 to the last bit of fp64
   x = x > T(16) ? T(16) : x;
-  const T power = gelu_tanh_power(x), gate = T(1) / (T(1) + power);
+  const T power = gelu_tanh_power(x), gate = quotient(T(1), T(1) + power);
   return gate + x * gate * (power * gate) * T(2.0 * 0.79788456080286535588) * (T(1) + T(3.0 * 0.044715) * x * x);
 }
 

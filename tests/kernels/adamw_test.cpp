@@ -52,7 +52,7 @@ void update(CpuQueue& queue, std::vector<Parameter<T>>& all, const StepState& st
 }
 
 StepState state_of(std::int64_t step) {
-  return {.step = step, .learning_rate = 0.01 * static_cast<double>(step), .loss_scale = 4.0, .clip_factor = 0.5};
+  return {.step = step, .learning_rate = 0.01 * static_cast<double>(step), .gradient_scale = 4.0, .clip_factor = 0.5};
 }
 
 // One step of the reference for one tensor.
@@ -62,7 +62,7 @@ struct Reference {
   void step(const std::vector<double>& gradient, WeightDecay decay, const StepState& state) {
     const auto t = static_cast<double>(state.step);
     for (std::size_t i = 0; i < weight.size(); ++i) {
-      const double g = gradient[i] * state.clip_factor / state.loss_scale;
+      const double g = gradient[i] * state.clip_factor / state.gradient_scale;
       if (decay == WeightDecay::yes) weight[i] -= state.learning_rate * kWeightDecay * weight[i];
       first[i] = kBeta1 * first[i] + (1.0 - kBeta1) * g;
       second[i] = kBeta2 * second[i] + (1.0 - kBeta2) * g * g;

@@ -82,6 +82,54 @@ TYPED_TEST(GradientNorm, ResultsDoNotDependOnTheNumberOfThreads) {
       [&](CpuQueue& queue) { return std::vector{Matrix<double>::row_of({measure(queue, all, 0.0).gradient_norm})}; });
 }
 
+StepState scale(CpuQueue& queue, bool finite, const LossScaling& scaling, StepState state) {
+  Matrix<float> gradient = Matrix<float>::filled(1, 4, finite ? 2.0F : std::numeric_limits<float>::infinity());
+  const std::vector<MatrixView> views{gradient.view()};
+  run(queue, GradientNormArgs{.gradients = views, .scaling = scaling, .state = &state});
+  return state;
+}
+
+TEST(LossScale, FallsWhereSomethingIsNotFiniteAndForgetsIt) {
+  CpuQueue queue = make_cpu_queue(1);
+  constexpr LossScaling kScaling{.enabled = true, .floor = 2.0};
+  StepState state = scale(queue, false, kScaling, {.loss_scale = 8.0, .good_steps = 7});
+  EXPECT_EQ(state.loss_scale, 4.0);
+  EXPECT_EQ(state.gradient_scale, 8.0);
+  EXPECT_EQ(state.good_steps, 0);
+  EXPECT_EQ(state.found_nonfinite, 1);
+  EXPECT_EQ(state.scale_exhausted, 0);
+  state = scale(queue, true, kScaling, state);
+  EXPECT_EQ(state.found_nonfinite, 0);
+  EXPECT_EQ(state.loss_scale, 4.0);
+  EXPECT_EQ(state.gradient_norm, 1.0) << "the scale of the gradients that stand is divided out";
+  state.loss = std::numeric_limits<double>::quiet_NaN();
+  state = scale(queue, true, kScaling, state);
+  EXPECT_EQ(state.found_nonfinite, 1);
+  EXPECT_EQ(state.loss_scale, 2.0);
+  EXPECT_EQ(state.scale_exhausted, 0);
+  state = scale(queue, false, kScaling, state);
+  EXPECT_EQ(state.loss_scale, 2.0) << "the floor";
+  EXPECT_EQ(state.scale_exhausted, 1);
+}
+
+TEST(LossScale, GrowsAfterItsIntervalOfFiniteSteps) {
+  CpuQueue queue = make_cpu_queue(1);
+  constexpr LossScaling kScaling{.enabled = true, .growth_interval = 3, .factor = 4.0};
+  StepState state{.loss_scale = 8.0};
+  for (int step = 0; step < 2; ++step) state = scale(queue, true, kScaling, state);
+  EXPECT_EQ(state.loss_scale, 8.0);
+  EXPECT_EQ(state.good_steps, 2);
+  state = scale(queue, true, kScaling, state);
+  EXPECT_EQ(state.loss_scale, 32.0);
+  EXPECT_EQ(state.gradient_scale, 8.0) << "the update that follows divides by what its gradients carry";
+  EXPECT_EQ(state.good_steps, 0);
+}
+
+TEST(LossScale, RefusesAFactorThatLowersNothing) {
+  CpuQueue queue = make_cpu_queue(1);
+  expect_error([&] { scale(queue, true, {.enabled = true, .factor = 1.0}, {}); }, "the factor must be above 1");
+}
+
 TEST(GradientNormLargeValues, DoNotOverflowInF32) {
   CpuQueue queue = make_cpu_queue(1);
   std::vector<Matrix<float>> all{Matrix<float>::filled(1, 4, 1e30f)};

@@ -1,0 +1,95 @@
+// Activations and their derivatives, a pack at a time; the functions stand in kernels/math/activation.h.
+#include "kernels/activation.h"
+#include "kernels/cuda/packs.h"
+#include "kernels/math/activation.h"
+
+namespace tilewave {
+namespace {
+
+template <class T, Activation kActivation>
+struct Activate {
+  static constexpr int kWidth = kPackWidth<T>;
+  using Operands = Pack<T>;
+  ActivationArgs args;
+  std::int64_t cols;
+
+  template <Access kAccess>
+  __device__ __forceinline__ Operands load(const Place& at) const {
+    return load_pack<kAccess, kWidth>(args.x.row<T>(at.row), at.column, cols);
+  }
+  template <Access kAccess>
+  __device__ __forceinline__ void store(const Place& at, Operands& pack) const {
+#pragma unroll
+    for (T& element : pack.elements) element = tilewave::store<T>(activate(kActivation, tilewave::load(element)));
+    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, pack);
+  }
+};
+
+template <class T, Activation kActivation>
+struct ActivateBackward {
+  static constexpr int kWidth = kPackWidth<T>;
+  struct Operands {
+    Pack<T> x, dy, dx;
+  };
+  ActivationBackwardArgs args;
+  std::int64_t cols;
+
+  template <Access kAccess>
+  __device__ __forceinline__ Operands load(const Place& at) const {
+    Operands operands;
+    operands.x = load_pack<kAccess, kWidth>(args.x.row<T>(at.row), at.column, cols);
+    operands.dy = load_pack<kAccess, kWidth>(args.dy.row<T>(at.row), at.column, cols);
+    if (args.accumulate) operands.dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(at.row), at.column, cols);
+    return operands;
+  }
+  template <Access kAccess>
+  __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const Arithmetic<T> dy = tilewave::load(operands.dy.elements[i]), x = tilewave::load(operands.x.elements[i]);
+      const Arithmetic<T> earlier = args.accumulate ? tilewave::load(operands.dx.elements[i]) : Arithmetic<T>(0);
+      operands.dx.elements[i] = tilewave::store<T>(earlier + dy * activation_derivative(kActivation, x));
+    }
+    store_pack<kAccess>(args.dx.row<T>(at.row), at.column, cols, operands.dx);
+  }
+};
+
+// Calls fn with the activation as a constant.
+template <class Fn>
+void with_activation(Activation activation, const Fn& fn) {
+  switch (activation) {
+    case Activation::none:
+      return fn(std::integral_constant<Activation, Activation::none>{});
+    case Activation::relu:
+      return fn(std::integral_constant<Activation, Activation::relu>{});
+    case Activation::gelu_tanh:
+      return fn(std::integral_constant<Activation, Activation::gelu_tanh>{});
+    case Activation::gelu_erf:
+      return fn(std::integral_constant<Activation, Activation::gelu_erf>{});
+  }
+}
+
+}  // namespace
+
+void run(CudaQueue& queue, const ActivationArgs& args) {
+  check(args);
+  with_float(args.x.dtype, "activation", [&]<class T>(T) {
+    with_activation(args.activation, [&](auto activation) {
+      const Extent extent = extent_of(kPackWidth<T>, {args.y, args.x});
+      launch_elementwise(queue, "activation", Activate<T, activation()>{.args = args, .cols = extent.cols}, extent.rows, extent.access);
+    });
+  });
+}
+
+void run(CudaQueue& queue, const ActivationBackwardArgs& args) {
+  check(args);
+  with_float(args.x.dtype, "activation_backward", [&]<class T>(T) {
+    with_activation(args.activation, [&](auto activation) {
+      const Extent extent = extent_of(kPackWidth<T>, {args.dx, args.x, args.dy});
+      launch_elementwise(queue, "activation_backward", ActivateBackward<T, activation()>{.args = args, .cols = extent.cols}, extent.rows,
+                         extent.access);
+    });
+  });
+}
+
+}  // namespace tilewave

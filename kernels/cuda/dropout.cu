@@ -1,0 +1,62 @@
+// Dropout, a pack at a time: each of its quads of columns takes one Philox draw, the CPU's bit for bit.
+#include "kernels/cuda/packs.h"
+#include "kernels/dropout.h"
+#include "kernels/math/random.h"
+
+namespace tilewave {
+namespace {
+
+constexpr int kQuad = 4;
+
+template <class T>
+struct Drop {
+  static constexpr int kWidth = std::max(kQuad, kPackWidth<T>);
+  struct Operands {
+    Pack<T, kWidth> x, residual;
+  };
+  DropoutArgs args;
+  std::int64_t cols;
+  std::uint32_t threshold;
+  Arithmetic<T> scale;
+
+  template <Access kAccess>
+  __device__ __forceinline__ Operands load(const Place& at) const {
+    Operands operands;
+    operands.x = load_pack<kAccess, kWidth>(args.x.row<T>(at.row), at.column, cols);
+    if (args.residual) operands.residual = load_pack<kAccess, kWidth>(args.residual.row<T>(at.row), at.column, cols);
+    return operands;
+  }
+  template <Access kAccess>
+  __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
+#pragma unroll
+    for (int quad = 0; quad < kWidth / kQuad; ++quad) {
+      PhiloxCounter draws{};
+      if (threshold > 0) {
+        draws = dropout_draws(args.state->seed, args.state->step, args.site, 0, at.row, at.column / kQuad + quad);
+      }
+#pragma unroll
+      for (int i = 0; i < kQuad; ++i) {
+        T& element = operands.x.elements[kQuad * quad + i];
+        Arithmetic<T> value = keeps(draws[i], threshold) ? tilewave::load(element) * scale : Arithmetic<T>(0);
+        if (args.residual) value = tilewave::load(operands.residual.elements[kQuad * quad + i]) + value;
+        element = tilewave::store<T>(value);
+      }
+    }
+    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, operands.x);
+  }
+};
+
+}  // namespace
+
+void run(CudaQueue& queue, const DropoutArgs& args) {
+  check(args);
+  with_float(args.y.dtype, "dropout", [&]<class T>(T) {
+    const Drop<T> body{.args = args,
+                       .cols = args.y.cols,
+                       .threshold = keep_threshold(args.probability),
+                       .scale = static_cast<Arithmetic<T>>(1.0 / (1.0 - args.probability))};
+    launch_elementwise(queue, "dropout", body, args.y.rows, access_of(Drop<T>::kWidth, {args.x, args.residual, args.y}));
+  });
+}
+
+}  // namespace tilewave

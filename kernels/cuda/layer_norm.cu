@@ -1,0 +1,172 @@
+// Layer normalisation: a row is one warp's or one block's, and stays in registers between its passes unless it is very wide.
+// Backward's sums over rows are taken a chunk of rows at a time by threads that own columns, then over the chunks.
+#include "kernels/cuda/rows.h"
+#include "kernels/layer_norm.h"
+
+namespace tilewave {
+namespace {
+
+template <class T, int kThreads, int kPacks, Access kAccess>
+__global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) layer_norm(const LayerNormArgs args) {
+  using A = Arithmetic<T>;
+  constexpr int kWidth = kPackWidth<T>;
+  __shared__ A scratch[kThreads / kWarp];
+  const std::int64_t d = args.x.cols, r = blockIdx.x * static_cast<std::int64_t>(RowShape<kThreads, kPacks>::rows) + threadIdx.y;
+  if (r >= args.x.rows) return;
+
+  // Mean, then the squares around it.
+  const RowPacks<T, kThreads, kPacks, kAccess> x(args.x.row<T>(r), d);
+  A sum = 0, squares = 0;
+  x.each_element([&](A value) { sum += value; });
+  const A mean = fold_group<kThreads>(sum, scratch, Sum()) / static_cast<A>(d);
+  x.each_element([&](A value) { squares += (value - mean) * (value - mean); });
+  const A variance = fold_group<kThreads>(squares, scratch, Sum()) / static_cast<A>(d);
+  const A rstd = A(1) / sqrt(variance + static_cast<A>(args.epsilon));
+
+  // Store.
+  x.each([&](std::int64_t column, const Pack<T>& pack) {
+    const Pack<T> gamma = load_pack<kAccess, kWidth>(args.gamma.row<T>(0), column, d);
+    const Pack<T> beta = load_pack<kAccess, kWidth>(args.beta.row<T>(0), column, d);
+    Pack<T> y;
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      y.elements[i] = store<T>((load(pack.elements[i]) - mean) * rstd * load(gamma.elements[i]) + load(beta.elements[i]));
+    }
+    store_pack<kAccess>(args.y.row<T>(r), column, d, y);
+  });
+  if (threadIdx.x == 0) {
+    *args.mean.row<A>(r) = mean;
+    *args.rstd.row<A>(r) = rstd;
+  }
+}
+
+template <class T, int kThreads, int kPacks, Access kAccess>
+__global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) differentiate_rows(const LayerNormBackwardArgs args) {
+  using A = Arithmetic<T>;
+  constexpr int kWidth = kPackWidth<T>;
+  __shared__ A scratch[kThreads / kWarp];
+  const std::int64_t d = args.x.cols, r = blockIdx.x * static_cast<std::int64_t>(RowShape<kThreads, kPacks>::rows) + threadIdx.y;
+  if (r >= args.x.rows) return;
+  const A mean = *args.mean.row<A>(r), rstd = *args.rstd.row<A>(r);
+  using Row = RowPacks<T, kThreads, kPacks, kAccess>;
+  const Row x(args.x.row<T>(r), d), dy(args.dy.row<T>(r), d);
+
+  // fn(column, x, dy, gamma) a pack at a time.
+  const auto each = [&](const auto& fn) {
+    Row::each_pair(x, dy, [&](std::int64_t column, const Pack<T>& xs, const Pack<T>& dys) {
+      fn(column, xs, dys, load_pack<kAccess, kWidth>(args.gamma.row<T>(0), column, d));
+    });
+  };
+  A sum_g = 0, sum_gh = 0;
+  each([&](std::int64_t, const Pack<T>& xs, const Pack<T>& dys, const Pack<T>& gammas) {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {  // dy is 0 past the row
+      const A g = load(dys.elements[i]) * load(gammas.elements[i]), h = (load(xs.elements[i]) - mean) * rstd;
+      sum_g += g;
+      sum_gh += g * h;
+    }
+  });
+  const A mean_g = fold_group<kThreads>(sum_g, scratch, Sum()) / static_cast<A>(d);
+  const A mean_gh = fold_group<kThreads>(sum_gh, scratch, Sum()) / static_cast<A>(d);
+  each([&](std::int64_t column, const Pack<T>& xs, const Pack<T>& dys, const Pack<T>& gammas) {
+    Pack<T> dx;
+    if (args.accumulate) dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, d);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const A g = load(dys.elements[i]) * load(gammas.elements[i]), h = (load(xs.elements[i]) - mean) * rstd;
+      const A earlier = args.accumulate ? load(dx.elements[i]) : A(0);
+      dx.elements[i] = store<T>(earlier + rstd * (g - mean_g - h * mean_gh));
+    }
+    store_pack<kAccess>(args.dx.row<T>(r), column, d, dx);
+  });
+}
+
+constexpr int kColumnThreads = 128;
+
+// One chunk of rows of dgamma and dbeta, into two rows of `partial`.
+template <class T, Access kAccess>
+__global__ void __launch_bounds__(kColumnThreads) sum_chunk(const LayerNormBackwardArgs args, const std::int64_t chunk_rows) {
+  using A = Arithmetic<T>;
+  constexpr int kWidth = kPackWidth<T>;
+  const std::int64_t d = args.x.cols, chunk = blockIdx.x;
+  const std::int64_t column = (blockIdx.y * static_cast<std::int64_t>(kColumnThreads) + threadIdx.x) * kWidth;
+  if (column >= d) return;
+  Pack<A, kWidth> dgamma{}, dbeta{};
+  const std::int64_t end = min(args.x.rows, (chunk + 1) * chunk_rows);
+#pragma unroll 4
+  for (std::int64_t r = chunk * chunk_rows; r < end; ++r) {
+    const Pack<T> x = load_pack<kAccess, kWidth>(args.x.row<T>(r), column, d);
+    const Pack<T> dy = load_pack<kAccess, kWidth>(args.dy.row<T>(r), column, d);
+    const A mean = *args.mean.row<A>(r), rstd = *args.rstd.row<A>(r);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      dgamma.elements[i] += load(dy.elements[i]) * ((load(x.elements[i]) - mean) * rstd);
+      dbeta.elements[i] += load(dy.elements[i]);
+    }
+  }
+  store_pack<Access::narrow>(args.partial.row<A>(2 * chunk), column, d, dgamma);
+  store_pack<Access::narrow>(args.partial.row<A>(2 * chunk + 1), column, d, dbeta);
+}
+
+constexpr int kChunkThreads = 32;  // of a column; each takes every 32nd chunk
+
+template <class A>
+__global__ void __launch_bounds__(kWarp* kChunkThreads) add_chunks(const LayerNormBackwardArgs args) {
+  __shared__ A sums[kChunkThreads][kWarp + 1];
+  const MatrixView gradient = blockIdx.y == 0 ? args.dgamma : args.dbeta;
+  const std::int64_t column = blockIdx.x * static_cast<std::int64_t>(kWarp) + threadIdx.x;
+  A sum = 0;
+  if (column < gradient.cols) {
+#pragma unroll 4
+    for (std::int64_t chunk = threadIdx.y; chunk < args.partial.rows / 2; chunk += kChunkThreads) {
+      sum += args.partial.row<A>(2 * chunk + blockIdx.y)[column];
+    }
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y > 0 || column >= gradient.cols) return;
+  A total = args.accumulate_parameters ? gradient.row<A>(0)[column] : A(0);
+  for (int i = 0; i < kChunkThreads; ++i) total += sums[i][threadIdx.x];
+  gradient.row<A>(0)[column] = total;
+}
+
+}  // namespace
+
+void run(CudaQueue& queue, const LayerNormArgs& args) {
+  check(args);
+  const auto& x = args.x;
+  if (x.rows == 0 || x.cols == 0) return;
+  with_float(x.dtype, "layer_norm", [&]<class T>(T) {
+    with_row_shape(ceil_div(x.cols, kPackWidth<T>), [&](auto shape) {
+      with_access(access_of(kPackWidth<T>, {x, args.gamma, args.beta, args.y}), [&](auto access) {
+        layer_norm<T, shape.threads, shape.packs, access()>
+            <<<static_cast<unsigned>(ceil_div(x.rows, shape.rows)), dim3(shape.threads, shape.rows), 0, stream_of(queue)>>>(args);
+      });
+    });
+    TW_CUDA_LAUNCHED("layer_norm");
+  });
+}
+
+void run(CudaQueue& queue, const LayerNormBackwardArgs& args) {
+  check(args);
+  const auto& x = args.x;
+  if (x.cols == 0) return;
+  with_float(x.dtype, "layer_norm_backward", [&]<class T>(T) {
+    const std::int64_t packs = ceil_div(x.cols, kPackWidth<T>), chunks = args.partial.rows / 2;
+    with_access(access_of(kPackWidth<T>, {x, args.gamma, args.dy, args.dx}), [&](auto access) {
+      if (x.rows > 0) {
+        with_row_shape(packs, [&](auto shape) {
+          differentiate_rows<T, shape.threads, shape.packs, access()>
+              <<<static_cast<unsigned>(ceil_div(x.rows, shape.rows)), dim3(shape.threads, shape.rows), 0, stream_of(queue)>>>(args);
+        });
+        const dim3 blocks(static_cast<unsigned>(chunks), static_cast<unsigned>(ceil_div(packs, kColumnThreads)));
+        sum_chunk<T, access()><<<blocks, kColumnThreads, 0, stream_of(queue)>>>(args, layer_norm_row_chunk(x.rows));
+      }
+      add_chunks<Arithmetic<T>>
+          <<<dim3(static_cast<unsigned>(ceil_div(x.cols, kWarp)), 2), dim3(kWarp, kChunkThreads), 0, stream_of(queue)>>>(args);
+    });
+    TW_CUDA_LAUNCHED("layer_norm_backward");
+  });
+}
+
+}  // namespace tilewave

@@ -1,0 +1,148 @@
+// Rows in packs: neighbouring columns that one thread loads, computes and stores together. A pack is logical columns
+// [W p, W p + W) whatever the addresses are; Access says how they are moved: 16 bytes at once where every base and pitch allows
+// it, else element by element. So the same thread owns the same columns on either path, and no sum depends on a pitch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/gemm/tiling.h"
+
+namespace tilewave {
+
+template <class T>
+inline constexpr int kPackWidth = static_cast<int>(16 / sizeof(T));
+
+template <class T, int kWidth = kPackWidth<T>>
+struct alignas(kWidth * sizeof(T) < 16 ? kWidth * sizeof(T) : 16) Pack {
+  T elements[kWidth];
+};
+
+enum class Access : std::uint8_t { wide, narrow };
+
+// Elements from `cols` on are zero.
+template <Access kAccess, int kWidth, class T>
+__device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t column, std::int64_t cols) {
+  if (kAccess == Access::wide && column + kWidth <= cols) return *reinterpret_cast<const Pack<T, kWidth>*>(row + column);
+  Pack<T, kWidth> pack;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) pack.elements[i] = column + i < cols ? row[column + i] : T{};
+  return pack;
+}
+
+template <Access kAccess, int kWidth, class T>
+__device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int64_t cols, const Pack<T, kWidth>& pack) {
+  if (kAccess == Access::wide && column + kWidth <= cols) {
+    *reinterpret_cast<Pack<T, kWidth>*>(row + column) = pack;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    if (column + i < cols) row[column + i] = pack.elements[i];
+  }
+}
+
+// Whether packs of `width` elements can be moved whole: bases, and pitches where there is more than one row. Absent matrices ask
+// for nothing.
+inline Access access_of(int width, std::initializer_list<ConstMatrixView> views) {
+  for (const ConstMatrixView& view : views) {
+    const std::int64_t bytes = std::min<std::int64_t>(16, width * size_of(view.dtype));
+    const bool base_fits = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(bytes) == 0;
+    const bool pitch_fits = view.rows <= 1 || view.ld * size_of(view.dtype) % bytes == 0;
+    if (view && !(base_fits && pitch_fits)) return Access::narrow;
+  }
+  return Access::wide;
+}
+
+// Calls fn with the access as a constant.
+template <class Fn>
+void with_access(Access access, Fn&& fn) {
+  if (access == Access::wide) {
+    fn(std::integral_constant<Access, Access::wide>{});
+  } else {
+    fn(std::integral_constant<Access, Access::narrow>{});
+  }
+}
+
+// n / d for 0 <= n < 2^63 by one multiplication (Granlund and Montgomery, "Division by invariant integers using multiplication",
+// PLDI 1994).
+class Divisor {
+ public:
+  Divisor() = default;
+  explicit Divisor(std::int64_t d) : divisor_(d) {
+    while ((std::int64_t{1} << shift_) < d) ++shift_;
+    __extension__ using Wide = unsigned __int128;
+    if (d > 1) multiplier_ = static_cast<std::uint64_t>((Wide{1} << (63 + shift_)) / static_cast<Wide>(d)) + 1;
+  }
+  __device__ __forceinline__ std::int64_t quotient(std::int64_t n) const {
+    return divisor_ == 1 ? n : static_cast<std::int64_t>(__umul64hi(multiplier_, static_cast<std::uint64_t>(n)) >> (shift_ - 1));
+  }
+  __device__ __forceinline__ std::int64_t value() const { return divisor_; }
+
+ private:
+  std::int64_t divisor_ = 1;
+  std::uint64_t multiplier_ = 0;
+  int shift_ = 0;
+};
+
+// What an operation goes over that cares for neither rows nor columns: matrices of one shape, which are one long row where none has
+// a gap between its rows.
+struct Extent {
+  std::int64_t rows = 0, cols = 0;
+  Access access = Access::wide;
+};
+inline Extent extent_of(int width, std::initializer_list<ConstMatrixView> views) {
+  const ConstMatrixView& y = *views.begin();
+  const bool packed = std::all_of(views.begin(), views.end(), [&](const ConstMatrixView& view) { return !view || view.ld == y.cols; });
+  if (!packed) return {.rows = y.rows, .cols = y.cols, .access = access_of(width, views)};
+  Access access = Access::wide;
+  for (ConstMatrixView view : views) {
+    view.rows = 1;
+    if (access_of(width, {view}) == Access::narrow) access = Access::narrow;
+  }
+  return {.rows = 1, .cols = y.rows * y.cols, .access = access};
+}
+
+// Element-wise work. A Body has kWidth, the columns of a row, a type Operands, and load and store at a place; each place is one
+// thread's alone.
+struct Place {
+  std::int64_t row = 0, column = 0;
+};
+
+inline constexpr int kElementwiseThreads = 256;
+inline constexpr int kElementwiseBatch = 2;  // packs a thread loads before it stores the first
+
+template <Access kAccess, class Body>
+__global__ void __launch_bounds__(kElementwiseThreads) for_each_pack(const Body body, const Divisor packs_a_row, const std::int64_t packs) {
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kElementwiseBatch * kElementwiseThreads) + threadIdx.x;
+  typename Body::Operands operands[kElementwiseBatch];
+  Place places[kElementwiseBatch];
+#pragma unroll
+  for (int i = 0; i < kElementwiseBatch; ++i) {
+    const std::int64_t pack = first + i * kElementwiseThreads;
+    places[i].row = packs_a_row.quotient(pack);
+    places[i].column = (pack - places[i].row * packs_a_row.value()) * Body::kWidth;
+    if (pack < packs) operands[i] = body.template load<kAccess>(places[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < kElementwiseBatch; ++i) {
+    if (first + i * kElementwiseThreads < packs) body.template store<kAccess>(places[i], operands[i]);
+  }
+}
+
+template <class Body>
+void launch_elementwise(CudaQueue& queue, const char* name, const Body& body, std::int64_t rows, Access access) {
+  const std::int64_t packs_a_row = ceil_div(body.cols, Body::kWidth), packs = rows * packs_a_row;
+  if (packs == 0) return;
+  const auto blocks = static_cast<unsigned>(ceil_div(packs, kElementwiseBatch * kElementwiseThreads));
+  with_access(access, [&](auto kAccess) {
+    for_each_pack<kAccess()><<<blocks, kElementwiseThreads, 0, stream_of(queue)>>>(body, Divisor(packs_a_row), packs);
+  });
+  TW_CUDA_LAUNCHED(name);
+}
+
+}  // namespace tilewave

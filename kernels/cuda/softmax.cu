@@ -1,0 +1,88 @@
+// Softmax: a row is one warp's or one block's, and stays in registers between its passes unless it is very wide.
+#include <limits>
+
+#include "kernels/cuda/rows.h"
+#include "kernels/math/activation.h"
+#include "kernels/softmax.h"
+
+namespace tilewave {
+namespace {
+
+template <class T, int kThreads, int kPacks, Access kAccess>
+__global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) softmax(const SoftmaxArgs args) {
+  using A = Arithmetic<T>;
+  __shared__ A scratch[kThreads / kWarp];
+  const std::int64_t cols = args.x.cols, r = blockIdx.x * static_cast<std::int64_t>(RowShape<kThreads, kPacks>::rows) + threadIdx.y;
+  if (r >= args.x.rows) return;
+  const RowPacks<T, kThreads, kPacks, kAccess> x(args.x.row<T>(r), cols);
+  A max = -std::numeric_limits<A>::infinity(), sum = 0;
+  x.each_element([&](A value) { max = Max()(max, value); });
+  max = fold_group<kThreads>(max, scratch, Max());
+  x.each_element([&](A value) { sum += exponential(value - max); });
+  const A reciprocal = A(1) / fold_group<kThreads>(sum, scratch, Sum());
+  x.each([&](std::int64_t column, Pack<T> pack) {
+#pragma unroll
+    for (T& element : pack.elements) element = store<T>(exponential(load(element) - max) * reciprocal);
+    store_pack<kAccess>(args.y.row<T>(r), column, cols, pack);
+  });
+}
+
+template <class T, int kThreads, int kPacks, Access kAccess>
+__global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) softmax_backward(const SoftmaxBackwardArgs args) {
+  using A = Arithmetic<T>;
+  constexpr int kWidth = kPackWidth<T>;
+  __shared__ A scratch[kThreads / kWarp];
+  const std::int64_t cols = args.y.cols, r = blockIdx.x * static_cast<std::int64_t>(RowShape<kThreads, kPacks>::rows) + threadIdx.y;
+  if (r >= args.y.rows) return;
+  const RowPacks<T, kThreads, kPacks, kAccess> y(args.y.row<T>(r), cols), dy(args.dy.row<T>(r), cols);
+  A partial = 0;
+  RowPacks<T, kThreads, kPacks, kAccess>::each_pair(y, dy, [&](std::int64_t, const Pack<T>& ys, const Pack<T>& dys) {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) partial += load(dys.elements[i]) * load(ys.elements[i]);  // 0 past the row
+  });
+  const A sum = fold_group<kThreads>(partial, scratch, Sum());
+  RowPacks<T, kThreads, kPacks, kAccess>::each_pair(y, dy, [&](std::int64_t column, const Pack<T>& ys, const Pack<T>& dys) {
+    Pack<T> dx;
+    if (args.accumulate) dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, cols);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const A earlier = args.accumulate ? load(dx.elements[i]) : A(0);
+      dx.elements[i] = store<T>(earlier + load(ys.elements[i]) * (load(dys.elements[i]) - sum));
+    }
+    store_pack<kAccess>(args.dx.row<T>(r), column, cols, dx);
+  });
+}
+
+}  // namespace
+
+void run(CudaQueue& queue, const SoftmaxArgs& args) {
+  check(args);
+  const auto& x = args.x;
+  if (x.rows == 0 || x.cols == 0) return;
+  with_float(x.dtype, "softmax", [&]<class T>(T) {
+    with_row_shape(ceil_div(x.cols, kPackWidth<T>), [&](auto shape) {
+      with_access(access_of(kPackWidth<T>, {x, args.y}), [&](auto access) {
+        softmax<T, shape.threads, shape.packs, access()>
+            <<<static_cast<unsigned>(ceil_div(x.rows, shape.rows)), dim3(shape.threads, shape.rows), 0, stream_of(queue)>>>(args);
+      });
+    });
+    TW_CUDA_LAUNCHED("softmax");
+  });
+}
+
+void run(CudaQueue& queue, const SoftmaxBackwardArgs& args) {
+  check(args);
+  const auto& y = args.y;
+  if (y.rows == 0 || y.cols == 0) return;
+  with_float(y.dtype, "softmax_backward", [&]<class T>(T) {
+    with_row_shape(ceil_div(y.cols, kPackWidth<T>), [&](auto shape) {
+      with_access(access_of(kPackWidth<T>, {y, args.dy, args.dx}), [&](auto access) {
+        softmax_backward<T, shape.threads, shape.packs, access()>
+            <<<static_cast<unsigned>(ceil_div(y.rows, shape.rows)), dim3(shape.threads, shape.rows), 0, stream_of(queue)>>>(args);
+      });
+    });
+    TW_CUDA_LAUNCHED("softmax_backward");
+  });
+}
+
+}  // namespace tilewave
