@@ -1,5 +1,5 @@
 // tilewave bench gemm: the catalog's GEMMs on a Transformer's layers, against a library in the same run.
-// tilewave bench step RECIPE: whole training steps.
+// tilewave bench step RECIPE: whole training steps. bench_op.cpp has tilewave bench op.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 
+#include "app/bench_op.h"
 #include "app/command.h"
 #include "app/openblas.h"
 #include "framework/host_tensor.h"
@@ -275,7 +276,8 @@ int bench_step(const StepOptions& options) {
 }  // namespace
 
 Command add_bench(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("bench", "measure GEMMs or whole steps; a ratio is ours / peer in speed, from one run");
+  CLI::App* command =
+      program.add_subcommand("bench", "measure GEMMs, other operations or whole steps; a ratio is ours / peer in speed, from one run");
   command->require_subcommand(1);
 
   CLI::App* gemm = command->add_subcommand("gemm", "every row and tile on fully-connected layers, in all three roles");
@@ -294,7 +296,11 @@ Command add_bench(CLI::App& program) {
   step->add_flag("--json", step_options->json, "one JSON object");
   step_options->device.add_to(*step);
 
-  return {command, [gemm, gemm_options, step_options] { return gemm->parsed() ? bench_gemm(*gemm_options) : bench_step(*step_options); }};
+  const Command op = add_bench_op(*command);
+  return {command, [=] {
+            if (op.app->parsed()) return op.action();
+            return gemm->parsed() ? bench_gemm(*gemm_options) : bench_step(*step_options);
+          }};
 }
 
 }  // namespace tilewave

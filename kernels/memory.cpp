@@ -52,6 +52,10 @@ void copy_to_device(Queue& queue, void* device, const void* host, std::int64_t b
   forward(queue, [&](auto& q) { copy_to_device(q, device, host, bytes); });
 }
 
+void copy_on_device(Queue& queue, void* to, const void* from, std::int64_t bytes) {
+  forward(queue, [&](auto& q) { copy_on_device(q, to, from, bytes); });
+}
+
 void fill_bytes(Queue& queue, void* device, int value, std::int64_t bytes) {
   forward(queue, [&](auto& q) { fill_bytes(q, device, value, bytes); });
 }

@@ -16,6 +16,7 @@ void* allocate(Queue& queue, std::int64_t bytes);  // throws Error where there i
 void release(Queue& queue, void* data) noexcept;
 void copy_to_host(Queue& queue, void* host, const void* device, std::int64_t bytes);
 void copy_to_device(Queue& queue, void* device, const void* host, std::int64_t bytes);
+void copy_on_device(Queue& queue, void* to, const void* from, std::int64_t bytes);
 void fill_bytes(Queue& queue, void* device, int value, std::int64_t bytes);
 
 // Rows that lie `pitch` bytes apart on the device and one behind another on the host.
@@ -35,6 +36,7 @@ void* allocate(CpuQueue& queue, std::int64_t bytes);
 void release(CpuQueue& queue, void* data) noexcept;
 void copy_to_host(CpuQueue& queue, void* host, const void* device, std::int64_t bytes);
 void copy_to_device(CpuQueue& queue, void* device, const void* host, std::int64_t bytes);
+void copy_on_device(CpuQueue& queue, void* to, const void* from, std::int64_t bytes);
 void fill_bytes(CpuQueue& queue, void* device, int value, std::int64_t bytes);
 void copy_rows_to_host(CpuQueue& queue, void* host, const RowsInMemory& rows);
 void copy_rows_to_device(CpuQueue& queue, const RowsInMemory& rows, const void* host);
@@ -42,6 +44,7 @@ void* allocate(CudaQueue& queue, std::int64_t bytes);
 void release(CudaQueue& queue, void* data) noexcept;
 void copy_to_host(CudaQueue& queue, void* host, const void* device, std::int64_t bytes);
 void copy_to_device(CudaQueue& queue, void* device, const void* host, std::int64_t bytes);
+void copy_on_device(CudaQueue& queue, void* to, const void* from, std::int64_t bytes);
 void fill_bytes(CudaQueue& queue, void* device, int value, std::int64_t bytes);
 void copy_rows_to_host(CudaQueue& queue, void* host, const RowsInMemory& rows);
 void copy_rows_to_device(CudaQueue& queue, const RowsInMemory& rows, const void* host);

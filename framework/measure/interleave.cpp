@@ -23,6 +23,7 @@ struct Contender {
   double block() {
     const Clock::time_point start = Clock::now();
     for (std::int64_t i = 0; i < launches; ++i) candidate->launch(turn++);
+    if (candidate->wait) candidate->wait();
     return seconds_since(start) / static_cast<double>(launches);
   }
 };
@@ -76,7 +77,10 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
   TW_CHECK(!ours.empty() || !peers.empty(), "there is nothing to measure.");
   const Candidate& load = ours.empty() ? peers.front() : ours.front();
   const Clock::time_point start = Clock::now();
-  for (std::size_t turn = 0; seconds_since(start) < options.load_s; ++turn) load.launch(turn);
+  for (std::size_t turn = 0; seconds_since(start) < options.load_s; ++turn) {
+    load.launch(turn);
+    if (load.wait) load.wait();
+  }
 
   std::vector<Contender> our_finalists = screen(ours, options), peer_finalists = screen(peers, options);
   for (int round = 0; round < options.rounds; ++round) {

@@ -13,9 +13,10 @@ namespace tilewave {
 
 struct Candidate {
   std::string name;
-  // Launches once and waits for the result. `turn` counts up: operands should rotate with it through more than the caches hold.
+  // Launches once. `turn` counts up: operands should rotate with it through more than the caches hold.
   std::function<void(std::size_t turn)> launch;
-  bool always_final = false;  // measured to the end whatever the screening says (a library's own choice)
+  bool always_final = false;             // measured to the end whatever the screening says (a library's own choice)
+  std::function<void()> wait = nullptr;  // for a block's launches, at its end; absent where launch itself waits
 };
 
 struct Timing {

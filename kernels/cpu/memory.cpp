@@ -22,6 +22,8 @@ void copy_to_device(CpuQueue&, void* device, const void* host, std::int64_t byte
   std::memcpy(device, host, static_cast<std::size_t>(bytes));
 }
 
+void copy_on_device(CpuQueue&, void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
+
 void fill_bytes(CpuQueue&, void* device, int value, std::int64_t bytes) { std::memset(device, value, static_cast<std::size_t>(bytes)); }
 
 void copy_rows_to_host(CpuQueue&, void* host, const RowsInMemory& rows) {

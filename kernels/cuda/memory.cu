@@ -35,6 +35,10 @@ void copy_to_device(CudaQueue& queue, void* device, const void* host, std::int64
   TW_CUDA(cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_of(queue)));
 }
 
+void copy_on_device(CudaQueue& queue, void* to, const void* from, std::int64_t bytes) {
+  TW_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_of(queue)));
+}
+
 void fill_bytes(CudaQueue& queue, void* device, int value, std::int64_t bytes) {
   TW_CUDA(cudaMemsetAsync(device, value, static_cast<std::size_t>(bytes), stream_of(queue)));
 }

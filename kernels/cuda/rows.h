@@ -109,12 +109,9 @@ struct RowShape {
 // Calls fn with the RowShape for rows of so many packs.
 template <class Fn>
 void with_row_shape(std::int64_t packs, Fn&& fn) {
-  if (packs <= 32) return fn(RowShape<32, 1>{});
-  if (packs <= 64) return fn(RowShape<32, 2>{});
   if (packs <= 128) return fn(RowShape<32, 4>{});
   if (packs <= 512) return fn(RowShape<128, 4>{});
-  if (packs <= 2048) return fn(RowShape<512, 4>{});
-  fn(RowShape<1024, 0>{});
+  fn(RowShape<512, 0>{});
 }
 
 }  // namespace tilewave

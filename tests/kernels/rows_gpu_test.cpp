@@ -13,7 +13,7 @@ using namespace testing_support;
 struct Size {
   std::int64_t rows, cols;
 };
-// Rows of a warp, of four and of sixteen warps, and such as are read again; tails of packs; a chunk of rows and one more.
+// Rows of a warp, of four warps, and such as are read again, in every type; tails of packs; a chunk of rows and one more.
 constexpr Size kSizes[] = {{1, 2}, {3, 15}, {17, 256}, {16, 257}, {33, 1025}, {5, 4099}, {2, 16391}, {3, 33000}};
 
 template <class T>
