@@ -17,6 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tilewave::HWY_NAMESPACE {
 namespace {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 // One operand as rows along i (or j), whatever its major was.
 template <class T>
 struct Operand {
@@ -37,79 +39,102 @@ struct Frame {
     k = args.a_major == Major::k ? args.a.cols : args.a.rows;
   }
 
+  // Whether D is the sums as they are.
+  bool plain() const {
+    return !args.bias && !args.saved_input && args.activation == Activation::none && args.derivative == Activation::none &&
+           !args.residual && !args.accumulate;
+  }
+
   const GemmArgs& args;
   bool swapped;
   std::int64_t i, j, k = 0;
   Operand<T> along_i, along_j;
 };
 
-// A call of memmove costs more than so few elements.
-template <class T>
-void copy_row(const T* HWY_RESTRICT from, std::int64_t count, T* HWY_RESTRICT to) {
-  const hwy::HWY_NAMESPACE::ScalableTag<T> d;
-  constexpr std::int64_t lanes = hwy::HWY_NAMESPACE::MaxLanes(d);
-  std::int64_t x = 0;
-  for (; x + lanes <= count; x += lanes) hwy::HWY_NAMESPACE::StoreU(hwy::HWY_NAMESPACE::LoadU(d, from + x), d, to + x);
-  if (x < count) std::copy(from + x, from + count, to + x);
+// `count` elements, as many as there are lanes or fewer; the missing ones are zero.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_some(D d, const T* from, std::int64_t count) {
+  if (count == static_cast<std::int64_t>(hn::Lanes(d))) return hn::LoadU(d, from);
+  HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
+  std::copy_n(from, count, lanes);
+  return hn::Load(d, lanes);
+}
+template <class D, class T>
+HWY_INLINE void store_some(D d, hn::Vec<D> vector, T* to, std::int64_t count) {
+  if (count == static_cast<std::int64_t>(hn::Lanes(d))) return hn::StoreU(vector, d, to);
+  HWY_ALIGN T lanes[hn::MaxLanes(d)];
+  hn::Store(vector, d, lanes);
+  std::copy_n(lanes, count, to);
 }
 
-template <Activation kActivation, class T>
-void apply_activation(std::int64_t count, T* HWY_RESTRICT z) {
-  for (std::int64_t x = 0; x < count; ++x) z[x] = activate(kActivation, z[x]);
+template <Activation kActivation, class D>
+HWY_INLINE hn::Vec<D> activate_lanes(D d, hn::Vec<D> x) {
+  constexpr std::size_t kLanes = hn::MaxLanes(d);
+  HWY_ALIGN hn::TFromD<D> lanes[kLanes];
+  hn::Store(x, d, lanes);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = activate(kActivation, lanes[lane]);
+  return hn::Load(d, lanes);
 }
-template <Activation kActivation, class T>
-void apply_derivative(const T* HWY_RESTRICT of, std::int64_t count, T* HWY_RESTRICT z) {
-  for (std::int64_t x = 0; x < count; ++x) z[x] *= activation_derivative(kActivation, of[x]);
+template <class D>
+HWY_INLINE hn::Vec<D> activate_vector(D d, Activation activation, hn::Vec<D> x) {
+  switch (activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+    case Activation::gelu_tanh:
+      return activate_lanes<Activation::gelu_tanh>(d, x);
+    case Activation::gelu_erf:
+      return activate_lanes<Activation::gelu_erf>(d, x);
+  }
+  return x;
 }
 
-// The formula of kernels/gemm.h over `count` neighbours in one row of D; z holds their sums.
+template <Activation kActivation, class D>
+HWY_INLINE hn::Vec<D> derivative_lanes(D d, hn::Vec<D> x) {
+  constexpr std::size_t kLanes = hn::MaxLanes(d);
+  HWY_ALIGN hn::TFromD<D> lanes[kLanes];
+  hn::Store(x, d, lanes);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = activation_derivative(kActivation, lanes[lane]);
+  return hn::Load(d, lanes);
+}
+// z times the derivative.
+template <class D>
+HWY_INLINE hn::Vec<D> times_derivative(D d, Activation activation, hn::Vec<D> z, hn::Vec<D> of) {
+  switch (activation) {
+    case Activation::none:
+      return z;
+    case Activation::relu:
+      return hn::Mul(z, hn::IfThenElse(hn::Gt(of, hn::Zero(d)), hn::Set(d, 1), hn::Zero(d)));
+    case Activation::gelu_tanh:
+      return hn::Mul(z, derivative_lanes<Activation::gelu_tanh>(d, of));
+    case Activation::gelu_erf:
+      return hn::Mul(z, derivative_lanes<Activation::gelu_erf>(d, of));
+  }
+  return z;
+}
+
+// The formula of kernels/gemm.h over `count` neighbours in one row of D; `sums` holds whole vectors.
 template <class T>
-void finish_row(const Frame<T>& frame, std::int64_t i, std::int64_t j, std::int64_t count, T* HWY_RESTRICT z) {
+void finish_row(const Frame<T>& frame, std::int64_t i, std::int64_t j, std::int64_t count, const T* HWY_RESTRICT sums) {
+  const hn::ScalableTag<T> d;
+  constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
   const GemmArgs& args = frame.args;
-  if (args.bias && frame.swapped) {
-    const T bias = args.bias.row<T>(0)[j];
-    for (std::int64_t x = 0; x < count; ++x) z[x] += bias;
-  } else if (args.bias) {
-    const T* HWY_RESTRICT bias = args.bias.row<T>(0) + i;
-    for (std::int64_t x = 0; x < count; ++x) z[x] += bias[x];
-  }
-  if (args.saved_input) copy_row(z, count, args.saved_input.row<T>(j) + i);
-  switch (args.activation) {
-    case Activation::none:
-      break;
-    case Activation::relu:
-      apply_activation<Activation::relu>(count, z);
-      break;
-    case Activation::gelu_tanh:
-      apply_activation<Activation::gelu_tanh>(count, z);
-      break;
-    case Activation::gelu_erf:
-      apply_activation<Activation::gelu_erf>(count, z);
-      break;
-  }
-  const T* derivative_of = args.derivative_of ? args.derivative_of.row<T>(j) + i : nullptr;
-  switch (args.derivative) {
-    case Activation::none:
-      break;
-    case Activation::relu:
-      apply_derivative<Activation::relu>(derivative_of, count, z);
-      break;
-    case Activation::gelu_tanh:
-      apply_derivative<Activation::gelu_tanh>(derivative_of, count, z);
-      break;
-    case Activation::gelu_erf:
-      apply_derivative<Activation::gelu_erf>(derivative_of, count, z);
-      break;
-  }
-  if (args.residual) {
-    const T* HWY_RESTRICT residual = args.residual.row<T>(j) + i;
-    for (std::int64_t x = 0; x < count; ++x) z[x] += residual[x];
-  }
-  T* HWY_RESTRICT d = args.d.row<T>(j) + i;
-  if (args.accumulate) {
-    for (std::int64_t x = 0; x < count; ++x) d[x] += z[x];
-  } else {
-    copy_row(z, count, d);
+  const T* bias = args.bias ? args.bias.row<T>(0) + (frame.swapped ? j : i) : nullptr;
+  T* saved = args.saved_input ? args.saved_input.row<T>(j) + i : nullptr;
+  const T* of = args.derivative != Activation::none ? args.derivative_of.row<T>(j) + i : nullptr;
+  const T* residual = args.residual ? args.residual.row<T>(j) + i : nullptr;
+  T* out = args.d.row<T>(j) + i;
+  for (std::int64_t x = 0; x < count; x += kLanes) {
+    const std::int64_t some = std::min(kLanes, count - x);
+    auto z = hn::LoadU(d, sums + x);
+    if (bias != nullptr) z = hn::Add(z, frame.swapped ? hn::Set(d, *bias) : load_some(d, bias + x, some));
+    if (saved != nullptr) store_some(d, z, saved + x, some);
+    z = activate_vector(d, args.activation, z);
+    if (of != nullptr) z = times_derivative(d, args.derivative, z, load_some(d, of + x, some));
+    if (residual != nullptr) z = hn::Add(z, load_some(d, residual + x, some));
+    if (args.accumulate) z = hn::Add(load_some(d, out + x, some), z);
+    store_some(d, z, out + x, some);
   }
 }
 

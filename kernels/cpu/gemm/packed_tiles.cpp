@@ -1,6 +1,7 @@
-// packed_tiles on a CPU, in f32 and f64. Packing absorbs majors and pitches: a panel holds `width` rows of an operand,
-// interleaved over K and padded with zeros. A register tile of SIMD vectors along i and broadcasts along j runs over one
-// block of K at a time; its sums wait in the workspace between blocks. The epilogue reads the last block's sums.
+// packed_tiles on a CPU, in f32 and f64. A panel holds `width` rows of an operand, interleaved over K and padded with zeros; rows
+// that can be read where they lie are not packed. For each block of K a tile's panels along i stay in the second-level cache while
+// those along j pass by, each in the first-level cache for as long as a register tile (SIMD vectors along i, broadcasts along j)
+// meets all of them. Sums wait in the workspace between blocks; the last block's meet the epilogue, or go straight to D.
 // Each output is summed in the order of K by one thread: the number of threads does not change a bit.
 #include "kernels/gemm/rows/packed_tiles.h"
 
@@ -34,6 +35,13 @@ struct Kernel {
   static_assert(kWidthI <= kWidestPanel && kWidthJ <= kWidestPanel, "the workspace counts with panels of at most kWidestPanel");
 };
 
+struct Span {
+  std::int64_t first = 0, size = 0;
+};
+Span part(Span whole, std::int64_t offset, std::int64_t width) {
+  return {.first = whole.first + offset, .size = std::min(width, whole.size - offset)};
+}
+
 // Transposes a square, 16 bytes a row where there are vectors: out[k * width + r] = in[r * stride + k].
 template <class T>
 using Quad = hn::CappedTag<T, 16 / sizeof(T)>;
@@ -62,14 +70,21 @@ HWY_INLINE void transpose_square(const T* HWY_RESTRICT in, std::int64_t stride, 
 #endif
 }
 
+constexpr std::int64_t kPrefetched = 16;  // steps of k ahead
+template <class T>
+constexpr std::int64_t kLine = 64 / sizeof(T);
+
 // panel[k][r] = operand(first + r, k) for r < rows, 0 for rows <= r < kWidth.
 template <std::int64_t kWidth, class T>
-void pack_panel(const Operand<T>& operand, std::int64_t first, std::int64_t rows, std::int64_t k, T* HWY_RESTRICT panel) {
-  const T* HWY_RESTRICT in = operand.data + first * operand.row_stride;
+void pack_panel(const Operand<T>& operand, Span span_rows, Span span_k, T* HWY_RESTRICT panel) {
+  const auto [first, rows] = span_rows;
+  const auto [first_k, k] = span_k;
+  const T* HWY_RESTRICT in = operand.data + first * operand.row_stride + first_k * operand.k_stride;
   if (operand.row_stride == 1) {
     for (std::int64_t at = 0; at < k; ++at) {
       const T* HWY_RESTRICT from = in + at * operand.k_stride;
       T* HWY_RESTRICT to = panel + at * kWidth;
+      for (std::int64_t ahead = 0; ahead < kWidth; ahead += kLine<T>) __builtin_prefetch(from + kPrefetched * operand.k_stride + ahead);
       if (rows == kWidth) {
         std::memcpy(to, from, kWidth * sizeof(T));
       } else {
@@ -81,9 +96,12 @@ void pack_panel(const Operand<T>& operand, std::int64_t first, std::int64_t rows
   }
   constexpr std::int64_t square = hn::MaxLanes(Quad<T>());
   const std::int64_t square_rows = rows / square * square, square_k = k / square * square;
-  for (std::int64_t at = 0; at < square_k; at += square) {
-    for (std::int64_t r = 0; r < square_rows; r += square)
-      transpose_square(in + r * operand.row_stride + at, operand.row_stride, panel + at * kWidth + r, kWidth);
+  for (std::int64_t r = 0; r < square_rows; r += square) {
+    for (std::int64_t at = 0; at < square_k; at += square) {
+      const T* from = in + r * operand.row_stride + at;
+      for (std::int64_t row = square; row < 2 * square; ++row) __builtin_prefetch(from + row * operand.row_stride);
+      transpose_square(from, operand.row_stride, panel + at * kWidth + r, kWidth);
+    }
   }
   for (std::int64_t at = 0; at < k; ++at) {
     for (std::int64_t r = at < square_k ? square_rows : 0; r < rows; ++r) panel[at * kWidth + r] = in[r * operand.row_stride + at];
@@ -101,11 +119,27 @@ void sum_panel(const T* HWY_RESTRICT panel, std::int64_t rows, std::int64_t k, b
   for (std::int64_t r = 0; r < rows; ++r) out[r] = accumulate ? out[r] + sums[r] : sums[r];
 }
 
-enum class Sums { start, go_on };
+// Where a panel's columns lie: side by side in every step of k, or each in a row of its own along k.
+enum class Columns { adjacent, apart };
 
-// sums[column][lane] = (those there, or 0) + sum over k of a[k][lane] b[k][column]; rows of kWidthI in sums and a, kWidthJ in b.
-template <std::int64_t kVectors, std::int64_t kColumns, class T>
-void multiply(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::int64_t k, Sums state, T* HWY_RESTRICT sums) {
+// One panel of an operand for a block of k: `step` elements from one k to the next; where columns are apart, from one to the next.
+template <class T>
+struct Panel {
+  const T* data = nullptr;
+  std::int64_t step = 0;
+};
+
+// Sums of earlier blocks, kWidthI a column, or null; and where they go.
+template <class T>
+struct Sums {
+  const T* from = nullptr;
+  T* to = nullptr;
+  std::int64_t ld = 0;
+};
+
+// to[column * ld + lane] = (from, or 0) + sum over k of i(k, lane) j(k, column).
+template <std::int64_t kVectors, std::int64_t kColumns, Columns kLie, class T>
+HWY_NOINLINE void multiply(Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums) {
   using K = Kernel<T>;
   const typename K::Vectors d;
   hn::Vec<typename K::Vectors> sum[kColumns][kVectors];
@@ -113,15 +147,17 @@ void multiply(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::int64_t k, 
   for (std::int64_t c = 0; c < kColumns; ++c) {
     HWY_UNROLL(3)
     for (std::int64_t v = 0; v < kVectors; ++v)
-      sum[c][v] = state == Sums::start ? hn::Zero(d) : hn::LoadU(d, sums + c * K::kWidthI + v * K::kLanes);
+      sum[c][v] = sums.from == nullptr ? hn::Zero(d) : hn::LoadU(d, sums.from + c * K::kWidthI + v * K::kLanes);
   }
-  for (std::int64_t at = 0; at < k; ++at, a += K::kWidthI, b += K::kWidthJ) {
+  const T* HWY_RESTRICT a = i.data;
+  const T* HWY_RESTRICT b = j.data;
+  for (std::int64_t at = 0; at < k; ++at, a += i.step, b += kLie == Columns::adjacent ? j.step : 1) {
     hn::Vec<typename K::Vectors> along_i[kVectors];
     HWY_UNROLL(3)
     for (std::int64_t v = 0; v < kVectors; ++v) along_i[v] = hn::LoadU(d, a + v * K::kLanes);
     HWY_UNROLL(12)
     for (std::int64_t c = 0; c < kColumns; ++c) {
-      const auto along_j = hn::Set(d, b[c]);
+      const auto along_j = hn::Set(d, b[kLie == Columns::adjacent ? c : c * j.step]);
       HWY_UNROLL(3)
       for (std::int64_t v = 0; v < kVectors; ++v) sum[c][v] = hn::MulAdd(along_i[v], along_j, sum[c][v]);
     }
@@ -129,129 +165,138 @@ void multiply(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::int64_t k, 
   HWY_UNROLL(12)
   for (std::int64_t c = 0; c < kColumns; ++c) {
     HWY_UNROLL(3)
-    for (std::int64_t v = 0; v < kVectors; ++v) hn::StoreU(sum[c][v], d, sums + c * K::kWidthI + v * K::kLanes);
+    for (std::int64_t v = 0; v < kVectors; ++v) hn::StoreU(sum[c][v], d, sums.to + c * sums.ld + v * K::kLanes);
   }
 }
 
-// The smallest register tile that covers i x j of a panel's outputs: whole vectors, and columns by fours.
+// The smallest register tile that covers the panels' outputs: whole vectors, and columns by fours.
 template <std::int64_t kVectors, class T>
-void multiply_columns(std::int64_t j, const T* a, const T* b, std::int64_t k, Sums state, T* sums) {
-  if constexpr (Kernel<T>::kWidthJ == 12) {
-    if (j > 8) return multiply<kVectors, 12>(a, b, k, state, sums);
-    if (j > 4) return multiply<kVectors, 8>(a, b, k, state, sums);
+void multiply_columns(std::int64_t columns, Columns lie, Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums) {
+  constexpr std::int64_t kWidth = Kernel<T>::kWidthJ;
+  if (lie == Columns::apart) return multiply<kVectors, kWidth, Columns::apart>(i, j, k, sums);
+  if constexpr (kWidth == 12) {
+    if (columns <= 4) return multiply<kVectors, 4, Columns::adjacent>(i, j, k, sums);
+    if (columns <= 8) return multiply<kVectors, 8, Columns::adjacent>(i, j, k, sums);
   }
-  multiply<kVectors, 4>(a, b, k, state, sums);
+  multiply<kVectors, kWidth, Columns::adjacent>(i, j, k, sums);
 }
 template <class T>
-void multiply_panels(std::int64_t i, std::int64_t j, const T* a, const T* b, std::int64_t k, Sums state, T* sums) {
-  if (i > 2 * Kernel<T>::kLanes) return multiply_columns<3>(j, a, b, k, state, sums);
-  if (i > Kernel<T>::kLanes) return multiply_columns<2>(j, a, b, k, state, sums);
-  multiply_columns<1>(j, a, b, k, state, sums);
+void multiply_panels(std::int64_t lanes, std::int64_t columns, Columns lie, Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums) {
+  if constexpr (Kernel<T>::kRegisters.vectors == 3) {
+    if (lanes > 2 * Kernel<T>::kLanes) return multiply_columns<3>(columns, lie, i, j, k, sums);
+  }
+  if (lanes > Kernel<T>::kLanes) return multiply_columns<2>(columns, lie, i, j, k, sums);
+  multiply_columns<1>(columns, lie, i, j, k, sums);
 }
 
 template <class T>
 class Launch {
  public:
   Launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan)
-      : frame_(args), layout_(problem_of(args), plan.tile), queue_(queue), slots_(plan.tiling.slots) {
-    packed_i_ = static_cast<T*>(args.workspace);
-    packed_j_ = packed_i_ + layout_.panels_i;
-    sums_ = packed_j_ + layout_.panels_j;
+      : frame_(args),
+        layout_(problem_of(args), plan.tile),
+        queue_(queue),
+        slots_(plan.tiling.slots),
+        workspace_(static_cast<T*>(args.workspace)),
+        plain_(frame_.plain()) {
+    reads_i_ =
+        !(args.bias_gradient && frame_.swapped) && frame_.along_i.row_stride == 1 && std::min(layout_.tile_j, frame_.j) <= kFewColumns;
+    reads_j_ = !(args.bias_gradient && !frame_.swapped) && (frame_.along_j.k_stride == 1 || std::min(layout_.tile_i, frame_.i) <= kFewRows);
   }
 
   void run() {
-    const std::int64_t slab_i = layout_.slab_tiles_i * layout_.tile_i, slab_j = layout_.slab_tiles_j * layout_.tile_j;
-    for (std::int64_t j = 0; j < frame_.j; j += slab_j) {
-      const Span span_j = {.first = j, .size = std::min(slab_j, frame_.j - j)};
-      for (std::int64_t i = 0; i < frame_.i; i += slab_i) {
-        const Span span_i = {.first = i, .size = std::min(slab_i, frame_.i - i)};
-        const bool last_i_stays = slab_i >= frame_.i && j > 0;
-        pack(last_i_stays ? Span{} : span_i, i == 0 ? span_j : Span{});
-        multiply_tiles(span_i, span_j);
+    const std::int64_t tiles_i = ceil_div(frame_.i, layout_.tile_i), tiles = tiles_i * ceil_div(frame_.j, layout_.tile_j);
+    std::atomic<std::int64_t> next{0};
+    for_each(queue_, frame_.i * frame_.j * frame_.k, std::min(slots_, tiles), [&](std::int64_t slot) {
+      for (std::int64_t tile = next.fetch_add(1); tile < tiles; tile = next.fetch_add(1)) {
+        run_tile(part({.first = 0, .size = frame_.i}, tile % tiles_i * layout_.tile_i, layout_.tile_i),
+                 part({.first = 0, .size = frame_.j}, tile / tiles_i * layout_.tile_j, layout_.tile_j),
+                 workspace_ + slot * layout_.elements(1));
       }
-    }
+    });
   }
 
  private:
   using K = Kernel<T>;
-  struct Span {
-    std::int64_t first = 0, size = 0;
-  };
+  static constexpr std::int64_t kFewColumns = 96, kFewRows = 128;  // so few that a panel is read too seldom to be packed
+  static constexpr std::int64_t kPackedAtOnce = 16;                // steps of k
+  static constexpr std::int64_t kGroup = PackedLayout::kColumnsAtOnce / K::kWidthJ * K::kWidthJ;
 
-  // Panels of one operand's slab: tiles are cut into panels one by one, so that a panel belongs to one tile.
-  template <std::int64_t kWidth>
-  struct Panels {
-    Panels(Span slab, std::int64_t tile_size) : span(slab), tile(tile_size), per_tile(ceil_div(std::min(tile_size, slab.size), kWidth)) {
-      const std::int64_t whole = slab.size / tile;
-      count = slab.size == 0 ? 0 : whole * per_tile + ceil_div(slab.size - whole * tile, kWidth);
-    }
-    Span at(std::int64_t panel) const {
-      const std::int64_t offset = panel / per_tile * tile + panel % per_tile * kWidth;
-      const std::int64_t end = std::min((panel / per_tile + 1) * tile, span.size);
-      return {.first = span.first + offset, .size = std::min(kWidth, end - offset)};
-    }
-    Span span;
-    std::int64_t tile, per_tile, count;
-  };
-
-  template <class Fn>
-  void share_out(std::int64_t count, Fn&& fn) {
-    for_each(queue_, frame_.i * frame_.j * frame_.k, count, fn);
-  }
-
-  void pack(Span span_i, Span span_j) {
-    const Panels<K::kWidthI> panels_i(span_i, layout_.tile_i);
-    const Panels<K::kWidthJ> panels_j(span_j, layout_.tile_j);
-    share_out(panels_i.count + panels_j.count, [&](std::int64_t index) {
-      if (index < panels_i.count) {
-        pack_one<K::kWidthI>(frame_.along_i, panels_i.at(index), packed_i_ + index * K::kWidthI * frame_.k, frame_.swapped);
-      } else {
-        index -= panels_i.count;
-        pack_one<K::kWidthJ>(frame_.along_j, panels_j.at(index), packed_j_ + index * K::kWidthJ * frame_.k, !frame_.swapped);
-      }
-    });
-  }
-
-  template <std::int64_t kWidth>
-  void pack_one(const Operand<T>& operand, Span rows, T* panel, bool is_b) {
-    pack_panel<kWidth>(operand, rows.first, rows.size, frame_.k, panel);
-    const MatrixView& gradient = frame_.args.bias_gradient;
-    if (is_b && gradient)
-      sum_panel<kWidth>(panel, rows.size, frame_.k, frame_.args.accumulate_bias_gradient, gradient.row<T>(0) + rows.first);
-  }
-
-  void multiply_tiles(Span span_i, Span span_j) {
-    const std::int64_t tiles_i = ceil_div(span_i.size, layout_.tile_i), tiles_j = ceil_div(span_j.size, layout_.tile_j);
-    std::atomic<std::int64_t> next{0};
-    share_out(std::min(slots_, tiles_i * tiles_j), [&](std::int64_t slot) {
-      for (std::int64_t tile = next.fetch_add(1); tile < tiles_i * tiles_j; tile = next.fetch_add(1)) {
-        multiply_tile(span_i, span_j, tile % tiles_i, tile / tiles_i, sums_ + slot * layout_.sums);
-      }
-    });
-  }
-
-  void multiply_tile(Span span_i, Span span_j, std::int64_t tile_i, std::int64_t tile_j, T* tile_sums) {
-    const Panels<K::kWidthI> panels_i(span_i, layout_.tile_i);
-    const Panels<K::kWidthJ> panels_j(span_j, layout_.tile_j);
-    const std::int64_t first_i = tile_i * panels_i.per_tile, last_i = std::min(first_i + panels_i.per_tile, panels_i.count);
-    const std::int64_t first_j = tile_j * panels_j.per_tile, last_j = std::min(first_j + panels_j.per_tile, panels_j.count);
+  void run_tile(Span tile_i, Span tile_j, T* panels_i) {
+    T* panels_j = panels_i + layout_.panels_i;
+    T* sums = panels_j + layout_.panels_j;
     for (std::int64_t k = 0; k < frame_.k; k += layout_.block_k) {
-      const std::int64_t size_k = std::min(layout_.block_k, frame_.k - k);
-      T* sums = tile_sums;
-      for (std::int64_t panel_i = first_i; panel_i < last_i; ++panel_i) {
-        const T* a = packed_i_ + (panel_i * frame_.k + k) * K::kWidthI;
-        const Span i = panels_i.at(panel_i);
-        for (std::int64_t panel_j = first_j; panel_j < last_j; ++panel_j) {
-          const T* b = packed_j_ + (panel_j * frame_.k + k) * K::kWidthJ;
-          const Span j = panels_j.at(panel_j);
-          multiply_panels(i.size, j.size, a, b, size_k, k == 0 ? Sums::start : Sums::go_on, sums);
-          if (k + size_k == frame_.k) {
-            for (std::int64_t column = 0; column < j.size; ++column)
-              finish_row(frame_, i.first, j.first + column, i.size, sums + column * K::kWidthI);
-          }
-          if (layout_.blocks_k > 1) sums += K::kWidthI * K::kWidthJ;
+      const Span block = part({.first = 0, .size = frame_.k}, k, layout_.block_k);
+      pack<K::kWidthI>(frame_.along_i, tile_i, block, reads_i_, panels_i);
+      if (frame_.swapped && tile_j.first == 0) add_bias_gradient<K::kWidthI>(tile_i, block, panels_i);
+      for (std::int64_t offset = 0; offset < tile_j.size; offset += kGroup) {
+        const Span group = part(tile_j, offset, kGroup);
+        pack<K::kWidthJ>(frame_.along_j, group, block, reads_j_, panels_j);
+        if (!frame_.swapped && tile_i.first == 0) add_bias_gradient<K::kWidthJ>(group, block, panels_j);
+        multiply_group(tile_i, group, block, panels_i, panels_j, sums + (layout_.blocks_k > 1 ? offset * layout_.padded_i : 0));
+      }
+    }
+  }
+
+  // Panels of one block of k; what is read in place needs only a ragged last one.
+  template <std::int64_t kWidth>
+  void pack(const Operand<T>& operand, Span rows, Span block, bool in_place, T* panels) {
+    const std::int64_t step = operand.row_stride == 1 ? kPackedAtOnce : block.size;
+    for (std::int64_t at = 0; at < block.size; at += step) {
+      const Span some = part(block, at, step);
+      for (std::int64_t offset = in_place ? rows.size / kWidth * kWidth : 0; offset < rows.size; offset += kWidth)
+        pack_panel<kWidth>(operand, part(rows, offset, kWidth), some, panels + offset * block.size + at * kWidth);
+    }
+  }
+
+  template <std::int64_t kWidth>
+  void add_bias_gradient(Span rows, Span block, const T* panels) {
+    const MatrixView& gradient = frame_.args.bias_gradient;
+    if (!gradient) return;
+    const bool accumulate = frame_.args.accumulate_bias_gradient || block.first > 0;
+    for (std::int64_t offset = 0; offset < rows.size; offset += kWidth) {
+      const Span panel = part(rows, offset, kWidth);
+      sum_panel<kWidth>(panels + offset * block.size, panel.size, block.size, accumulate, gradient.row<T>(0) + panel.first);
+    }
+  }
+
+  void multiply_group(Span tile_i, Span group, Span block, const T* panels_i, const T* panels_j, T* sums) {
+    const bool last = block.first + block.size == frame_.k;
+    for (std::int64_t offset_j = 0; offset_j < group.size; offset_j += K::kWidthJ) {
+      const Span columns = part(group, offset_j, K::kWidthJ);
+      const bool in_place_j = reads_j_ && columns.size == K::kWidthJ;
+      const Operand<T>& from_j = frame_.along_j;
+      const Columns lie = in_place_j && from_j.k_stride == 1 ? Columns::apart : Columns::adjacent;
+      const Panel<T> j = in_place_j ? Panel<T>{.data = from_j.data + columns.first * from_j.row_stride + block.first * from_j.k_stride,
+                                               .step = lie == Columns::apart ? from_j.row_stride : from_j.k_stride}
+                                    : Panel<T>{.data = panels_j + offset_j * block.size, .step = K::kWidthJ};
+      for (std::int64_t offset_i = 0; offset_i < tile_i.size; offset_i += K::kWidthI) {
+        const Span rows = part(tile_i, offset_i, K::kWidthI);
+        const bool in_place_i = reads_i_ && rows.size == K::kWidthI;
+        const Panel<T> i = in_place_i ? Panel<T>{.data = frame_.along_i.data + rows.first + block.first * frame_.along_i.k_stride,
+                                                 .step = frame_.along_i.k_stride}
+                                      : Panel<T>{.data = panels_i + offset_i * block.size, .step = K::kWidthI};
+        const bool direct = last && plain_ && rows.size == K::kWidthI && columns.size == K::kWidthJ;
+        const MatrixView& d = frame_.args.d;
+        T* const kept = sums + (layout_.blocks_k > 1 ? offset_j * layout_.padded_i + offset_i * K::kWidthJ : 0);
+        if (last) prefetch_outputs(rows, columns);
+        const Sums<T> place = {.from = block.first == 0 ? nullptr : kept,
+                               .to = direct ? d.row<T>(columns.first) + rows.first : kept,
+                               .ld = direct ? d.ld : K::kWidthI};
+        multiply_panels<T>(rows.size, columns.size, lie, i, j, block.size, place);
+        if (last && !direct) {
+          for (std::int64_t column = 0; column < columns.size; ++column)
+            finish_row(frame_, rows.first, columns.first + column, rows.size, kept + column * K::kWidthI);
         }
       }
+    }
+  }
+
+  void prefetch_outputs(Span rows, Span columns) {
+    for (std::int64_t column = 0; column < columns.size; ++column) {
+      const T* out = frame_.args.d.template row<T>(columns.first + column) + rows.first;
+      __builtin_prefetch(out, 1);
+      __builtin_prefetch(out + rows.size - 1, 1);
     }
   }
 
@@ -259,9 +304,8 @@ class Launch {
   PackedLayout layout_;
   CpuQueue& queue_;
   std::int64_t slots_;
-  T* packed_i_;
-  T* packed_j_;
-  T* sums_;
+  T* workspace_;
+  bool plain_, reads_i_ = false, reads_j_ = false;
 };
 
 void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { Launch<float>(queue, args, plan).run(); }

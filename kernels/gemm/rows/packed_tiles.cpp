@@ -1,6 +1,7 @@
-// Model: two FMA ports a thread run the register tiles, edges of a panel included, at kEfficiency of their peak; packing
-// and the epilogue move bytes at kBytesPerCycle, a macro tile's panels come from the second-level cache once a tile; all of
-// it shared out over the threads with the efficiency of the tiles' waves.
+// Model: two FMA ports a thread run the register tiles, ragged panels included, at kEfficiency of their peak at the clock that the
+// system names; each tile packs its panels along i, and those along j that cannot be read where they lie, at kBytesPerCycle, and
+// streams its panels along i from the next cache where they outgrow kSecondLevelShare of the second level; the epilogue moves
+// bytes at kBytesPerCycle. All of it is shared out over the threads with the efficiency of the tiles' waves.
 #include "kernels/gemm/rows/packed_tiles.h"
 
 #include "kernels/error.h"
@@ -8,9 +9,10 @@
 namespace tilewave {
 namespace {
 
-constexpr double kEfficiency = 0.9;
-constexpr double kBytesPerCycle = 12.0;
-constexpr double kPanelBytesPerCycle = 32.0;
+constexpr double kEfficiency = 0.98;
+constexpr double kBytesPerCycle = 10.0;
+constexpr double kStreamedBytesPerCycle = 8.0;
+constexpr double kSecondLevelShare = 0.5;
 constexpr double kCyclesPerTile = 500.0;
 constexpr double kLaunchCycles = 1000.0;
 
@@ -31,17 +33,28 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   plan.workspace_bytes = layout.elements(device.sm_count) * size;
 
   const std::int64_t vector_bytes = std::max(device.vector_bytes, std::int64_t{16}), lanes = vector_bytes / size;
-  const auto [i, j] = problem.d_major == Major::m ? std::pair(problem.m, problem.n) : std::pair(problem.n, problem.m);
-  const std::int64_t step_j = std::min<std::int64_t>(4, packed_register_tile(vector_bytes).columns);
+  const bool swapped = problem.d_major == Major::n;
+  const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
+  const RegisterTile registers = packed_register_tile(vector_bytes);
+  const std::int64_t tile_i = std::min(layout.tile_i, i), tile_j = std::min(layout.tile_j, j);
+  const std::int64_t tiles_i = ceil_div(i, tile_i), tiles_j = ceil_div(j, tile_j);
+  const bool reads_j = (swapped ? problem.a_major : problem.b_major) == Major::k;
   const auto cycles = [](std::int64_t amount, double per_cycle) { return static_cast<double>(amount) / per_cycle; };
-  const double arithmetic = cycles(round_up(i, lanes) * round_up(j, step_j) * problem.k, kEfficiency * 2.0 * static_cast<double>(lanes));
-  const double packing = cycles(2 * size * (i + j) * problem.k, kBytesPerCycle);
-  const double panels = cycles(size * problem.k * plan.tiling.tiles * (tile.m + tile.n), kPanelBytesPerCycle);
-  const double epilogue = cycles(size * problem.m * problem.n * problem.epilogue.passes(), kBytesPerCycle);
-  const double tiles = kCyclesPerTile * static_cast<double>(plan.tiling.tiles);
+  // Of `rows` by `columns` outputs in so many tiles along each.
+  const auto work = [&](std::int64_t rows, std::int64_t columns, std::int64_t along_i, std::int64_t along_j) {
+    const std::int64_t step_j = std::min<std::int64_t>(4, registers.columns);
+    const std::int64_t packed = rows * along_j + (reads_j ? 0 : columns * along_i);
+    const bool resident = device.l2_bytes == 0 ||
+                          static_cast<double>(tile_i * layout.block_k * size) <= kSecondLevelShare * static_cast<double>(device.l2_bytes);
+    return cycles(round_up(rows, lanes) * round_up(columns, step_j) * problem.k, kEfficiency * 2.0 * static_cast<double>(lanes)) +
+           cycles(2 * size * packed * problem.k, kBytesPerCycle) +
+           (resident ? 0.0 : cycles(size * rows * ceil_div(columns, registers.columns) * problem.k, kStreamedBytesPerCycle)) +
+           cycles(size * rows * columns * problem.epilogue.passes(), kBytesPerCycle) +
+           kCyclesPerTile * static_cast<double>(along_i * along_j);
+  };
   const auto threads = static_cast<double>(device.sm_count);
-  plan.predicted_s = seconds_of(
-      kLaunchCycles + packing / threads + (arithmetic + panels + epilogue + tiles) / (threads * plan.tiling.wave_efficiency), device);
+  const double shared = work(i, j, tiles_i, tiles_j) / (threads * plan.tiling.wave_efficiency), longest = work(tile_i, tile_j, 1, 1);
+  plan.predicted_s = seconds_of(kLaunchCycles + std::max(shared, longest), device);
   return plan;
 }
 

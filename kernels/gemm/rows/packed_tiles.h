@@ -1,5 +1,5 @@
-// Panels of A and B are packed so that a register tile reads them front to back; every thread takes macro tiles of D, runs
-// all of K in blocks that stay in its caches, and finishes each register tile with the epilogue.
+// Every thread takes tiles of D, packs their panels of A and B a block of K at a time so that a register tile reads them front to
+// back from its own caches, and finishes each register tile with the epilogue.
 // Vectors run along i, the fastest dimension of D: i = m, j = n for an m-major D, and the other way round for an n-major one.
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace tilewave {
 
-inline constexpr Tile kPackedTiles[] = {{256, 192}, {128, 192}, {128, 96}, {384, 96}, {192, 96}, {96, 96}, {64, 48}};
+inline constexpr Tile kPackedTiles[] = {{512, 1536}, {512, 768}, {256, 1536}, {256, 768}, {128, 1536}, {128, 768},
+                                        {256, 384},  {128, 288}, {128, 192},  {64, 192},  {64, 96},    {96, 96}};
 
 // The register tile: `vectors` SIMD registers along i times `columns` along j, as many sums as the register file holds.
 struct RegisterTile {
@@ -23,15 +24,16 @@ static_assert(packed_register_tile(64).vectors * 64 / 4 <= kWidestPanel && packe
                   packed_register_tile(64).columns <= kWidestPanel,
               "a tile is cut into panels of at most kWidestPanel");
 
-// The workspace: one slab of packed panels of each operand, then the sums of one macro tile for each slot. It is the same
-// for every width of registers, so that a plan made without the CPU at hand holds.
+// The workspace of one slot: packed panels of one block of K of both operands, and the sums of one tile. It is the same for
+// every width of registers, so that a plan made without the CPU at hand holds.
 struct PackedLayout {
-  static constexpr std::int64_t kBlockK = 256;            // a register tile's panels of one block stay in the first-level cache
-  static constexpr std::int64_t kSlabBytes = 16ll << 20;  // of packed panels of one operand, where one tile's are not more
+  static constexpr std::int64_t kBlockK = 256;  // a register tile's panels of one block stay in the first-level cache
+
+  static constexpr std::int64_t kColumnsAtOnce = 48;  // packed columns along j: whole cache lines, whole panels of any width
 
   std::int64_t tile_i = 0, tile_j = 0;
   std::int64_t blocks_k = 0, block_k = 0;
-  std::int64_t slab_tiles_i = 0, slab_tiles_j = 0;    // tiles of a slab in each dimension
+  std::int64_t padded_i = 0, padded_j = 0;            // a tile's rows in whole panels
   std::int64_t panels_i = 0, panels_j = 0, sums = 0;  // elements
 
   constexpr PackedLayout(const GemmProblem& problem, Tile tile) {
@@ -41,18 +43,14 @@ struct PackedLayout {
     tile_j = swapped ? tile.m : tile.n;
     blocks_k = ceil_div(problem.k, kBlockK);
     block_k = ceil_div(problem.k, blocks_k);
-    const std::int64_t widest_i = std::min(tile_i, i) + kWidestPanel, widest_j = std::min(tile_j, j) + kWidestPanel;  // whole panels
-    const auto slab_tiles = [&](std::int64_t tiles, std::int64_t widest) {
-      return std::min(tiles, std::max<std::int64_t>(1, kSlabBytes / (widest * problem.k * size_of(problem.operand_dtype))));
-    };
-    slab_tiles_i = slab_tiles(ceil_div(i, tile_i), widest_i);
-    slab_tiles_j = slab_tiles(ceil_div(j, tile_j), widest_j);
-    panels_i = round_up(slab_tiles_i * widest_i * problem.k, kWidestPanel);
-    panels_j = round_up(slab_tiles_j * widest_j * problem.k, kWidestPanel);
-    sums = blocks_k == 1 ? kWidestPanel * kWidestPanel : round_up(widest_i * widest_j, kWidestPanel);
+    padded_i = round_up(std::min(tile_i, i) + kWidestPanel - 1, kWidestPanel);
+    padded_j = round_up(std::min(tile_j, j) + kWidestPanel - 1, kWidestPanel);
+    panels_i = padded_i * round_up(block_k, 4);
+    panels_j = (kColumnsAtOnce + kWidestPanel) * round_up(block_k, 4);
+    sums = blocks_k == 1 ? kWidestPanel * kWidestPanel : padded_i * padded_j;
   }
 
-  constexpr std::int64_t elements(std::int64_t slots) const { return panels_i + panels_j + slots * sums; }
+  constexpr std::int64_t elements(std::int64_t slots) const { return slots * (panels_i + panels_j + sums); }
 };
 
 extern const GemmRow kPackedTilesRow;

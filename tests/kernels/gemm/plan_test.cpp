@@ -43,7 +43,7 @@ TEST(GemmPlan, SaysTilesWavesAndWhy) {
   EXPECT_EQ(plan.blocks, ceil_div(512, plan.tile.m) * ceil_div(1536, plan.tile.n));
   EXPECT_EQ(plan.tiling.slots, 2);
   EXPECT_DOUBLE_EQ(plan.tiling.waves, static_cast<double>(plan.blocks) / 2.0);
-  EXPECT_GT(plan.workspace_bytes, 4 * (512 + 1536) * 128);
+  EXPECT_GE(plan.workspace_bytes, 2 * 4 * plan.tile.m * 128) << "two threads pack their panels of A";
   EXPECT_GT(plan.predicted_s, static_cast<double>(problem(512, 1536, 128).flops()) / (2 * 2 * 2 * 8 * 2e9)) << "faster than two FMA ports";
   EXPECT_NE(plan.reason.find("naive"), std::string::npos) << plan.reason;
   EXPECT_LT(plan.predicted_s, choose(problem(512, 1536, 128), cpu(1)).predicted_s);
@@ -77,7 +77,7 @@ TEST(GemmPlan, Forced) {
     EXPECT_THROW(choose(p, cpu(2), {.forced = forced}), InputError) << forced;
   }
   const std::string tile = message_of([&] { choose(p, cpu(2), {.forced = "packed_tiles/96x97"}); });
-  for (const char* part : {"packed_tiles", "\"96x97\"", "96x96", "256x192"}) EXPECT_NE(tile.find(part), std::string::npos) << tile;
+  for (const char* part : {"packed_tiles", "\"96x97\"", "96x96", "256x1536"}) EXPECT_NE(tile.find(part), std::string::npos) << tile;
   GemmProblem half = p;
   half.operand_dtype = DType::f16;
   EXPECT_THROW(choose(half, cpu(2), {.forced = "packed_tiles"}), InputError);
@@ -119,7 +119,7 @@ TEST(GemmRun, RefusesWhatThePlanWasNotChosenFor) {
   EXPECT_EQ(message([](GemmArgs&) {}), "");
   EXPECT_FLOAT_EQ(d[0], 32.0f);
 
-  GemmPlan stranger = plan, no_tile = plan, other = choose(problem(64, 47, 32), probe_cpu(2), {.forced = "packed_tiles"});
+  GemmPlan stranger = plan, no_tile = plan, other = choose(problem(64, 48, 64), probe_cpu(2), {.forced = "packed_tiles"});
   stranger.row = "fast";
   no_tile.tile = {};
   expect("no plan", [](GemmArgs& args) { args.plan = nullptr; });
