@@ -3,12 +3,13 @@
 
 #include "kernels/gemm/rows/dot_products.h"
 #include "kernels/gemm/rows/naive.h"
+#include "kernels/gemm/rows/packed_pairs.h"
 #include "kernels/gemm/rows/packed_tiles.h"
 
 namespace tilewave {
 
 std::span<const GemmRow* const> gemm_catalog() {
-  static constexpr const GemmRow* rows[] = {&kNaiveRow, &kDotProductsRow, &kPackedTilesRow, &kCudaNaiveRow};
+  static constexpr const GemmRow* rows[] = {&kNaiveRow, &kDotProductsRow, &kPackedTilesRow, &kPackedPairsRow, &kCudaNaiveRow};
   return rows;
 }
 

@@ -255,8 +255,8 @@ std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std:
   std::vector<T> some;
   for (const T& one : all) {
     GemmProblem problem = {.m = 8, .n = 8, .k = 8, .a_pitch = 8, .b_pitch = 8, .d_pitch = 8};
-    if (row.tensor_cores) problem.operand_dtype = problem.output_dtype = DType::bf16;
     problem.a_alignment = problem.b_alignment = problem.d_alignment = 16;
+    if (!row.refuse(problem, device).empty()) problem.operand_dtype = problem.output_dtype = DType::bf16;
     set(problem, one);
     if (row.refuse(problem, device).empty()) some.push_back(one);
   }

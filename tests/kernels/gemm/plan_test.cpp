@@ -32,10 +32,10 @@ TEST(GemmPlan, LargeProblemsArePackedAndFewTokensAreNot) {
   EXPECT_EQ(choose(problem(512, 1536, 128), cpu(2)).row, "packed_tiles");
   EXPECT_EQ(choose(problem(512, 1, 128), cpu(2)).row, "dot_products");
   GemmProblem half = problem(512, 1536, 128);
-  half.operand_dtype = half.output_dtype = DType::bf16;
+  half.operand_dtype = half.output_dtype = DType::f16;
   const GemmPlan plan = choose(half, cpu(2));
   EXPECT_EQ(plan.row, "naive");
-  EXPECT_NE(plan.reason.find("packed_tiles: it multiplies f32 and f64, not bf16."), std::string::npos) << plan.reason;
+  EXPECT_NE(plan.reason.find("packed_tiles: it multiplies f32 and f64, not f16."), std::string::npos) << plan.reason;
 }
 
 TEST(GemmPlan, SaysTilesWavesAndWhy) {

@@ -1,0 +1,48 @@
+// Model: two ports a thread each multiply a register of pairs in two cycles, at kEfficiency; packing takes kCyclesPerElement,
+// an output's epilogue kCyclesPerOutput and as much again for each further pass.
+#include "kernels/gemm/rows/packed_pairs.h"
+
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+constexpr double kEfficiency = 0.8;
+constexpr double kCyclesPerElement = 1.5;
+constexpr double kCyclesPerOutput = 4.0;
+constexpr double kLaunchCycles = 1000.0;
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
+  if (problem.operand_dtype != DType::bf16) return sentence("it multiplies bf16, not ", name_of(problem.operand_dtype), ".");
+  if (problem.output_dtype != DType::bf16 && problem.output_dtype != DType::f32) {
+    return sentence("its output is bf16 or f32, not ", name_of(problem.output_dtype), ".");
+  }
+  if (!cpu_multiplies_bf16_pairs()) return "this CPU has no AVX512-BF16.";
+  return {};
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  GemmPlan plan = plan_tiles("packed_pairs", problem, tile, device.sm_count);
+  const PairsLayout layout(problem, tile);
+  plan.workspace_bytes = layout.bytes(device.sm_count);
+  const bool swapped = problem.d_major == Major::n;
+  const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
+  const double arithmetic = static_cast<double>(round_up(i, 16) * round_up(j, 4) * layout.pairs) / (16.0 * kEfficiency);
+  const double packing =
+      kCyclesPerElement * static_cast<double>(problem.k * (i * ceil_div(j, layout.tile_j) + j * ceil_div(i, layout.tile_i)));
+  const double epilogue = kCyclesPerOutput * static_cast<double>(i * j * problem.epilogue.passes());
+  plan.predicted_s = seconds_of(
+      kLaunchCycles + (arithmetic + packing + epilogue) / (static_cast<double>(device.sm_count) * plan.tiling.wave_efficiency), device);
+  return plan;
+}
+
+}  // namespace
+
+const GemmRow kPackedPairsRow = {.name = "packed_pairs",
+                                 .backend = Backend::cpu,
+                                 .tiles = kPackedPairsTiles,
+                                 .refuse = refuse,
+                                 .plan = plan,
+                                 .launch_cpu = launch_packed_pairs};
+
+}  // namespace tilewave

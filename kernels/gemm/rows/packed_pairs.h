@@ -1,0 +1,38 @@
+// bf16 operands, fp32 sums: packed_tiles with pairs of neighbours along K in the place of single elements, so that one
+// instruction (AVX512-BF16's VDPBF16PS) multiplies and adds both. No block of K: sums stay in registers from end to end.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/gemm/row.h"
+
+namespace tilewave {
+
+inline constexpr Tile kPackedPairsTiles[] = {{256, 192}, {128, 96}, {64, 48}};
+
+inline constexpr std::int64_t kPairsAlongI = 32, kPairsAlongJ = 12;  // the register tile: two registers by twelve broadcasts
+
+// The workspace of one slot, in pairs: the packed panels of a tile.
+struct PairsLayout {
+  std::int64_t tile_i = 0, tile_j = 0, pairs = 0;  // outputs of a tile, pairs along K
+  std::int64_t panels_i = 0, panels_j = 0;
+
+  constexpr PairsLayout(const GemmProblem& problem, Tile tile) {
+    const bool swapped = problem.d_major == Major::n;
+    tile_i = swapped ? tile.n : tile.m;
+    tile_j = swapped ? tile.m : tile.n;
+    pairs = ceil_div(problem.k, 2);
+    panels_i = round_up(std::min(tile_i, swapped ? problem.n : problem.m), kPairsAlongI) * pairs;
+    panels_j = round_up(std::min(tile_j, swapped ? problem.m : problem.n), kPairsAlongJ) * pairs;
+  }
+
+  constexpr std::int64_t bytes(std::int64_t slots) const { return slots * (panels_i + panels_j) * 4; }
+};
+
+// Whether this CPU has the instruction.
+bool cpu_multiplies_bf16_pairs();
+
+extern const GemmRow kPackedPairsRow;
+void launch_packed_pairs(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave
