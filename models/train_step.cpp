@@ -27,7 +27,8 @@ AdamWOptions adamw_options(const Recipe& recipe) {
           .beta2 = optimizer.beta2,
           .epsilon = optimizer.epsilon,
           .weight_decay = optimizer.weight_decay,
-          .clip_norm = optimizer.clip_norm};
+          .clip_norm = optimizer.clip_norm,
+          .scaling = {.enabled = recipe.run.precision == Precision::fp16}};
 }
 
 Schedule schedule_of(const Recipe& recipe) {
@@ -45,6 +46,7 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
   for (std::int64_t batch = 0; batch < resolved.recipe.batch.accumulate; ++batch) {
     batches_.push_back(make_batch_tensors(context, batch_shape(resolved)));
   }
+  if (optimizer_.options().scaling.enabled) context.write_step_state({.loss_scale = kFirstLossScale});
 }
 
 void TrainStep::use_step_memory(const ArenaLayout& layout, Launches launches) {
@@ -104,7 +106,10 @@ StepReport TrainStep::collect() {
           .learning_rate = state.learning_rate,
           .gradient_norm = state.gradient_norm,
           .target_tokens = state.real_tokens,
-          .finite = state.found_nonfinite == 0};
+          .finite = state.found_nonfinite == 0,
+          .scaled = optimizer_.options().scaling.enabled,
+          .loss_scale = state.loss_scale,
+          .scale_exhausted = state.scale_exhausted != 0};
 }
 
 double TrainStep::validate(BatchStream stream) {

@@ -26,7 +26,15 @@ struct StepReport {
   double gradient_norm = 0.0;      // before clipping
   std::int64_t target_tokens = 0;  // real ones, over all accumulated batches
   bool finite = true;              // false: loss or norm is not, and nothing was updated
+  bool scaled = false;             // under loss scaling, as fp16 is
+  double loss_scale = 1.0;         // that the next step finds
+  bool scale_exhausted = false;    // not finite although the loss scale was at its least
+
+  // Under loss scaling a step that is not finite lowers the scale, and training goes on.
+  bool skipped() const { return !finite && scaled && !scale_exhausted; }
 };
+
+inline constexpr double kFirstLossScale = 65536.0;  // of fp16
 
 ContextOptions context_options(const Recipe& recipe);
 BatchShape batch_shape(const ResolvedRecipe& resolved);

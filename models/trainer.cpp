@@ -176,7 +176,15 @@ class Run {
     const DataPosition position = next_->position;
     next_ = draw();  // while a GPU is at work
     const StepReport report = step_.collect();
-    if (!report.finite) {
+    if (report.skipped()) {
+      observer_.noted(sentence("step ", report.step,
+                               ": the gradients are not finite in fp16, so nothing was updated; the loss scale is now ", report.loss_scale,
+                               "."));
+    } else if (!report.finite) {
+      TW_CHECK(!report.scale_exhausted, "step ", report.step, ": the gradients are not finite although the loss scale is down to ",
+               report.loss_scale,
+               "; nothing was updated and the last checkpoint stands. Try --set run.precision=bf16, or a smaller "
+               "optimizer.learning_rate.");
       throw Error(sentence("step ", report.step, ": the loss or the gradient norm is not finite, first in ", first_nonfinite(step_),
                            "; nothing was updated and the last checkpoint stands. Try a smaller optimizer.learning_rate or a longer "
                            "schedule.warmup_steps."));

@@ -29,6 +29,7 @@ nlohmann::ordered_json plans_json(const std::map<GemmProblem, GemmPlan>& plans) 
 }  // namespace
 
 std::string to_json(const TrainingState& state, TrainStep& step) {
+  const StepState scaling = step.context().read_step_state();
   const nlohmann::ordered_json json = {{"version", kStateVersion},
                                        {"step", state.step},
                                        {"data_position", {{"epoch", state.position.epoch}, {"next", state.position.next}}},
@@ -37,6 +38,8 @@ std::string to_json(const TrainingState& state, TrainStep& step) {
                                        {"seed", step.resolved().recipe.run.seed},
                                        {"vocabulary", state.vocabulary},
                                        {"vocabulary_padded", state.vocabulary_padded},
+                                       {"loss_scale", scaling.loss_scale},
+                                       {"good_steps", scaling.good_steps},
                                        {"loss", state.loss},
                                        {"elapsed_s", state.elapsed_s},
                                        {"target_tokens", state.target_tokens},
@@ -58,6 +61,8 @@ TrainingState read_training_state(const std::filesystem::path& path) {
             .recipe_hash = json.at("recipe_hash").get<std::string>(),
             .vocabulary = json.at("vocabulary").get<std::int64_t>(),
             .vocabulary_padded = json.at("vocabulary_padded").get<std::int64_t>(),
+            .loss_scale = json.value("loss_scale", 1.0),
+            .good_steps = json.value("good_steps", std::int64_t{0}),
             .loss = json.at("loss").get<double>(),
             .elapsed_s = json.at("elapsed_s").get<double>(),
             .target_tokens = json.at("target_tokens").get<std::int64_t>()};
@@ -79,7 +84,9 @@ Checkpoint save_training(const std::filesystem::path& run_folder, TrainStep& ste
 TrainingState restore_training(const Checkpoint& checkpoint, TrainStep& step) {
   load_weights(checkpoint.weights(), step.model().parameters());
   load_optimizer(checkpoint.optimizer(), step.model().parameters(), step.optimizer());
-  return read_training_state(checkpoint.state());
+  const TrainingState state = read_training_state(checkpoint.state());
+  step.context().write_step_state({.loss_scale = state.loss_scale, .good_steps = state.good_steps});
+  return state;
 }
 
 }  // namespace tilewave

@@ -23,6 +23,8 @@ class AdamW {
   // Measures the gradients and updates every parameter with them, unless something is not finite.
   void update();
 
+  const AdamWOptions& options() const { return options_; }
+
   // Moments of the parameter at this place in Parameters::all(), for checkpoints.
   const Tensor& first_moment(std::size_t index) const { return first_moments_[index]; }
   const Tensor& second_moment(std::size_t index) const { return second_moments_[index]; }
