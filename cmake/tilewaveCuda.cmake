@@ -13,7 +13,7 @@ function(tilewave_cuda_objects name architectures)
   target_compile_definitions(${name} PRIVATE TILEWAVE_HAS_CUDA)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${name} PRIVATE -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers
-                                         -lineinfo $<$<BOOL:${TILEWAVE_WERROR}>:-Werror=all-warnings>)
+                                         --compress-mode=size $<$<BOOL:${TILEWAVE_WERROR}>:-Werror=all-warnings>)
   target_link_libraries(tilewave_kernels PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()
 
