@@ -17,17 +17,22 @@ function(tilewave_cuda_objects name architectures)
   target_link_libraries(tilewave_kernels PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()
 
-set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
+set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/gemm/library_pass.cu kernels/cuda/gemm/split.cu
+                 kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
 foreach(operation IN LISTS TILEWAVE_OPERATIONS)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/kernels/cuda/${operation}.cu)
     message(WARNING "operation ${operation} has no kernels/cuda/${operation}.cu")
     continue()
   endif()
-  file(GLOB parts CONFIGURE_DEPENDS kernels/cuda/${operation}/*.cu)  # of an operation that tells more than one story
+  set(parts "")
+  if(NOT operation STREQUAL gemm)  # whose rows are named
+    file(GLOB parts CONFIGURE_DEPENDS kernels/cuda/${operation}/*.cu)  # of an operation that tells more than one story
+  endif()
   list(APPEND cuda_sources kernels/cuda/${operation}.cu ${parts})
 endforeach()
 foreach(row IN LISTS TILEWAVE_CUDA_GEMM_ROWS)
-  list(APPEND cuda_sources kernels/cuda/gemm/${row}.cu)
+  file(GLOB instances CONFIGURE_DEPENDS kernels/cuda/gemm/${row}_bf16_*.cu kernels/cuda/gemm/${row}_f16_*.cu)
+  list(APPEND cuda_sources kernels/cuda/gemm/${row}.cu ${instances})
 endforeach()
 # The oracle rounds every product of its epilogue, as a CPU's does.
 set_source_files_properties(kernels/cuda/gemm/naive.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
@@ -38,5 +43,8 @@ if(TILEWAVE_HOPPER_GEMM_ROWS)
 endif()
 
 find_package(CUDAToolkit REQUIRED)
+# NVIDIA's libraries are opened when a recipe asks for them; a host compiler reads their headers.
+target_sources(tilewave_kernels PRIVATE kernels/cuda/gemm/libraries.cpp)
+set_source_files_properties(kernels/cuda/gemm/libraries.cpp PROPERTIES INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
 target_link_libraries(tilewave_kernels PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
 target_compile_definitions(tilewave_kernels PUBLIC TILEWAVE_HAS_CUDA)

@@ -21,7 +21,8 @@ struct GemmPlan {
   int cluster = 1;
   int split = 1;  // along K
   std::string_view raster = "row";
-  int algorithm = 0;  // of a library's row: which of its heuristic's candidates
+  std::int64_t group = 1;  // of the raster "grouped": so many tiles down D's rows in memory before the next column of tiles
+  int algorithm = 0;       // of a library's row: which of its heuristic's candidates
   std::int64_t blocks = 0;
   Tiling tiling;
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes
@@ -32,7 +33,8 @@ struct GemmPlan {
   // The same launch: what was predicted and why it was chosen do not count.
   friend bool operator==(const GemmPlan& a, const GemmPlan& b) {
     return a.row == b.row && a.tile == b.tile && a.stages == b.stages && a.cluster == b.cluster && a.split == b.split &&
-           a.raster == b.raster && a.algorithm == b.algorithm && a.blocks == b.blocks && a.workspace_bytes == b.workspace_bytes;
+           a.raster == b.raster && a.group == b.group && a.algorithm == b.algorithm && a.blocks == b.blocks &&
+           a.workspace_bytes == b.workspace_bytes;
   }
 };
 

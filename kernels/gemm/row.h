@@ -33,6 +33,8 @@ struct GemmRow {
   // Null where this build has no kernel for it: a row names its CUDA launch under `if constexpr (kHasCuda)`.
   CpuGemmLaunch launch_cpu = nullptr;
   CudaGemmLaunch launch_cuda = nullptr;
+  // Of a library's row: how many candidates its heuristic has for this problem, GemmPlan::algorithm naming one. Null elsewhere.
+  int (*candidates)(CudaQueue& queue, const GemmArgs& args) = nullptr;
 };
 
 // What every row's plan has in common: the tiles, the waves that `slots` tiles at a time make of them, the alignments.

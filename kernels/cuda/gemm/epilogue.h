@@ -1,0 +1,227 @@
+// What happens to sums before they are stored (the formula of kernels/gemm.h), for every row: D and all that has its shape are
+// seen as they lie in memory, rows x cols, each of its own type and pitch, chosen by uniform branches at run time; arithmetic in T.
+// Also the fixed-order reduction of sums that were split along K: each part lies in the workspace as an fp32 (fp64) matrix.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/gemm.h"
+#include "kernels/gemm/split.h"
+#include "kernels/math/activation.h"
+
+namespace tilewave {
+
+inline constexpr int kRun = 8;  // columns that a thread finishes at a time where rows start on 16 bytes
+
+struct Plane {
+  void* data = nullptr;
+  std::int64_t ld = 0;
+  DType dtype = DType::f32;
+};
+
+struct GemmEpilogue {
+  std::int64_t rows = 0, cols = 0;
+  Plane d, saved_input, derivative_of, residual;  // [rows, cols]
+  Plane bias;                                     // [1, cols], or [1, rows] where it runs along rows
+  Plane bias_gradient;                            // [1, N]
+  bool bias_along_rows = false;
+  bool accumulate = false, accumulate_bias_gradient = false;
+  bool wide = false;  // kRun elements of every plane from a column that kRun divides on are whole 16-byte words
+  Activation activation = Activation::none, derivative = Activation::none;
+};
+
+inline GemmEpilogue epilogue_of(const GemmArgs& args) {
+  const bool fp64 = args.a.dtype == DType::f64;
+  const auto plane = [&](const char* name, const ConstMatrixView& view) {
+    TW_CHECK(!view || (view.dtype == DType::f64) == fp64, "gemm ", name_of(args.role), ": ", name, " is ", name_of(view.dtype),
+             "; with operands of ", name_of(args.a.dtype), " it must be ", fp64 ? "f64." : "f32, bf16 or f16.");
+    return Plane{.data = const_cast<void*>(view.data), .ld = view.ld, .dtype = view.dtype};
+  };
+  const bool along_m = args.d_major == Major::m;
+  GemmEpilogue e = {.rows = args.d.rows,
+                    .cols = args.d.cols,
+                    .d = plane("D", args.d),
+                    .saved_input = plane("saved_input", args.saved_input),
+                    .derivative_of = plane("derivative_of", args.derivative_of),
+                    .residual = plane("the residual", args.residual),
+                    .bias = plane("the bias", args.bias),
+                    .bias_gradient = plane("the bias gradient", args.bias_gradient),
+                    .bias_along_rows = !along_m,
+                    .accumulate = args.accumulate,
+                    .accumulate_bias_gradient = args.accumulate_bias_gradient,
+                    .activation = args.activation,
+                    .derivative = args.derivative};
+  const auto wide = [](const Plane& p) {
+    return p.data == nullptr || alignment_of(reinterpret_cast<std::uintptr_t>(p.data), p.ld * size_of(p.dtype)) >= 16;
+  };
+  const bool wide_bias = e.bias_along_rows || reinterpret_cast<std::uintptr_t>(e.bias.data) % 16 == 0;
+  e.wide = wide(e.d) && wide(e.saved_input) && wide(e.derivative_of) && wide(e.residual) && wide_bias;
+  return e;
+}
+
+template <class T>
+__device__ __forceinline__ T load_element(const Plane& p, std::int64_t at) {
+  if constexpr (std::is_same_v<T, double>) {
+    return static_cast<const double*>(p.data)[at];
+  } else {
+    if (p.dtype == DType::f32) return static_cast<const float*>(p.data)[at];
+    if (p.dtype == DType::bf16) return load(static_cast<const bf16*>(p.data)[at]);
+    return load(static_cast<const f16*>(p.data)[at]);
+  }
+}
+template <class T>
+__device__ __forceinline__ void store_element(const Plane& p, std::int64_t at, T value) {
+  if constexpr (std::is_same_v<T, double>) {
+    static_cast<double*>(p.data)[at] = value;
+  } else {
+    if (p.dtype == DType::f32) {
+      static_cast<float*>(p.data)[at] = value;
+    } else if (p.dtype == DType::bf16) {
+      static_cast<bf16*>(p.data)[at] = store<bf16>(value);
+    } else {
+      static_cast<f16*>(p.data)[at] = store<f16>(value);
+    }
+  }
+}
+
+// kWidth elements from `at` on: one, or kRun in 16-byte words.
+template <int kWidth, class T>
+__device__ __forceinline__ void load_run(const Plane& p, std::int64_t at, T (&values)[kWidth]) {
+  if constexpr (kWidth == 1 || std::is_same_v<T, double>) {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) values[c] = load_element<T>(p, at + c);
+  } else if (p.dtype == DType::f32) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float4 word = reinterpret_cast<const float4*>(static_cast<const float*>(p.data) + at)[half];
+      values[4 * half] = word.x, values[4 * half + 1] = word.y, values[4 * half + 2] = word.z, values[4 * half + 3] = word.w;
+    }
+  } else {
+    const uint4 word = *reinterpret_cast<const uint4*>(static_cast<const bf16*>(p.data) + at);
+    const unsigned pairs[] = {word.x, word.y, word.z, word.w};
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) {
+      const auto bits = static_cast<unsigned short>(pairs[c / 2] >> (16 * (c % 2)));
+      values[c] = p.dtype == DType::bf16 ? __uint_as_float(static_cast<unsigned>(bits) << 16) : __half2float(__ushort_as_half(bits));
+    }
+  }
+}
+template <int kWidth, class T>
+__device__ __forceinline__ void store_run(const Plane& p, std::int64_t at, const T (&values)[kWidth]) {
+  if constexpr (kWidth == 1 || std::is_same_v<T, double>) {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) store_element<T>(p, at + c, values[c]);
+  } else if (p.dtype == DType::f32) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      reinterpret_cast<float4*>(static_cast<float*>(p.data) + at)[half] =
+          make_float4(values[4 * half], values[4 * half + 1], values[4 * half + 2], values[4 * half + 3]);
+    }
+  } else {
+    unsigned pairs[4];
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      const float low = values[2 * pair], high = values[2 * pair + 1];
+      if (p.dtype == DType::bf16) {
+        pairs[pair] = store<bf16>(low).bits | static_cast<unsigned>(store<bf16>(high).bits) << 16;
+      } else {
+        pairs[pair] = store<f16>(low).bits | static_cast<unsigned>(store<f16>(high).bits) << 16;
+      }
+    }
+    *reinterpret_cast<uint4*>(static_cast<bf16*>(p.data) + at) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+  }
+}
+
+// fn(z) for each of a run, the activation's branch outside the loop.
+template <int kWidth, class T, class Fn>
+__device__ __forceinline__ void with_activation(Activation activation, Fn&& fn) {
+  if (activation == Activation::relu) {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) fn.template operator()<Activation::relu>(c);
+  } else if (activation == Activation::gelu_tanh) {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) fn.template operator()<Activation::gelu_tanh>(c);
+  } else if (activation == Activation::gelu_erf) {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) fn.template operator()<Activation::gelu_erf>(c);
+  }
+}
+
+// Stores the sums z of columns [col, col + kWidth) of a row, all within D. kWidth = kRun wants e.wide.
+template <int kWidth, class T>
+__device__ __forceinline__ void finish(const GemmEpilogue& e, std::int64_t row, std::int64_t col, T (&z)[kWidth]) {
+  T other[kWidth];
+  if (e.bias.data != nullptr) {
+    if (e.bias_along_rows) {
+      const T bias = load_element<T>(e.bias, row);
+#pragma unroll
+      for (int c = 0; c < kWidth; ++c) z[c] += bias;
+    } else {
+      load_run(e.bias, col, other);
+#pragma unroll
+      for (int c = 0; c < kWidth; ++c) z[c] += other[c];
+    }
+  }
+  if (e.saved_input.data != nullptr) store_run(e.saved_input, row * e.saved_input.ld + col, z);
+  with_activation<kWidth, T>(e.activation, [&]<Activation kActivation>(int c) { z[c] = activate(kActivation, z[c]); });
+  if (e.derivative_of.data != nullptr) {
+    load_run(e.derivative_of, row * e.derivative_of.ld + col, other);
+    with_activation<kWidth, T>(e.derivative, [&]<Activation kActivation>(int c) { z[c] *= activation_derivative(kActivation, other[c]); });
+  }
+  if (e.residual.data != nullptr) {
+    load_run(e.residual, row * e.residual.ld + col, other);
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) z[c] += other[c];
+  }
+  if (e.accumulate) {
+    load_run(e.d, row * e.d.ld + col, other);
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) z[c] += other[c];
+  }
+  store_run(e.d, row * e.d.ld + col, z);
+}
+
+template <class T>
+__device__ __forceinline__ void finish_bias_gradient(const GemmEpilogue& e, std::int64_t n, T sum) {
+  if (e.accumulate_bias_gradient) sum += load_element<T>(e.bias_gradient, n);
+  store_element(e.bias_gradient, n, sum);
+}
+
+// Where the parts of a split sum lie: part s is a [rows, pitch] matrix of T, then come the parts of the bias gradient, [rows] each
+// (or [cols] where N runs along the columns).
+template <class T>
+struct SplitSums {
+  T* parts = nullptr;
+  std::int64_t pitch = 0, part = 0;  // elements of a row, and from one part to the next
+  T* bias_gradients = nullptr;
+  std::int64_t n = 0;
+
+  SplitSums(void* workspace, const GemmEpilogue& e, std::int64_t split, std::int64_t size_n)
+      : parts(static_cast<T*>(workspace)),
+        pitch(round_up(e.cols, kSplitPitch)),
+        part(e.rows * pitch),
+        bias_gradients(parts + split * part),
+        n(size_n) {}
+
+  // The epilogue of one part: it is stored, and that is all.
+  __host__ __device__ GemmEpilogue of_part(const GemmEpilogue& e, std::int64_t s) const {
+    GemmEpilogue only;
+    only.rows = e.rows;
+    only.cols = e.cols;
+    only.d = {.data = parts + s * part, .ld = pitch, .dtype = sizeof(T) == 8 ? DType::f64 : DType::f32};
+    only.wide = true;
+    if (e.bias_gradient.data != nullptr) only.bias_gradient = {.data = bias_gradients + s * n, .ld = n, .dtype = only.d.dtype};
+    return only;
+  }
+};
+
+template <class T>
+void reduce_split_sums(CudaQueue& queue, const GemmEpilogue& e, const SplitSums<T>& sums, std::int64_t split);
+
+extern template void reduce_split_sums<float>(CudaQueue&, const GemmEpilogue&, const SplitSums<float>&, std::int64_t);
+extern template void reduce_split_sums<double>(CudaQueue&, const GemmEpilogue&, const SplitSums<double>&, std::int64_t);
+
+}  // namespace tilewave

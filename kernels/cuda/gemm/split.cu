@@ -1,0 +1,53 @@
+// Adds the parts of sums that were split along K, in order, and finishes them: a thread for every run of columns.
+#include "kernels/cuda/gemm/epilogue.h"
+
+namespace tilewave {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <int kWidth, class T>
+__global__ void reduce(const GemmEpilogue e, const SplitSums<T> sums, std::int64_t split) {
+  const std::int64_t runs = ceil_div(e.cols, kWidth);
+  const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (index < e.rows * runs) {
+    const std::int64_t row = index / runs, col = index % runs * kWidth;
+    T z[kWidth] = {};
+    for (std::int64_t s = 0; s < split; ++s) {
+      T part[kWidth];
+      load_run(sums.of_part(e, s).d, row * sums.pitch + col, part);
+#pragma unroll
+      for (int c = 0; c < kWidth; ++c) z[c] += part[c];
+    }
+    if (kWidth == 1 || col + kWidth <= e.cols) {
+      finish(e, row, col, z);
+    } else {
+#pragma unroll
+      for (int c = 0; c < kWidth; ++c) {
+        T one[1] = {z[c]};
+        if (col + c < e.cols) finish(e, row, col + c, one);
+      }
+    }
+  }
+  if (e.bias_gradient.data != nullptr && index < sums.n) {
+    T sum = 0;
+    for (std::int64_t s = 0; s < split; ++s) sum += sums.bias_gradients[s * sums.n + index];
+    finish_bias_gradient(e, index, sum);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void reduce_split_sums(CudaQueue& queue, const GemmEpilogue& e, const SplitSums<T>& sums, std::int64_t split) {
+  const std::int64_t width = e.wide ? kRun : 1;
+  const std::int64_t threads = std::max(e.rows * ceil_div(e.cols, width), e.bias_gradient.data != nullptr ? sums.n : 0);
+  const auto blocks = static_cast<unsigned>(ceil_div(threads, kThreads));
+  (e.wide ? reduce<kRun, T> : reduce<1, T>)<<<blocks, kThreads, 0, stream_of(queue)>>>(e, sums, split);
+  TW_CUDA_LAUNCHED("gemm, the parts' sum");
+}
+
+template void reduce_split_sums<float>(CudaQueue&, const GemmEpilogue&, const SplitSums<float>&, std::int64_t);
+template void reduce_split_sums<double>(CudaQueue&, const GemmEpilogue&, const SplitSums<double>&, std::int64_t);
+
+}  // namespace tilewave

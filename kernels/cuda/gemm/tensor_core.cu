@@ -1,0 +1,100 @@
+// What it adds to shared_memory_tiles: warps multiply with mma.sync, whose operands ldmatrix brings from shared memory in either
+// major. A block fills its one stage, waits, and uses it; rows may start anywhere.
+#include "kernels/cuda/gemm/warp_tile.h"
+#include "kernels/gemm/rows/tensor_core.h"
+
+namespace tilewave {
+namespace {
+
+template <class Block>
+__global__ void __launch_bounds__(Block::threads) tensor_core(const __grid_constant__ TileProblem p) {
+  using T = typename Block::Element;
+  __shared__ __align__(128) char stage[Block::stage_bytes];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int warp_row = warp / Block::warps_across * Block::warp_rows, warp_col = warp % Block::warps_across * Block::warp_cols;
+  const TilePlace place = place_of(p, static_cast<int>(blockIdx.x));
+  const TileCopy<typename Block::Left, Block::threads> left(p.left, std::int64_t{place.row} * Block::rows, p.depth, thread);
+  const TileCopy<typename Block::Right, Block::threads> right(p.right, std::int64_t{place.col} * Block::cols, p.depth, thread);
+  const auto fill = [](const auto& copy, const TileOperand& operand, char* tile, int from) {
+    constexpr int kChunk = Block::Left::kChunk;
+#pragma unroll
+    for (int x = 0; x < copy.kCopies; ++x) {
+      const T* const source = reinterpret_cast<const T*>(copy.at(x, from));
+      const int valid = copy.valid(x, from);
+      alignas(16) T chunk[kChunk] = {};
+      if (valid == kChunk && operand.alignment == 16) {
+        *reinterpret_cast<uint4*>(chunk) = *reinterpret_cast<const uint4*>(source);
+      } else {
+#pragma unroll
+        for (int c = 0; c < kChunk; ++c) {
+          if (c < valid) chunk[c] = source[c];
+        }
+      }
+      *reinterpret_cast<uint4*>(tile + copy.target(x)) = *reinterpret_cast<const uint4*>(chunk);
+    }
+  };
+
+  const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
+  Fragments<Block> fragments;
+  WarpTile<Block> tile;
+  tile.clear();
+  const int first = static_cast<int>(blockIdx.y) * p.depth_of_part;
+  for (int from = first; from < first + p.depth_of_part; from += Block::Left::kDepth) {
+    fill(left, p.left, stage, from);
+    fill(right, p.right, stage + Block::Left::kBytes, from);
+    __syncthreads();
+#pragma unroll
+    for (int step = 0; step < Block::steps; ++step) {
+      fragments.load(shared_address(stage), warp_row, warp_col, step, lane);
+      tile.multiply(fragments, sum_rows);
+    }
+    __syncthreads();
+  }
+
+  // Epilogue, through the stage.
+  static_assert(WarpTile<Block>::kSlabBytes * Block::threads / 32 <= Block::stage_bytes, "the slabs of all warps fit the stage");
+  const std::int64_t row = std::int64_t{place.row} * Block::rows + warp_row, col = std::int64_t{place.col} * Block::cols + warp_col;
+  float* const slab = reinterpret_cast<float*>(stage + warp * WarpTile<Block>::kSlabBytes);
+  if (p.split == 1) {
+    tile.finish_all(p.epilogue, slab, row, col, lane);
+    if (sum_rows) tile.finish_row_sums(p.epilogue, row, lane);
+  } else {
+    const GemmEpilogue part = p.parts.of_part(p.epilogue, blockIdx.y);
+    tile.finish_all(part, slab, row, col, lane);
+    if (sum_rows) tile.finish_row_sums(part, row, lane);
+  }
+}
+
+template <class T, Contiguous kLeft, Contiguous kRight>
+void launch(CudaQueue& queue, const TileProblem& problem) {
+  using Block = BlockTile<T, kTensorCoreTile.n, kTensorCoreTile.m, 2, 4, kLeft, kRight>;
+  const dim3 grid(static_cast<unsigned>(problem.tiles_down * problem.tiles_across), static_cast<unsigned>(problem.split));
+  tensor_core<Block><<<grid, Block::threads, 0, stream_of(queue)>>>(problem);
+  TW_CUDA_LAUNCHED("gemm tensor_core");
+}
+
+template <class T>
+void launch(CudaQueue& queue, const TileProblem& problem, const Contiguities& contiguous) {
+  using enum Contiguous;
+  const auto [left, right] = contiguous;
+  if (left == along_depth && right == along_depth) return launch<T, along_depth, along_depth>(queue, problem);
+  if (left == along_depth) return launch<T, along_depth, across>(queue, problem);
+  if (right == along_depth) return launch<T, across, along_depth>(queue, problem);
+  launch<T, across, across>(queue, problem);
+}
+
+}  // namespace
+
+void launch_tensor_core(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const TileProblem problem = tile_problem_of(args, plan, kDepthBytes / size_of(args.a.dtype));
+  if (args.a.dtype == DType::bf16) {
+    launch<bf16>(queue, problem, contiguous_of(args));
+  } else if (args.a.dtype == DType::f16) {
+    launch<f16>(queue, problem, contiguous_of(args));
+  } else {
+    launch<float>(queue, problem, contiguous_of(args));
+  }
+  if (plan.split > 1) reduce_split_sums(queue, problem.epilogue, problem.parts, plan.split);
+}
+
+}  // namespace tilewave

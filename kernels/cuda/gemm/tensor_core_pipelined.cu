@@ -1,0 +1,191 @@
+// What it adds to tensor_core: cp.async fills a ring of stages in swizzled shared memory ahead of the products, and fragments of a
+// step are read while the one before it is multiplied. Rows that start on less than 16 bytes are copied in words of 8 or 4, and
+// those that start on any 16-bit element through registers, which put them right.
+#include "kernels/cuda/gemm/warp_tile.h"
+#include "kernels/gemm/rows/tensor_core_pipelined.h"
+
+namespace tilewave {
+namespace {
+
+// Chunks of rows that start on any 16-bit element: read as three 4-byte words and the two elements that these leave, so that the
+// loads can be under way while products are computed; shifted into place when they are stored.
+template <class Copy>
+struct ChunksInFlight {
+  std::uint32_t words[Copy::kCopies][3];
+  std::uint32_t ends[Copy::kCopies];  // two elements
+
+  static __device__ __forceinline__ bool starts_on_word(const char* source) { return reinterpret_cast<std::uintptr_t>(source) % 4 == 0; }
+
+  __device__ __forceinline__ void load(const Copy& copy, int from) {
+#pragma unroll
+    for (int x = 0; x < Copy::kCopies; ++x) {
+      const auto* const source = reinterpret_cast<const unsigned short*>(copy.at(x, from));
+      const int valid = copy.valid(x, from), shift = starts_on_word(copy.at(x, from)) ? 0 : 1;
+      const auto element = [&](int index) { return index < valid ? static_cast<std::uint32_t>(source[index]) : 0u; };
+      if (valid == 8) {
+        const auto* const whole = reinterpret_cast<const std::uint32_t*>(source + shift);
+#pragma unroll
+        for (int w = 0; w < 3; ++w) words[x][w] = whole[w];
+      } else {
+#pragma unroll
+        for (int w = 0; w < 3; ++w) words[x][w] = element(shift + 2 * w) | element(shift + 2 * w + 1) << 16;
+      }
+      ends[x] = element(shift == 0 ? 6 : 0) | element(7) << 16;
+    }
+  }
+
+  __device__ __forceinline__ void store(const Copy& copy, char* tile, int from) const {
+#pragma unroll
+    for (int x = 0; x < Copy::kCopies; ++x) {
+      const auto& w = words[x];
+      uint4 chunk = make_uint4(w[0], w[1], w[2], ends[x]);
+      if (!starts_on_word(copy.at(x, from))) {
+        chunk = make_uint4(__byte_perm(ends[x], w[0], 0x5410), __byte_perm(w[0], w[1], 0x5432), __byte_perm(w[1], w[2], 0x5432),
+                           __byte_perm(w[2], ends[x], 0x7632));
+      }
+      *reinterpret_cast<uint4*>(tile + copy.target(x)) = chunk;
+    }
+  }
+};
+
+// Which copies a kernel knows: 16 bytes for both operands, or whatever each operand's rows allow.
+enum class Access { wide, any };
+
+template <class Copy>
+__device__ __forceinline__ void start_narrow(const Copy& copy, const TileOperand& operand, std::uint32_t tile, int from) {
+  if (operand.alignment >= 16) {
+    copy.template start<16>(tile, from);
+  } else if (operand.alignment == 8) {
+    copy.template start<8>(tile, from);
+  } else if (operand.alignment == 4) {
+    copy.template start<4>(tile, from);
+  }
+}
+
+template <class Block, Access kAccess>
+__global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const __grid_constant__ TileProblem p) {
+  constexpr int kStages = kTensorCorePipelinedStages;
+  extern __shared__ __align__(128) char stages[];
+  static_assert(WarpTile<Block>::kSlabBytes * Block::threads / 32 <= kStages * Block::stage_bytes, "the slabs of all warps fit the ring");
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int warp_row = warp / Block::warps_across * Block::warp_rows, warp_col = warp % Block::warps_across * Block::warp_cols;
+  const std::uint32_t ring = shared_address(stages);
+  const TilePlace place = place_of(p, static_cast<int>(blockIdx.x));
+  const int blocks = p.depth_of_part / Block::Left::kDepth, first = static_cast<int>(blockIdx.y) * p.depth_of_part;
+
+  // Prologue.
+  using LeftCopy = TileCopy<typename Block::Left, Block::threads>;
+  using RightCopy = TileCopy<typename Block::Right, Block::threads>;
+  const LeftCopy left(p.left, std::int64_t{place.row} * Block::rows, p.depth, thread);
+  const RightCopy right(p.right, std::int64_t{place.col} * Block::cols, p.depth, thread);
+  ChunksInFlight<LeftCopy> left_chunks;
+  ChunksInFlight<RightCopy> right_chunks;
+  constexpr bool kByElement = kAccess == Access::any && sizeof(typename Block::Element) == 2;
+  const bool left_by_element = kByElement && p.left.alignment == 2, right_by_element = kByElement && p.right.alignment == 2;
+  const auto start = [&](int block) {
+    const int from = first + block * Block::Left::kDepth;
+    const std::uint32_t stage = ring + static_cast<std::uint32_t>(block % kStages * Block::stage_bytes);
+    if (block < blocks) {
+      if constexpr (kAccess == Access::wide) {
+        left.start(stage, from);
+        right.start(stage + Block::Left::kBytes, from);
+      } else {
+        start_narrow(left, p.left, stage, from);
+        start_narrow(right, p.right, stage + Block::Left::kBytes, from);
+        if (left_by_element) left_chunks.load(left, from);
+        if (right_by_element) right_chunks.load(right, from);
+      }
+    }
+    cp_async_commit();
+  };
+  const auto store_elements = [&](int block) {
+    if (kAccess == Access::wide || block >= blocks) return;
+    const int from = first + block * Block::Left::kDepth;
+    char* const stage = stages + block % kStages * Block::stage_bytes;
+    if (left_by_element) left_chunks.store(left, stage, from);
+    if (right_by_element) right_chunks.store(right, stage + Block::Left::kBytes, from);
+  };
+#pragma unroll
+  for (int block = 0; block < kStages - 1; ++block) {
+    start(block);
+    store_elements(block);
+  }
+  cp_async_wait<kStages - 2>();
+  __syncthreads();
+
+  // Main loop.
+  const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
+  Fragments<Block> fragments[2];
+  WarpTile<Block> tile;
+  tile.clear();
+  fragments[0].load(ring, warp_row, warp_col, 0, lane);
+  for (int block = 0; block < blocks; ++block) {
+    const std::uint32_t here = ring + static_cast<std::uint32_t>(block % kStages * Block::stage_bytes);
+    const std::uint32_t next = ring + static_cast<std::uint32_t>((block + 1) % kStages * Block::stage_bytes);
+#pragma unroll
+    for (int step = 0; step < Block::steps; ++step) {
+      const bool last = step + 1 == Block::steps;
+      if (last) {
+        store_elements(block + kStages - 1);
+        cp_async_wait<kStages - 2>();
+        __syncthreads();
+      }
+      fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Block::steps, lane);
+      if (step == 0) start(block + kStages - 1);
+      tile.multiply(fragments[step % 2], sum_rows);
+    }
+  }
+
+  // Epilogue, through the ring.
+  cp_async_wait<0>();
+  __syncthreads();
+  float* const slab = reinterpret_cast<float*>(stages + warp * WarpTile<Block>::kSlabBytes);
+  const std::int64_t row = std::int64_t{place.row} * Block::rows + warp_row, col = std::int64_t{place.col} * Block::cols + warp_col;
+  if (p.split == 1) {
+    tile.finish_all(p.epilogue, slab, row, col, lane);
+    if (sum_rows) tile.finish_row_sums(p.epilogue, row, lane);
+  } else {
+    const GemmEpilogue part = p.parts.of_part(p.epilogue, blockIdx.y);
+    tile.finish_all(part, slab, row, col, lane);
+    if (sum_rows) tile.finish_row_sums(part, row, lane);
+  }
+}
+
+template <class T, Contiguous kLeft, Contiguous kRight, Access kAccess>
+void launch(CudaQueue& queue, const TileProblem& problem) {
+  using Block = BlockTile<T, kTensorCorePipelinedTile.n, kTensorCorePipelinedTile.m, 2, 4, kLeft, kRight>;
+  constexpr int shared = kTensorCorePipelinedStages * Block::stage_bytes;
+  static_assert(shared == kTensorCorePipelinedSharedBytes, "the plan and the kernel agree on the stages");
+  const auto kernel = tensor_core_pipelined<Block, kAccess>;
+  TW_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  const dim3 grid(static_cast<unsigned>(problem.tiles_down * problem.tiles_across), static_cast<unsigned>(problem.split));
+  kernel<<<grid, Block::threads, shared, stream_of(queue)>>>(problem);
+  TW_CUDA_LAUNCHED("gemm tensor_core_pipelined");
+}
+
+template <class T, Access kAccess>
+void launch(CudaQueue& queue, const TileProblem& problem, Contiguous left, Contiguous right) {
+  using enum Contiguous;
+  if (left == along_depth && right == along_depth) return launch<T, along_depth, along_depth, kAccess>(queue, problem);
+  if (left == along_depth) return launch<T, along_depth, across, kAccess>(queue, problem);
+  if (right == along_depth) return launch<T, across, along_depth, kAccess>(queue, problem);
+  launch<T, across, across, kAccess>(queue, problem);
+}
+
+}  // namespace
+
+void launch_tensor_core_pipelined(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const TileProblem problem = tile_problem_of(args, plan, kDepthBytes / size_of(args.a.dtype));
+  const auto [left, right] = contiguous_of(args);
+  const bool wide = problem.left.alignment == 16 && problem.right.alignment == 16;
+  if (args.a.dtype == DType::bf16) {
+    wide ? launch<bf16, Access::wide>(queue, problem, left, right) : launch<bf16, Access::any>(queue, problem, left, right);
+  } else if (args.a.dtype == DType::f16) {
+    launch<f16, Access::any>(queue, problem, left, right);
+  } else {
+    launch<float, Access::any>(queue, problem, left, right);
+  }
+  if (plan.split > 1) reduce_split_sums(queue, problem.epilogue, problem.parts, plan.split);
+}
+
+}  // namespace tilewave

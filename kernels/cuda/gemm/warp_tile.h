@@ -1,0 +1,324 @@
+// What the Tensor Core rows share, for D as it lies in memory: D[rows, cols] = sum over depth of left[row, depth] right[depth, col].
+// OperandTile: one operand's tile of a stage in shared memory, 128 bytes along depth, in either major and swizzled so that neither
+// the copies nor ldmatrix meet a bank twice. WarpTile: a warp's sums, what it multiplies, how it hands them to the epilogue.
+#pragma once
+
+#include "kernels/cuda/gemm/epilogue.h"
+#include "kernels/cuda/prim/cp_async.h"
+#include "kernels/cuda/prim/mma.h"
+#include "kernels/gemm/rows/gpu_model.h"
+
+namespace tilewave {
+
+inline constexpr int kDepthBytes = 128;
+
+enum class Contiguous { along_depth, across };  // the operand's fastest dimension: depth, or its rows (left) or columns (right)
+
+struct TileOperand {
+  const void* data = nullptr;
+  std::int64_t ld = 0;
+  std::int64_t extent = 0;  // rows of D (left) or its columns (right)
+  int alignment = 16;       // bytes that every row of it in memory starts on
+};
+
+// kExtent rows of `left` (or columns of `right`) of one stage.
+template <class T, int kExtent, Contiguous kContiguous>
+struct OperandTile {
+  using Element = T;
+  static constexpr int kDepth = kDepthBytes / sizeof(T);
+  static constexpr int kChunk = 16 / sizeof(T);  // elements of the 16 bytes that are copied and swizzled as one
+  static constexpr bool kAlongDepth = kContiguous == Contiguous::along_depth;
+  static constexpr int kLines = kAlongDepth ? kExtent : kDepth;              // rows as they lie in memory
+  static constexpr int kChunks = (kAlongDepth ? kDepth : kExtent) / kChunk;  // of a line
+  static constexpr int kBytes = kExtent * kDepthBytes;
+  static_assert(kChunks % 8 == 0, "a line fills the banks");
+
+  // A warp reads the same chunk of 8 successive lines, or, of 32-bit elements across depth, words of 4 successive ones.
+  static __device__ __forceinline__ int key(int line) { return sizeof(T) == 4 && !kAlongDepth ? 2 * (line & 3) : line & 7; }
+  static __device__ __forceinline__ std::uint32_t offset(int line, int chunk) {
+    return static_cast<std::uint32_t>((line * kChunks + (chunk ^ key(line))) * 16);
+  }
+
+  // mma's A: 16 rows from `first`, step `step` of depth.
+  static __device__ __forceinline__ void load_left(std::uint32_t (&r)[4], std::uint32_t tile, int first, int step, int lane) {
+    if constexpr (kAlongDepth) {
+      ldmatrix(r, tile + offset(first + lane % 16, 2 * step + lane / 16));
+    } else if constexpr (sizeof(T) == 2) {
+      ldmatrix_transposed(r, tile + offset(16 * step + lane % 8 + lane / 16 * 8, first / kChunk + lane / 8 % 2));
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) r[i] = word(tile, first + lane / 4 + i % 2 * 8, 8 * step + lane % 4 + i / 2 * 4);
+    }
+  }
+  // mma's B for 16 columns from `first`: r[0], r[1] for the first 8, r[2], r[3] for the others.
+  static __device__ __forceinline__ void load_right(std::uint32_t (&r)[4], std::uint32_t tile, int first, int step, int lane) {
+    if constexpr (kAlongDepth) {
+      ldmatrix(r, tile + offset(first + lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2));
+    } else if constexpr (sizeof(T) == 2) {
+      ldmatrix_transposed(r, tile + offset(16 * step + lane % 16, first / kChunk + lane / 16));
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) r[i] = word(tile, first + lane / 4 + i / 2 * 8, 8 * step + lane % 4 + i % 2 * 4);
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ std::uint32_t word(std::uint32_t tile, int across, int depth) {
+    return load_shared(tile + offset(depth, across / 4) + static_cast<std::uint32_t>(across % 4 * 4));
+  }
+};
+
+// A block's tile of D in warps, and both operands' tiles of a stage.
+template <class T, int kRows, int kCols, int kWarpsDown, int kWarpsAcross, Contiguous kLeft, Contiguous kRight>
+struct BlockTile {
+  using Element = T;
+  using Left = OperandTile<T, kRows, kLeft>;
+  using Right = OperandTile<T, kCols, kRight>;
+  static constexpr int rows = kRows, cols = kCols, warps_across = kWarpsAcross;
+  static constexpr int threads = 32 * kWarpsDown * kWarpsAcross;
+  static constexpr int warp_rows = kRows / kWarpsDown, warp_cols = kCols / kWarpsAcross;
+  static constexpr int stage_bytes = Left::kBytes + Right::kBytes;
+  static constexpr int steps = 4;  // mma's depth is 32 bytes
+  static_assert(warp_rows % 16 == 0 && warp_cols % 32 == 0, "a warp's tile is made of mma's, and its rows of whole runs");
+};
+
+// What a warp multiplies in one step of depth.
+template <class Block>
+struct Fragments {
+  std::uint32_t left[Block::warp_rows / 16][4];
+  std::uint32_t right[Block::warp_cols / 16][4];
+
+  __device__ __forceinline__ void load(std::uint32_t stage, int warp_row, int warp_col, int step, int lane) {
+#pragma unroll
+    for (int i = 0; i < Block::warp_rows / 16; ++i) Block::Left::load_left(left[i], stage, warp_row + 16 * i, step, lane);
+#pragma unroll
+    for (int j = 0; j < Block::warp_cols / 16; ++j) {
+      Block::Right::load_right(right[j], stage + Block::Left::kBytes, warp_col + 16 * j, step, lane);
+    }
+    if constexpr (sizeof(typename Block::Element) == 4) {
+#pragma unroll
+      for (auto& words : left) {
+        for (std::uint32_t& w : words) round_to_tf32(w);
+      }
+#pragma unroll
+      for (auto& words : right) {
+        for (std::uint32_t& w : words) round_to_tf32(w);
+      }
+    }
+  }
+};
+
+template <class Block>
+struct WarpTile {
+  static constexpr int kDown = Block::warp_rows / 16, kAcross = Block::warp_cols / 8;
+  float sums[kDown][kAcross][4];                                // mma's layout
+  static constexpr bool kSumsRows = !Block::Left::kAlongDepth;  // where the bias gradient can be asked for
+  float row_sums[kSumsRows ? kDown : 1][4];                     // of left alone: every column has the same
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < kDown; ++i) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        row_sums[kSumsRows ? i : 0][c] = 0.0f;
+#pragma unroll
+        for (int j = 0; j < kAcross; ++j) sums[i][j][c] = 0.0f;
+      }
+    }
+  }
+
+  __device__ __forceinline__ void multiply(const Fragments<Block>& f, bool sum_rows) {
+    using T = typename Block::Element;
+#pragma unroll
+    for (int j = 0; j < kAcross; ++j) {
+#pragma unroll
+      for (int i = 0; i < kDown; ++i) mma<T>(sums[i][j], f.left[i], f.right[j / 2][j % 2 * 2], f.right[j / 2][j % 2 * 2 + 1]);
+    }
+    if constexpr (kSumsRows) {
+      if (sum_rows) {
+#pragma unroll
+        for (int i = 0; i < kDown; ++i) mma<T>(row_sums[i], f.left[i], ones<T>(), ones<T>());
+      }
+    }
+  }
+
+  // 16 rows at a time through this warp's slab of shared memory, so that lanes then hold runs of a row. Row and col are those of
+  // the warp's tile in D.
+  static constexpr int kSlabPitch = Block::warp_cols + 8;
+  static constexpr int kSlabBytes = 16 * kSlabPitch * static_cast<int>(sizeof(float));
+
+  __device__ __forceinline__ void finish_all(const GemmEpilogue& e, float* slab, std::int64_t row, std::int64_t col, int lane) const {
+    constexpr int kLanes = Block::warp_cols / kRun;  // of a row
+    const bool whole = e.wide && col + Block::warp_cols <= e.cols;
+#pragma unroll 1
+    for (int i = 0; i < kDown; ++i) {
+      __syncwarp();
+#pragma unroll
+      for (int which = 0; which < kDown; ++which) {  // sums are registers: they have no run-time index
+        if (which != i) continue;
+#pragma unroll
+        for (int j = 0; j < kAcross; ++j) {
+          float* const at = slab + lane / 4 * kSlabPitch + 8 * j + lane % 4 * 2;
+          *reinterpret_cast<float2*>(at) = make_float2(sums[which][j][0], sums[which][j][1]);
+          *reinterpret_cast<float2*>(at + 8 * kSlabPitch) = make_float2(sums[which][j][2], sums[which][j][3]);
+        }
+      }
+      __syncwarp();
+      const std::int64_t first = row + 16 * i;
+      if (whole) {
+#pragma unroll 1
+        for (int r = lane / kLanes; r < 16; r += 32 / kLanes) {
+          const int run = lane % kLanes * kRun;
+          // Lanes 4 to 7 of 8 begin with their second word, so that no two of the 8 meet in a bank.
+          const int second = lane / 4 % 2 * 4;
+          const float4 x = *reinterpret_cast<const float4*>(slab + r * kSlabPitch + run + second);
+          const float4 y = *reinterpret_cast<const float4*>(slab + r * kSlabPitch + run + (second ^ 4));
+          const float4 low = second == 0 ? x : y, high = second == 0 ? y : x;
+          float z[kRun] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+          if (first + r < e.rows) finish(e, first + r, col + run, z);
+        }
+      } else {
+#pragma unroll 1
+        for (int at = lane; at < 16 * Block::warp_cols; at += 32) {
+          const int r = at / Block::warp_cols, c = at % Block::warp_cols;
+          float z[1] = {slab[r * kSlabPitch + c]};
+          if (first + r < e.rows && col + c < e.cols) finish(e, first + r, col + c, z);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void finish_row_sums(const GemmEpilogue& e, std::int64_t row, int lane) const {
+    if (lane % 4 != 0) return;
+#pragma unroll
+    for (int i = 0; i < (kSumsRows ? kDown : 0); ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const std::int64_t n = row + 16 * i + 8 * half + lane / 4;
+        if (n < e.rows) finish_bias_gradient(e, n, row_sums[i][2 * half]);
+      }
+    }
+  }
+};
+
+// A thread's share of copying one operand's tiles into stages: chunks [x], kThreads / kChunks lines apart, all in one column of
+// chunks. What lies outside the operand arrives as zeros.
+template <class Tile, int kThreads>
+class TileCopy {
+ public:
+  static constexpr int kStep = kThreads / Tile::kChunks;  // lines
+  static constexpr int kCopies = Tile::kLines / kStep;
+  static_assert(kThreads % Tile::kChunks == 0 && Tile::kLines % kStep == 0, "threads share a tile's chunks evenly");
+  static_assert(kStep % (sizeof(typename Tile::Element) == 4 && !Tile::kAlongDepth ? 4 : 8) == 0, "a thread's chunks are swizzled alike");
+
+  // Rows (columns) from `first` on.
+  __device__ __forceinline__ TileCopy(const TileOperand& operand, std::int64_t first, int depth, int thread)
+      : ld_bytes_(operand.ld * kSize) {
+    const int line = thread / Tile::kChunks, chunk = thread % Tile::kChunks;
+    const std::int64_t across = first + (Tile::kAlongDepth ? line : chunk * Tile::kChunk);
+    rest_ = static_cast<int>(min(operand.extent - across, std::int64_t{Tile::kLines + Tile::kChunk}));
+    depth_ = depth - (Tile::kAlongDepth ? chunk * Tile::kChunk : line);
+    source_ =
+        static_cast<const char*>(operand.data) + (Tile::kAlongDepth ? across * ld_bytes_ + chunk * 16 : line * ld_bytes_ + across * kSize);
+    target_ = Tile::offset(line, chunk);
+  }
+
+  // The stage of depth from `from` on, into the tile at the shared address; kBytes a copy.
+  template <int kBytes = 16>
+  __device__ __forceinline__ void start(std::uint32_t tile, int from) const {
+#pragma unroll
+    for (int x = 0; x < kCopies; ++x) {
+      const char* const source = at(x, from);
+      const int bytes = valid(x, from) * kSize;
+      const std::uint32_t to = tile + target(x);
+#pragma unroll
+      for (int part = 0; part < 16; part += kBytes) {
+        const int some = min(max(bytes - part, 0), kBytes);
+        cp_async<kBytes>(to + part, some > 0 ? source + part : source_, some);
+      }
+    }
+  }
+
+  __device__ __forceinline__ const char* at(int x, int from) const {
+    const int lines = x * kStep + (Tile::kAlongDepth ? 0 : from);
+    return source_ + lines * ld_bytes_ + (Tile::kAlongDepth ? static_cast<std::int64_t>(from) * kSize : 0);
+  }
+  // Elements of chunk x that lie in the operand.
+  __device__ __forceinline__ int valid(int x, int from) const {
+    const bool line = Tile::kAlongDepth ? x * kStep < rest_ : from + x * kStep < depth_;
+    return line ? min(max(Tile::kAlongDepth ? depth_ - from : rest_, 0), Tile::kChunk) : 0;
+  }
+  // Where chunk x goes in the tile: kStep lines are whole periods of the swizzle.
+  __device__ __forceinline__ std::uint32_t target(int x) const {
+    return target_ + static_cast<std::uint32_t>(x * kStep * Tile::kChunks * 16);
+  }
+
+ private:
+  static constexpr int kSize = 16 / Tile::kChunk;
+
+  const char* source_;
+  std::int64_t ld_bytes_;
+  std::uint32_t target_;
+  int rest_;   // rows (columns) from this thread's first on, as far as the tile reaches
+  int depth_;  // what of depth lies at or after this thread's first element
+};
+
+// What a Tensor Core launch of any row is told.
+struct TileProblem {
+  TileOperand left, right;
+  int depth = 0;
+  int depth_of_part = 0;  // split along depth: a multiple of a stage's
+  int split = 1;
+  int tiles_down = 0, tiles_across = 0;
+  int group = 1;          // the raster: so many tiles down before the next column of tiles
+  bool sum_rows = false;  // the bias gradient is asked for: sums of left over depth
+  GemmEpilogue epilogue;
+  SplitSums<float> parts;
+};
+
+struct TilePlace {
+  int row = 0, col = 0;  // in tiles
+};
+// Tile `index` of a raster of groups `group` tiles high, down first, so that a wave of blocks reads few rows and columns.
+__device__ __forceinline__ TilePlace place_of(const TileProblem& p, int index) {
+  const int in_group = p.group * p.tiles_across, group = index / in_group;
+  const int height = min(p.group, p.tiles_down - group * p.group), rest = index % in_group;
+  return {.row = group * p.group + rest % height, .col = rest / height};
+}
+
+struct Contiguities {
+  Contiguous left, right;
+};
+inline Contiguities contiguous_of(const GemmArgs& args) {
+  const Contiguous a = args.a_major == Major::k ? Contiguous::along_depth : Contiguous::across;
+  const Contiguous b = args.b_major == Major::k ? Contiguous::along_depth : Contiguous::across;
+  return args.d_major == Major::m ? Contiguities{.left = b, .right = a} : Contiguities{.left = a, .right = b};
+}
+
+// K and the number of tiles fit an int: the rows refuse what does not.
+inline TileProblem tile_problem_of(const GemmArgs& args, const GemmPlan& plan, std::int64_t stage_depth) {
+  const bool along_m = args.d_major == Major::m;
+  const std::int64_t size_k = args.a_major == Major::k ? args.a.cols : args.a.rows;
+  const auto operand = [](const ConstMatrixView& view, bool along_depth) {
+    const std::int64_t alignment = alignment_of(reinterpret_cast<std::uintptr_t>(view.data), view.ld * size_of(view.dtype));
+    return TileOperand{.data = view.data,
+                       .ld = view.ld,
+                       .extent = along_depth ? view.rows : view.cols,
+                       .alignment = static_cast<int>(std::min<std::int64_t>(alignment, 16))};
+  };
+  const TileOperand a = operand(args.a, args.a_major == Major::k), b = operand(args.b, args.b_major == Major::k);
+  const GemmEpilogue epilogue = epilogue_of(args);
+  return {.left = along_m ? b : a,
+          .right = along_m ? a : b,
+          .depth = static_cast<int>(size_k),
+          .depth_of_part = static_cast<int>(round_up(ceil_div(size_k, plan.split), stage_depth)),
+          .split = plan.split,
+          .tiles_down = static_cast<int>(along_m ? plan.tiling.tiles_n : plan.tiling.tiles_m),
+          .tiles_across = static_cast<int>(along_m ? plan.tiling.tiles_m : plan.tiling.tiles_n),
+          .group = static_cast<int>(plan.group),
+          .sum_rows = static_cast<bool>(args.bias_gradient),
+          .epilogue = epilogue,
+          .parts = SplitSums<float>(args.workspace, epilogue, plan.split, args.bias_gradient.cols)};
+}
+
+}  // namespace tilewave

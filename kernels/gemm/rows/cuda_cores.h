@@ -1,0 +1,13 @@
+// A thread an output, straight from global memory: every type, major and alignment.
+#pragma once
+
+#include "kernels/gemm/row.h"
+
+namespace tilewave {
+
+inline constexpr Tile kCudaCoresTiles[] = {{32, 8}};
+
+extern const GemmRow kCudaCoresRow;
+void launch_cuda_cores(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave

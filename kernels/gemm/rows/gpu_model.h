@@ -1,0 +1,101 @@
+// What the CUDA rows' plans share: how a tile lies in memory, whether K is split, and a model of the time: each wave of tiles takes
+// the longest of its products, its reads from the second-level cache and its share of the memory's traffic; then come the
+// epilogue, and for a split the pass that adds the parts. Constants are an H200's.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "kernels/gemm/row.h"
+#include "kernels/gemm/split.h"
+
+namespace tilewave {
+
+struct GpuRowModel {
+  double multiply_adds_per_cycle = 0.0;  // of an SM, while all its blocks are busy
+  double cached_bytes_per_cycle = 24.0;  // of an SM, from the second-level cache
+  double prologue_cycles = 1500.0;       // until the first products of a tile
+  double epilogue_cycles = 0.12;         // an element of D and an SM
+  double pass_cycles = 0.06;             // a further pass over D's shape
+  int blocks_per_sm = 1;
+  int stages = 1;
+  std::int64_t depth = 1;           // of K that a block takes at a time
+  std::int64_t least_split = 1024;  // of K in a part; K is not split where it is 0
+  std::int64_t most_blocks = 0;     // launched; 0: a block for every tile
+};
+
+constexpr double kLaunchSeconds = 2.5e-6;
+constexpr double kMemoryEfficiency = 0.85;
+
+// Rows and columns of a tile as D lies in memory.
+struct TileInMemory {
+  std::int64_t rows = 0, cols = 0;
+};
+constexpr TileInMemory in_memory(const GemmProblem& problem, Tile tile) {
+  return problem.d_major == Major::m ? TileInMemory{.rows = tile.n, .cols = tile.m} : TileInMemory{.rows = tile.m, .cols = tile.n};
+}
+
+// Blocks that an SM holds at a time, by their shared memory.
+constexpr std::int64_t resident_blocks(std::int64_t wanted, std::int64_t shared_bytes, const DeviceInfo& device) {
+  constexpr std::int64_t kReserved = 1024;  // of each block
+  return std::clamp<std::int64_t>((device.shared_bytes + kReserved) / (shared_bytes + kReserved), 1, wanted);
+}
+
+inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device,
+                            const GpuRowModel& model) {
+  const std::int64_t slots = device.sm_count * model.blocks_per_sm;
+  GemmPlan plan = plan_tiles(row, problem, tile, slots);
+  const auto sms = static_cast<double>(device.sm_count);
+  const double area = static_cast<double>(tile.m * tile.n);
+  const std::int64_t size = size_of(problem.operand_dtype);
+  const double memory_s =
+      device.bandwidth_bytes_per_s > 0.0 ? static_cast<double>(problem.bytes()) / (kMemoryEfficiency * device.bandwidth_bytes_per_s) : 0.0;
+
+  double best_s = 0.0;
+  const std::int64_t most =
+      plan.tiling.tiles >= slots || model.least_split == 0 ? 1 : std::max<std::int64_t>(1, problem.k / model.least_split);
+  for (std::int64_t split = 1; split <= std::min<std::int64_t>(most, 64); ++split) {
+    if (split > 1 && plan.tiling.tiles * (split - 1) >= slots) break;
+    const std::int64_t items = plan.tiling.tiles * split, waves = ceil_div(items, slots);
+    const double resident = std::min<double>(static_cast<double>(model.blocks_per_sm), std::ceil(static_cast<double>(items) / sms));
+    const auto depth = static_cast<double>(round_up(ceil_div(problem.k, split), model.depth));
+    const double products = area * depth / model.multiply_adds_per_cycle;
+    const double cached = static_cast<double>((tile.m + tile.n) * size) * depth / model.cached_bytes_per_cycle;
+    const double passes = split > 1 ? 0.0 : static_cast<double>(problem.epilogue.passes() - 1);
+    const double epilogue = area * (model.epilogue_cycles + model.pass_cycles * passes);
+    const double cycles = model.prologue_cycles + static_cast<double>(waves) * resident * (std::max(products, cached) + epilogue);
+    double seconds = kLaunchSeconds + std::max(seconds_of(cycles, device), memory_s);
+    if (split > 1 && device.bandwidth_bytes_per_s > 0.0) {
+      seconds +=
+          kLaunchSeconds + 2.0 * static_cast<double>(split_bytes(problem, split)) / (kMemoryEfficiency * device.bandwidth_bytes_per_s);
+    }
+    if (split == 1 || seconds < best_s) {
+      best_s = seconds;
+      plan.split = static_cast<int>(split);
+    }
+  }
+  plan.predicted_s = best_s;
+  plan.workspace_bytes = split_bytes(problem, plan.split);
+  plan.stages = model.stages;
+  const std::int64_t items = plan.tiling.tiles * plan.split;
+  plan.blocks = model.most_blocks > 0 ? std::min(items, model.most_blocks) : items;
+
+  // A wave's tiles cover about as many rows as columns, so that it reads little.
+  const auto [rows, cols] = in_memory(problem, tile);
+  plan.raster = "grouped";
+  plan.group = std::max<std::int64_t>(
+      1, std::llround(std::sqrt(static_cast<double>(slots) * static_cast<double>(cols) / static_cast<double>(rows))));
+  return plan;
+}
+
+// Offsets within a tile's walk are 32-bit numbers.
+inline std::string refuse_huge(const GemmProblem& problem) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  if (problem.k > kMost || ceil_div(problem.m, 64) * ceil_div(problem.n, 64) > kMost / 64) {
+    return "it counts K and its tiles in 32 bits, and this problem has more.";
+  }
+  return {};
+}
+
+}  // namespace tilewave

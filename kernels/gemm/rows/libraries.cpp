@@ -1,0 +1,73 @@
+// Model: none; a library's time is measured.
+#include "kernels/gemm/rows/libraries.h"
+
+#include "kernels/error.h"
+#include "kernels/gemm/split.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+  if (device.capability < kLeastCudaCapability) return "it needs a GPU of compute capability 8.0 or newer.";
+  const bool fits =
+      problem.output_dtype == problem.operand_dtype || (problem.output_dtype == DType::f32 && size_of(problem.operand_dtype) == 2);
+  if (!fits) {
+    return sentence("it stores the operands' type, ", name_of(problem.operand_dtype), ", or f32 of 16-bit ones, not ",
+                    name_of(problem.output_dtype), ".");
+  }
+  if (std::max({problem.m, problem.n, problem.k, problem.a_pitch, problem.b_pitch, problem.d_pitch}) > kMost) {
+    return "its sizes and pitches are 32-bit numbers.";
+  }
+  return {};
+}
+
+GemmPlan plan_library(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  GemmPlan plan = plan_tiles(row, problem, tile, device.sm_count);
+  plan.workspace_bytes = kLibraryWorkspace + library_sums_bytes(problem);
+  plan.raster = "library";
+  return plan;
+}
+GemmPlan plan_cublas(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  return plan_library("cublas", problem, tile, device);
+}
+GemmPlan plan_cublaslt(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  return plan_library("cublaslt", problem, tile, device);
+}
+
+struct Launches {
+  CudaGemmLaunch cublas = nullptr, cublaslt = nullptr;
+  int (*candidates)(CudaQueue&, const GemmArgs&) = nullptr;
+};
+constexpr Launches launches() {
+  if constexpr (kHasCuda) return {.cublas = launch_cublas, .cublaslt = launch_cublaslt, .candidates = cublaslt_candidates};
+  return {};
+}
+
+}  // namespace
+
+std::int64_t library_sums_bytes(const GemmProblem& problem) {
+  Epilogue plain;
+  plain.accumulate = problem.epilogue.accumulate;
+  return problem.epilogue == plain ? 0 : split_bytes(problem, 2) / 2;
+}
+
+const GemmRow kCublasRow = {.name = "cublas",
+                            .backend = Backend::cuda,
+                            .reference = true,
+                            .tiles = kLibraryTiles,
+                            .refuse = refuse,
+                            .plan = plan_cublas,
+                            .launch_cuda = launches().cublas};
+
+const GemmRow kCublasLtRow = {.name = "cublaslt",
+                              .backend = Backend::cuda,
+                              .reference = true,
+                              .tiles = kLibraryTiles,
+                              .refuse = refuse,
+                              .plan = plan_cublaslt,
+                              .launch_cuda = launches().cublaslt,
+                              .candidates = launches().candidates};
+
+}  // namespace tilewave

@@ -1,0 +1,30 @@
+// Model: gpu_model.h's.
+#include "kernels/gemm/rows/shared_memory_tiles.h"
+
+#include "kernels/gemm/rows/cuda_core_refusals.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  return plan_on_gpu(
+      "shared_memory_tiles", problem, tile, device,
+      {.multiply_adds_per_cycle = 0.6 * cuda_core_rate(problem, device), .depth = kSharedMemoryTilesDepth, .least_split = 256});
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_shared_memory_tiles;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kSharedMemoryTilesRow = {.name = "shared_memory_tiles",
+                                       .backend = Backend::cuda,
+                                       .tiles = kSharedMemoryTiles,
+                                       .refuse = refuse_without_cuda_cores,
+                                       .plan = plan,
+                                       .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

@@ -1,0 +1,31 @@
+// Model: gpu_model.h's; the products wait for every stage.
+#include "kernels/gemm/rows/tensor_core.h"
+
+#include "kernels/gemm/rows/tensor_core_refusals.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  return plan_on_gpu(
+      "tensor_core", problem, tile, device,
+      {.multiply_adds_per_cycle = 0.4 * mma_rate(problem, device), .depth = 128 / size_of(problem.operand_dtype), .least_split = 512});
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_tensor_core;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kTensorCoreRow = {.name = "tensor_core",
+                                .backend = Backend::cuda,
+                                .tensor_cores = true,
+                                .tiles = kTensorCoreTiles,
+                                .refuse = refuse_without_tensor_cores,
+                                .plan = plan,
+                                .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

@@ -1,0 +1,61 @@
+// Model: gpu_model.h's; a smaller tile reads shared memory more often for each product.
+#include "kernels/gemm/rows/tensor_core_persistent.h"
+
+#include "kernels/gemm/rows/tensor_core_refusals.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::int64_t shared_bytes(std::int64_t rows, std::int64_t cols) {
+  return tensor_core_shared_bytes(rows, cols, tensor_core_persistent_config(rows, cols).stages);
+}
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  if (problem.operand_dtype == DType::f32) return "its operands are bf16 or f16.";
+  if (problem.a_alignment < 16 || problem.b_alignment < 16) {
+    return sentence("rows of its operands start on 16 bytes; A's start on ", problem.a_alignment, " and B's on ", problem.b_alignment, ".");
+  }
+  const Tile largest = kTensorCorePersistentTiles[0];
+  if (device.shared_bytes < shared_bytes(largest.m, largest.n)) {
+    return sentence("its stages take up to ", shared_bytes(largest.m, largest.n), " bytes of shared memory, and a block here has ",
+                    device.shared_bytes, ".");
+  }
+  return refuse_without_tensor_cores(problem, device);
+}
+
+double efficiency(Tile tile) {
+  const std::int64_t smaller = std::min(tile.m, tile.n), larger = std::max(tile.m, tile.n);
+  if (smaller == 128) return larger == 256 ? 1.0 : 0.95;
+  return larger >= 128 ? 0.85 : 0.7;
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  const auto [rows, cols] = in_memory(problem, tile);
+  const TensorCoreConfig config = tensor_core_persistent_config(rows, cols);
+  const std::int64_t blocks = resident_blocks(config.blocks, shared_bytes(rows, cols), device);
+  return plan_on_gpu("tensor_core_persistent", problem, tile, device,
+                     {.multiply_adds_per_cycle = efficiency(tile) * mma_rate(problem, device),
+                      .blocks_per_sm = static_cast<int>(blocks),
+                      .stages = config.stages,
+                      .depth = 128 / size_of(problem.operand_dtype),
+                      .least_split = 512,
+                      .most_blocks = device.sm_count * blocks});
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_tensor_core_persistent;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kTensorCorePersistentRow = {.name = "tensor_core_persistent",
+                                          .backend = Backend::cuda,
+                                          .tensor_cores = true,
+                                          .tiles = kTensorCorePersistentTiles,
+                                          .refuse = refuse,
+                                          .plan = plan,
+                                          .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

@@ -1,0 +1,17 @@
+// Tensor Cores fed through a ring of stages that cp.async fills; operands of any alignment.
+#pragma once
+
+#include "kernels/gemm/row.h"
+
+namespace tilewave {
+
+inline constexpr Tile kTensorCorePipelinedTile = {128, 128};
+inline constexpr Tile kTensorCorePipelinedTiles[] = {kTensorCorePipelinedTile};
+inline constexpr int kTensorCorePipelinedStages = 3;
+inline constexpr std::int64_t kTensorCorePipelinedSharedBytes =
+    kTensorCorePipelinedStages * (kTensorCorePipelinedTile.m + kTensorCorePipelinedTile.n) * 128;
+
+extern const GemmRow kTensorCorePipelinedRow;
+void launch_tensor_core_pipelined(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave

@@ -1,0 +1,36 @@
+// What every Tensor Core row refuses, as a sentence; empty where it refuses nothing.
+#pragma once
+
+#include "kernels/error.h"
+#include "kernels/gemm/rows/gpu_model.h"
+
+namespace tilewave {
+
+inline std::string refuse_without_tensor_cores(const GemmProblem& problem, const DeviceInfo& device) {
+  const bool half = problem.operand_dtype == DType::bf16 || problem.operand_dtype == DType::f16;
+  const bool tf32 = problem.operand_dtype == DType::f32 && problem.math == MathMode::tf32;
+  if (device.capability < kLeastCudaCapability) return "it needs Tensor Cores of compute capability 8.0 or newer.";
+  if (!half && !tf32) {
+    return sentence("its Tensor Cores multiply bf16, f16 and, where math is tf32, f32; not ", name_of(problem.operand_dtype), " with ",
+                    name_of(problem.math), " math.");
+  }
+  if (problem.output_dtype != DType::f32 && problem.output_dtype != problem.operand_dtype) {
+    return sentence("it stores f32 or the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
+  }
+  if (problem.epilogue.bias_gradient && (problem.b_major != Major::n || problem.d_major != Major::m)) {
+    return "it sums a bias gradient where B is n-major and D m-major, as a wgrad's are.";
+  }
+  return refuse_huge(problem);
+}
+
+// Multiply-adds a cycle and SM by mma.sync: on Hopper it reaches a part of the rate, the rest is wgmma's.
+inline double mma_rate(const GemmProblem& problem, const DeviceInfo& device) {
+  const MathRates rates = math_rates(device.capability);
+  const int rate = problem.operand_dtype == DType::f32    ? rates.tensor_tf32
+                   : problem.operand_dtype == DType::bf16 ? rates.tensor_bf16
+                                                          : rates.tensor_f16;
+  const int known = rate > 0 ? rate : problem.operand_dtype == DType::f32 ? 128 : 256;  // an unlisted device's least
+  return (device.capability == 90 ? 0.55 : 0.85) * known;
+}
+
+}  // namespace tilewave
