@@ -212,6 +212,8 @@ void validate_gemm(const Recipe& recipe) {
                      " names no tile; write <row>/<M>x<N>, such as ", row->name, "/", row->tiles.front().m, "x", row->tiles.front().n, ".");
     }
   }
+  TW_CHECK_INPUT(recipe.gemm.engine == GemmEngine::in_house || choice == "model", "gemm.engine = \"", name_of(recipe.gemm.engine),
+                 "\" multiplies with a library, and gemm.choice = ", toml_string(choice), " names a row of tilewave's; set one of them.");
   const std::string_view tile = recipe.guidelines.wave_tile;
   TW_CHECK_INPUT(tile == "chosen" || parse_tile(tile), "guidelines.wave_tile = ", toml_string(tile),
                  " names no tile; write \"chosen\" or <M>x<N>, such as \"256x128\".");
@@ -273,8 +275,7 @@ void check_supported(const Recipe& recipe) {
       {guidelines.wave_free_batch != WaveFreeBatch::off, "guidelines.wave_free_batch", name_of(guidelines.wave_free_batch), "off"},
       {guidelines.ffn_hidden_layout != FfnHiddenLayout::token_major, "guidelines.ffn_hidden_layout", name_of(guidelines.ffn_hidden_layout),
        "token_major"},
-      {gemm.choice == "measure", "gemm.choice", gemm.choice, "model"},
-      {gemm.engine != GemmEngine::in_house, "gemm.engine", name_of(gemm.engine), "in_house"}};
+      {gemm.choice == "measure", "gemm.choice", gemm.choice, "model"}};
   for (const Refused& refused : refusals) {
     TW_CHECK_INPUT(!refused.asked, refused.key, " = \"", refused.value, "\" is not available in this version of tilewave; use --set ",
                    refused.key, "=", refused.instead, ".");
@@ -283,6 +284,9 @@ void check_supported(const Recipe& recipe) {
 
 void check_supported(const Recipe& recipe, Backend backend) {
   check_supported(recipe);
+  const GemmEngine engine = recipe.gemm.engine;
+  TW_CHECK_INPUT(backend != Backend::cpu || engine == GemmEngine::in_house, "gemm.engine = \"", name_of(engine),
+                 "\" needs a GPU; use --set gemm.engine=in_house.");
   const Precision precision = recipe.run.precision;
   TW_CHECK_INPUT(backend != Backend::cpu || precision == Precision::fp32 || precision == Precision::fp64, "run.precision = \"",
                  name_of(precision), "\" needs a GPU: a CPU trains in fp32 and fp64; use --set run.precision=fp32.");

@@ -13,7 +13,10 @@ namespace tilewave {
 ContextOptions context_options(const Recipe& recipe) {
   return {.precision = recipe.run.precision,
           .pitch = recipe.guidelines.row_pitch,
-          .gemm = {.forced = recipe.gemm.choice == "model" ? "" : recipe.gemm.choice, .alignment_policy = recipe.gemm.alignment_policy}};
+          .gemm = {.forced = recipe.gemm.engine != GemmEngine::in_house ? std::string(name_of(recipe.gemm.engine))
+                             : recipe.gemm.choice == "model"            ? ""
+                                                                        : recipe.gemm.choice,
+                   .alignment_policy = recipe.gemm.alignment_policy}};
 }
 
 BatchShape batch_shape(const ResolvedRecipe& resolved) {

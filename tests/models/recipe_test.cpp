@@ -203,9 +203,7 @@ TEST(RecipeSupport, ValuesThisVersionCannotHonourAreRefused) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"guidelines.wave_free_batch=nearest", "guidelines.wave_free_batch=off"},
       {"guidelines.ffn_hidden_layout=feature_major", "guidelines.ffn_hidden_layout=token_major"},
-      {"gemm.choice=measure", "gemm.choice=model"},
-      {"gemm.engine=cublas", "gemm.engine=in_house"},
-      {"gemm.engine=cublaslt", "gemm.engine=in_house"}};
+      {"gemm.choice=measure", "gemm.choice=model"}};
   for (const auto& [asked, instead] : cases) {
     const Recipe recipe = parse("[run]\n", {asked});
     const std::string message = message_of([&] { check_supported(recipe); });
@@ -213,6 +211,13 @@ TEST(RecipeSupport, ValuesThisVersionCannotHonourAreRefused) {
     EXPECT_EQ(message, message_of([&] { check_supported(recipe, Backend::cpu); }));
   }
   EXPECT_EQ(message_of([] { check_supported(Recipe(), Backend::cpu); }), "no error");
+  for (const std::string engine : {"cublas", "cublaslt"}) {
+    const Recipe recipe = parse("[run]\n", {"gemm.engine=" + engine});
+    EXPECT_EQ(message_of([&] { check_supported(recipe, Backend::cpu); }),
+              "gemm.engine = \"" + engine + "\" needs a GPU; use --set gemm.engine=in_house.");
+    EXPECT_EQ(message_of([&] { check_supported(recipe, Backend::cuda); }), "no error");
+    EXPECT_THROW(parse("[run]\n", {"gemm.engine=" + engine, "gemm.choice=naive"}), InputError);
+  }
 }
 
 TEST(RecipeSupport, ACpuTrainsInFp32AndFp64) {

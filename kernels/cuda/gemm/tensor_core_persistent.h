@@ -137,8 +137,10 @@ void launch_persistent(CudaQueue& queue, const PersistentLaunch& launch) {
 
 template <class T, Contiguous kLeft>
 void launch_persistent(CudaQueue& queue, const PersistentLaunch& launch) {
-  if (launch.right == Contiguous::along_depth) return launch_persistent<T, kLeft, Contiguous::along_depth>(queue, launch);
-  launch_persistent<T, kLeft, Contiguous::across>(queue, launch);
+  if constexpr (kLeft == Contiguous::along_depth) {
+    if (launch.right == Contiguous::along_depth) return launch_persistent<T, kLeft, Contiguous::along_depth>(queue, launch);
+  }
+  launch_persistent<T, kLeft, Contiguous::across>(queue, launch);  // the row refuses a right operand along depth beside a left one across
 }
 
 extern template void launch_persistent<bf16, Contiguous::along_depth>(CudaQueue&, const PersistentLaunch&);

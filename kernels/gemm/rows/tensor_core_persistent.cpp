@@ -16,6 +16,10 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (problem.a_alignment < 16 || problem.b_alignment < 16) {
     return sentence("rows of its operands start on 16 bytes; A's start on ", problem.a_alignment, " and B's on ", problem.b_alignment, ".");
   }
+  const bool along_m = problem.d_major == Major::m, a_along_k = problem.a_major == Major::k, b_along_k = problem.b_major == Major::k;
+  if (along_m ? a_along_k && !b_along_k : b_along_k && !a_along_k) {
+    return "it has no kernel for a D whose rows come from an operand that lies across K and its columns from one that lies along it.";
+  }
   const Tile largest = kTensorCorePersistentTiles[0];
   if (device.shared_bytes < shared_bytes(largest.m, largest.n)) {
     return sentence("its stages take up to ", shared_bytes(largest.m, largest.n), " bytes of shared memory, and a block here has ",

@@ -21,7 +21,7 @@ constexpr std::size_t kSample = 48;  // cases of every tile but the first
 // Device memory that the operands of one case after another lie in.
 class GpuGemmCatalog : public testing_support::GpuTest {
  protected:
-  static constexpr std::int64_t kBytes = 64 << 20;
+  static constexpr std::int64_t kBytes = 192 << 20;
 
   void SetUp() override {
     GpuTest::SetUp();
