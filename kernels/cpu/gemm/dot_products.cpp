@@ -96,7 +96,7 @@ void run_tile(const Frame<T>& frame, Tile tile, std::int64_t first_m, std::int64
           break;
       }
     }
-    for (std::int64_t token = 0; token < tokens; ++token) finish_row(frame, first_m, n + token, last_m - first_m, z + token * tile_rows);
+    finish(frame, {.i = first_m, .count = last_m - first_m, .j = n, .columns = tokens}, z, tile_rows);
   }
 }
 

@@ -55,16 +55,24 @@ struct Frame {
 template <class D, class T>
 HWY_INLINE hn::Vec<D> load_some(D d, const T* from, std::int64_t count) {
   if (count == static_cast<std::int64_t>(hn::Lanes(d))) return hn::LoadU(d, from);
+#if HWY_TARGET <= HWY_AVX3
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
+#else
   HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
   std::copy_n(from, count, lanes);
   return hn::Load(d, lanes);
+#endif
 }
 template <class D, class T>
 HWY_INLINE void store_some(D d, hn::Vec<D> vector, T* to, std::int64_t count) {
   if (count == static_cast<std::int64_t>(hn::Lanes(d))) return hn::StoreU(vector, d, to);
+#if HWY_TARGET <= HWY_AVX3
+  hn::BlendedStore(vector, hn::FirstN(d, static_cast<std::size_t>(count)), d, to);
+#else
   HWY_ALIGN T lanes[hn::MaxLanes(d)];
   hn::Store(vector, d, lanes);
   std::copy_n(lanes, count, to);
+#endif
 }
 
 template <Activation kActivation, class D>
@@ -114,27 +122,35 @@ HWY_INLINE hn::Vec<D> times_derivative(D d, Activation activation, hn::Vec<D> z,
   return z;
 }
 
-// The formula of kernels/gemm.h over `count` neighbours in one row of D; `sums` holds whole vectors.
+// A part of D: `count` neighbours from i on, in `columns` rows of D from j on.
+struct Outputs {
+  std::int64_t i = 0, count = 0, j = 0, columns = 0;
+};
+
+// The formula of kernels/gemm.h over a part of D; `sums` holds whole vectors, `ld` elements from one row of D to the next.
 template <class T>
-void finish_row(const Frame<T>& frame, std::int64_t i, std::int64_t j, std::int64_t count, const T* HWY_RESTRICT sums) {
+void finish(const Frame<T>& frame, const Outputs& outputs, const T* HWY_RESTRICT sums, std::int64_t ld) {
   const hn::ScalableTag<T> d;
   constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
   const GemmArgs& args = frame.args;
-  const T* bias = args.bias ? args.bias.row<T>(0) + (frame.swapped ? j : i) : nullptr;
-  T* saved = args.saved_input ? args.saved_input.row<T>(j) + i : nullptr;
-  const T* of = args.derivative != Activation::none ? args.derivative_of.row<T>(j) + i : nullptr;
-  const T* residual = args.residual ? args.residual.row<T>(j) + i : nullptr;
-  T* out = args.d.row<T>(j) + i;
-  for (std::int64_t x = 0; x < count; x += kLanes) {
-    const std::int64_t some = std::min(kLanes, count - x);
-    auto z = hn::LoadU(d, sums + x);
-    if (bias != nullptr) z = hn::Add(z, frame.swapped ? hn::Set(d, *bias) : load_some(d, bias + x, some));
-    if (saved != nullptr) store_some(d, z, saved + x, some);
-    z = activate_vector(d, args.activation, z);
-    if (of != nullptr) z = times_derivative(d, args.derivative, z, load_some(d, of + x, some));
-    if (residual != nullptr) z = hn::Add(z, load_some(d, residual + x, some));
-    if (args.accumulate) z = hn::Add(load_some(d, out + x, some), z);
-    store_some(d, z, out + x, some);
+  for (std::int64_t column = 0; column < outputs.columns; ++column, sums += ld) {
+    const std::int64_t i = outputs.i, j = outputs.j + column;
+    const T* bias = args.bias ? args.bias.row<T>(0) + (frame.swapped ? j : i) : nullptr;
+    T* saved = args.saved_input ? args.saved_input.row<T>(j) + i : nullptr;
+    const T* of = args.derivative != Activation::none ? args.derivative_of.row<T>(j) + i : nullptr;
+    const T* residual = args.residual ? args.residual.row<T>(j) + i : nullptr;
+    T* out = args.d.row<T>(j) + i;
+    for (std::int64_t x = 0; x < outputs.count; x += kLanes) {
+      const std::int64_t some = std::min(kLanes, outputs.count - x);
+      auto z = hn::LoadU(d, sums + x);
+      if (bias != nullptr) z = hn::Add(z, frame.swapped ? hn::Set(d, *bias) : load_some(d, bias + x, some));
+      if (saved != nullptr) store_some(d, z, saved + x, some);
+      z = activate_vector(d, args.activation, z);
+      if (of != nullptr) z = times_derivative(d, args.derivative, z, load_some(d, of + x, some));
+      if (residual != nullptr) z = hn::Add(z, load_some(d, residual + x, some));
+      if (args.accumulate) z = hn::Add(load_some(d, out + x, some), z);
+      store_some(d, z, out + x, some);
+    }
   }
 }
 

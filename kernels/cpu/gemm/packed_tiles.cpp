@@ -88,8 +88,10 @@ void pack_panel(const Operand<T>& operand, Span span_rows, Span span_k, T* HWY_R
       if (rows == kWidth) {
         std::memcpy(to, from, kWidth * sizeof(T));
       } else {
-        std::copy_n(from, rows, to);
-        std::fill(to + rows, to + kWidth, T(0));
+        const Quad<T> d;
+        constexpr std::int64_t lanes = hn::MaxLanes(d);
+        for (std::int64_t r = 0; r < kWidth; r += lanes)
+          hn::StoreU(load_some(d, from + r, std::clamp<std::int64_t>(rows - r, 0, lanes)), d, to + r);
       }
     }
     return;
@@ -162,10 +164,11 @@ HWY_NOINLINE void multiply(Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums)
       for (std::int64_t v = 0; v < kVectors; ++v) sum[c][v] = hn::MulAdd(along_i[v], along_j, sum[c][v]);
     }
   }
+  T* to = sums.to;
   HWY_UNROLL(12)
-  for (std::int64_t c = 0; c < kColumns; ++c) {
+  for (std::int64_t c = 0; c < kColumns; ++c, to += sums.ld) {
     HWY_UNROLL(3)
-    for (std::int64_t v = 0; v < kVectors; ++v) hn::StoreU(sum[c][v], d, sums.to + c * sums.ld + v * K::kLanes);
+    for (std::int64_t v = 0; v < kVectors; ++v) hn::StoreU(sum[c][v], d, to + v * K::kLanes);
   }
 }
 
@@ -284,10 +287,8 @@ class Launch {
                                .to = direct ? d.row<T>(columns.first) + rows.first : kept,
                                .ld = direct ? d.ld : K::kWidthI};
         multiply_panels<T>(rows.size, columns.size, lie, i, j, block.size, place);
-        if (last && !direct) {
-          for (std::int64_t column = 0; column < columns.size; ++column)
-            finish_row(frame_, rows.first, columns.first + column, rows.size, kept + column * K::kWidthI);
-        }
+        if (last && !direct)
+          finish(frame_, {.i = rows.first, .count = rows.size, .j = columns.first, .columns = columns.size}, kept, K::kWidthI);
       }
     }
   }
