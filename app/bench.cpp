@@ -1,7 +1,9 @@
 // tilewave bench gemm: the catalog's GEMMs on a Transformer's layers, against a library in the same run.
+// tilewave bench sweep: one row and tile on more and more tokens.
 // tilewave bench step RECIPE: whole training steps. bench_op.cpp has tilewave bench op.
 #include <algorithm>
 #include <charconv>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -221,6 +223,69 @@ int bench_gemm(const GemmOptions& options) {
   return 0;
 }
 
+struct SweepOptions {
+  DeviceOptions device;
+  std::string layer = "256<-512";
+  std::string tokens = "96:3072:96";
+  std::string choice = "packed_tiles/256x384";
+  bool json = false;
+  int rounds = 5;
+};
+
+// "first:last:step"
+std::vector<std::int64_t> parse_range(const std::string& text) {
+  std::int64_t first = 0, last = 0, step = 0;
+  char rest = 0;
+  const bool whole = std::sscanf(text.c_str(), "%" SCNd64 ":%" SCNd64 ":%" SCNd64 "%c", &first, &last, &step, &rest) == 3;
+  TW_CHECK_INPUT(whole && first > 0 && step > 0 && last >= first && last < (std::int64_t{1} << 31) && (last - first) / step < 10000,
+                 "--tokens ", text, ": a range is written first:last:step, for example 96:3072:96.");
+  std::vector<std::int64_t> values;
+  for (std::int64_t value = first; value <= last; value += step) values.push_back(value);
+  return values;
+}
+
+// One tile on more and more tokens: what the last wave leaves idle.
+int bench_sweep(const SweepOptions& options) {
+  const DeviceInfo device = options.device.probe();
+  Context context(options.device.make_queue(), device);
+  InterleaveOptions interleave{.rounds = options.rounds};
+  if (!options.json)
+    std::printf("%8s %6s %7s %6s %7s %10s %9s %10s\n", "tokens", "tiles", "waves", "tail", "useful", "time us", "GFLOP/s", "predicted");
+  for (const std::int64_t tokens : parse_range(options.tokens)) {
+    const Layer layer = parse_layer(sentence(options.layer, "@", tokens));
+    const RoleCase role_case = make_case(context, layer, GemmRole::forward);
+    const GemmProblem problem = problem_of(role_case.args(0));
+    const GemmPlan plan = choose(problem, device, {.forced = options.choice});
+    const std::shared_ptr<void> workspace = context.workspace(plan.workspace_bytes);
+    const Candidate candidate{.name = name_of_plan(plan), .launch = [&](std::size_t turn) {
+                                GemmArgs args = role_case.args(turn);
+                                args.plan = &plan;
+                                args.workspace = workspace.get();
+                                context.launch(args);
+                              }};
+    const Timing timing = compare({candidate}, {}, interleave).ours.front();
+    interleave.load_s = 0.0;  // the process is warm now
+    const double tflops = static_cast<double>(problem.flops()) / timing.median_s * 1e-12;
+    if (options.json) {
+      JsonObject object;
+      object.add("device", device.name).add("threads", device.sm_count).add("layer", layer.text()).add("role", name_of(problem.role));
+      object.add("m", problem.m).add("n", problem.n).add("k", problem.k).add("dtype", name_of(problem.operand_dtype));
+      object.add("row", plan.row).add("tile", sentence(plan.tile.m, "x", plan.tile.n)).add("tiles", plan.tiling.tiles);
+      object.add("waves", plan.tiling.waves).add("tail_fraction", plan.tiling.tail_utilization);
+      object.add("wave_fraction", plan.tiling.wave_efficiency).add("useful_fraction", plan.tiling.useful_fraction);
+      object.add("time_us", timing.median_s * 1e6).add("tflops", tflops).add("predicted_us", plan.predicted_s * 1e6);
+      object.add("lower_quartile_us", timing.lower_quartile_s * 1e6).add("upper_quartile_us", timing.upper_quartile_s * 1e6);
+      std::cout << object.text() << std::endl;
+    } else {
+      std::printf("%8ld %6ld %7.2f %5.0f%% %6.1f%% %10.1f %9.1f %10.1f\n", static_cast<long>(tokens), static_cast<long>(plan.tiling.tiles),
+                  plan.tiling.waves, 100.0 * plan.tiling.tail_utilization, 100.0 * plan.tiling.useful_fraction, timing.median_s * 1e6,
+                  1e3 * tflops, plan.predicted_s * 1e6);
+      std::fflush(stdout);
+    }
+  }
+  return 0;
+}
+
 struct StepOptions {
   RecipeOptions recipe;
   DeviceOptions device;
@@ -289,6 +354,15 @@ Command add_bench(CLI::App& program) {
   gemm->add_flag("--json", gemm_options->json, "one JSON object a line");
   gemm_options->device.add_to(*gemm);
 
+  CLI::App* sweep = command->add_subcommand("sweep", "one row and tile on more and more tokens: tile and wave quantization");
+  const auto sweep_options = std::make_shared<SweepOptions>();
+  sweep->add_option("--layer", sweep_options->layer, "out<-in")->capture_default_str();
+  sweep->add_option("--tokens", sweep_options->tokens, "first:last:step")->capture_default_str();
+  sweep->add_option("--choice", sweep_options->choice, "<row>/<tile>")->capture_default_str();
+  sweep->add_option("--rounds", sweep_options->rounds, "measured blocks of each number of tokens")->check(CLI::Range(1, 1000));
+  sweep->add_flag("--json", sweep_options->json, "one JSON object a line, for app/plot.py");
+  sweep_options->device.add_to(*sweep);
+
   CLI::App* step = command->add_subcommand("step", "training steps of a recipe");
   const auto step_options = std::make_shared<StepOptions>();
   step_options->recipe.add_to(*step);
@@ -299,6 +373,7 @@ Command add_bench(CLI::App& program) {
   const Command op = add_bench_op(*command);
   return {command, [=] {
             if (op.app->parsed()) return op.action();
+            if (sweep->parsed()) return bench_sweep(*sweep_options);
             return gemm->parsed() ? bench_gemm(*gemm_options) : bench_step(*step_options);
           }};
 }

@@ -1,7 +1,8 @@
 """Reads a run folder's metrics.jsonl; writes loss.csv (step, loss and validation_loss where there is one) and loss.png beside it.
+Or reads what `tilewave bench sweep --json` printed into a file NAME.jsonl, and draws NAME.png.
 
 Without matplotlib loss.png is left out with a sentence. A step that was run again after a resume counts as it went last;
-a last line that was cut off is ignored. Exit code 0, or 2 where metrics.jsonl cannot be read.
+a last line that was cut off is ignored. Exit code 0, or 2 where the file cannot be read.
 """
 
 import csv
@@ -38,12 +39,17 @@ def write_csv(losses, path):
             writer.writerow([step] + [row.get(name, "") for name in columns])
 
 
-def draw(losses, path):
+def new_pyplot():
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    return pyplot
+
+
+def draw(losses, path):
+    pyplot = new_pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     for name, label, style in (("loss", "training", "-"), ("validation_loss", "validation", "o-")):
         points = [(step, row[name]) for step, row in losses.items() if name in row]
@@ -56,10 +62,63 @@ def draw(losses, path):
     figure.savefig(path, dpi=150)
 
 
+def read_sweep(path):
+    points = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    if not points:
+        raise ValueError(f"{path} has no points.")
+    return [{name: point[name] for name in ("n", "time_us", "predicted_us", "tflops", "waves", "layer", "tile", "threads", "device")}
+            for point in points]
+
+
+def draw_sweep(points, path):
+    pyplot = new_pyplot()
+    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 6), sharex=True, layout="constrained")
+    tokens = [point["n"] for point in points]
+    above.plot(tokens, [point["time_us"] for point in points], ".-", label="measured", linewidth=1, markersize=4)
+    above.plot(tokens, [point["predicted_us"] for point in points], "--", label="predicted", linewidth=1)
+    above.set_ylabel("time (us)")
+    above.legend()
+    below.plot(tokens, [1e3 * point["tflops"] for point in points], ".-", linewidth=1, markersize=4)
+    below.set_ylabel("GFLOP/s")
+    below.set_xlabel("tokens")
+    whole_waves = [point["n"] for point in points if point["waves"] == int(point["waves"])]
+    last_of_wave = [n for n, after in zip(tokens, tokens[1:] + [None]) if n in whole_waves and after not in whole_waves]
+    for axes in (above, below):
+        axes.grid(alpha=0.3)
+        for n in last_of_wave:
+            axes.axvline(n, color="gray", linestyle=":", linewidth=0.8)
+    first = points[0]
+    figure.suptitle(f"{first['layer'].split('@')[0]} in tiles of {first['tile']}, {first['threads']} threads of {first['device']}; "
+                    "dotted: the last wave is full", fontsize=9)
+    figure.savefig(path, dpi=100)
+
+
+def plot_sweep(path):
+    try:
+        points = read_sweep(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"plot.py: {path} is not what `tilewave bench sweep --json` prints ({error!r}).", file=sys.stderr)
+        return 2
+    picture = path.with_suffix(".png")
+    return draw_where_possible(lambda: draw_sweep(points, picture), f"{picture} is not drawn")
+
+
+def draw_where_possible(draw_it, without):
+    try:
+        draw_it()
+    except ImportError:
+        if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON):
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, __file__, *sys.argv[1:]])
+        print(f"plot.py: matplotlib is not installed, so {without} (apt-get install python3-matplotlib).", file=sys.stderr)
+    return 0
+
+
 def main(arguments):
     if len(arguments) != 1:
-        print("usage: plot.py RUN, the folder that holds metrics.jsonl", file=sys.stderr)
+        print("usage: plot.py RUN, the folder that holds metrics.jsonl; or plot.py SWEEP.jsonl", file=sys.stderr)
         return 2
+    if arguments[0].endswith(".jsonl"):
+        return plot_sweep(pathlib.Path(arguments[0]))
     folder = pathlib.Path(arguments[0])
     try:
         losses = read_metrics(folder / "metrics.jsonl")
@@ -67,14 +126,7 @@ def main(arguments):
         print(f"plot.py: {error}", file=sys.stderr)
         return 2
     write_csv(losses, folder / "loss.csv")
-    try:
-        draw(losses, folder / "loss.png")
-    except ImportError:
-        if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON):
-            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, __file__, *arguments])
-        print(f"plot.py: matplotlib is not installed, so {folder / 'loss.csv'} stands without loss.png "
-              "(apt-get install python3-matplotlib).", file=sys.stderr)
-    return 0
+    return draw_where_possible(lambda: draw(losses, folder / "loss.png"), f"{folder / 'loss.csv'} stands without loss.png")
 
 
 if __name__ == "__main__":

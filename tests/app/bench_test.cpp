@@ -39,6 +39,22 @@ TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
   EXPECT_EQ(roles, (std::vector<std::string>{"forward", "dgrad", "wgrad"}));
 }
 
+TEST_F(BenchCommand, SweepsTokensOverTilesAndWaves) {
+  const Outcome outcome = bench("sweep --layer '64<-32' --tokens 96:288:96 --choice packed_tiles/64x96 --threads 2 --rounds 1 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  std::istringstream lines(outcome.output);
+  int tiles = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    EXPECT_EQ(object.at("tiles"), ++tiles);
+    EXPECT_EQ(object.at("n"), 96 * tiles);
+    EXPECT_DOUBLE_EQ(object.at("waves"), tiles / 2.0);
+    EXPECT_DOUBLE_EQ(object.at("wave_fraction"), tiles == 1 ? 0.5 : tiles == 2 ? 1.0 : 0.75);
+    for (const char* key : {"time_us", "tflops", "predicted_us", "useful_fraction"}) EXPECT_GT(object.at(key), 0.0) << key;
+  }
+  EXPECT_EQ(tiles, 3);
+}
+
 TEST_F(BenchCommand, MeasuresAStep) {
   const fs::path recipe = fs::absolute(test_environment().data).lexically_normal() / ".." / "recipes" / "tiny.toml";
   const Outcome outcome = bench("step " + quoted(recipe.string()) + " --rounds 1 --json");
@@ -49,7 +65,8 @@ TEST_F(BenchCommand, MeasuresAStep) {
 
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
   for (const char* options : {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'",
-                              "gemm --row fast --layer '65<-127@33'", "gemm --against mkl", "step nowhere.toml"}) {
+                              "gemm --row fast --layer '65<-127@33'", "gemm --against mkl", "step nowhere.toml", "sweep --tokens 96",
+                              "sweep --tokens 96:48:8", "sweep --choice fast/1x1", "sweep --layer 64"}) {
     const Outcome outcome = bench(options);
     EXPECT_EQ(outcome.status, 2) << options << ": " << outcome.output;
   }

@@ -43,6 +43,21 @@ TEST_F(Plot, WithoutMatplotlibWritesTheTableAndSaysSo) {
   EXPECT_FALSE(fs::exists(run_ / "loss.png"));
 }
 
+TEST_F(Plot, DrawsASweepOrSaysWhyNot) {
+  write_text(
+      run_ / "sweep.jsonl",
+      R"({"device": "a CPU", "threads": 2, "layer": "64<-32@96", "n": 96, "tile": "64x96", "waves": 0.5, "time_us": 9.0, "tflops": 0.04, "predicted_us": 8.0}
+{"device": "a CPU", "threads": 2, "layer": "64<-32@192", "n": 192, "tile": "64x96", "waves": 1.0, "time_us": 9.5, "tflops": 0.08, "predicted_us": 8.0}
+)");
+  const std::string plot = "python3 " + quoted(script_.string()) + " ";
+  const Outcome drawn = shell(plot + "sweep.jsonl", run_);
+  EXPECT_EQ(drawn.status, 0) << drawn.output;
+  EXPECT_TRUE(fs::exists(run_ / "sweep.png") || drawn.output.find("matplotlib is not installed") != std::string::npos) << drawn.output;
+  write_text(run_ / "other.jsonl", "{\"n\": 96}\n");
+  EXPECT_EQ(shell(plot + "other.jsonl", run_).status, 2);
+  EXPECT_EQ(shell(plot + "absent.jsonl", run_).status, 2);
+}
+
 TEST_F(Plot, NoValidationNoColumn) {
   write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n");
   EXPECT_EQ(plot_without_matplotlib().status, 0);
