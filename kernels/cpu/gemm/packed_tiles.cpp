@@ -204,7 +204,9 @@ class Launch {
         plain_(frame_.plain()) {
     reads_i_ =
         !(args.bias_gradient && frame_.swapped) && frame_.along_i.row_stride == 1 && std::min(layout_.tile_j, frame_.j) <= kFewColumns;
-    reads_j_ = !(args.bias_gradient && !frame_.swapped) && (frame_.along_j.k_stride == 1 || std::min(layout_.tile_i, frame_.i) <= kFewRows);
+    const std::int64_t rows = std::min(layout_.tile_i, frame_.i);
+    const bool seldom = rows <= kFewRows || (frame_.along_j.k_stride == 1 && (layout_.blocks_k == 1 || rows < kManyRows));
+    reads_j_ = !(args.bias_gradient && !frame_.swapped) && seldom;
   }
 
   void run() {
@@ -221,8 +223,9 @@ class Launch {
 
  private:
   using K = Kernel<T>;
-  static constexpr std::int64_t kFewColumns = 96, kFewRows = 128;  // so few that a panel is read too seldom to be packed
-  static constexpr std::int64_t kPackedAtOnce = 16;                // steps of k
+  // So few that a panel is read too seldom to be packed; so many that it pays even where it could be read along k.
+  static constexpr std::int64_t kFewColumns = 96, kFewRows = 128, kManyRows = 512;
+  static constexpr std::int64_t kPackedAtOnce = 16;  // steps of k
   static constexpr std::int64_t kGroup = PackedLayout::kColumnsAtOnce / K::kWidthJ * K::kWidthJ;
 
   void run_tile(Span tile_i, Span tile_j, T* panels_i) {

@@ -1,7 +1,7 @@
 // Model: two FMA ports a thread run the register tiles, ragged panels included, at kEfficiency of their peak at the clock that the
 // system names; each tile packs its panels along i, and those along j that cannot be read where they lie, at kBytesPerCycle, and
 // streams its panels along i from the next cache where they outgrow kSecondLevelShare of the second level; the epilogue moves
-// bytes at kBytesPerCycle. All of it is shared out over the threads with the efficiency of the tiles' waves.
+// bytes at kBytesPerCycle. Threads take tiles in turn, so that the last wave counts as a whole one.
 #include "kernels/gemm/rows/packed_tiles.h"
 
 #include "kernels/error.h"
@@ -52,9 +52,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
            cycles(size * rows * columns * problem.epilogue.passes(), kBytesPerCycle) +
            kCyclesPerTile * static_cast<double>(along_i * along_j);
   };
-  const auto threads = static_cast<double>(device.sm_count);
-  const double shared = work(i, j, tiles_i, tiles_j) / (threads * plan.tiling.wave_efficiency), longest = work(tile_i, tile_j, 1, 1);
-  plan.predicted_s = seconds_of(kLaunchCycles + std::max(shared, longest), device);
+  // Whole tiles first, in rounds; then the ragged ones, unless a last round of whole tiles outlasts them.
+  const std::int64_t threads = device.sm_count, whole = (i / tile_i) * (j / tile_j);
+  const double a_whole_tile = work(tile_i, tile_j, 1, 1);
+  const double a_ragged_tile = std::max(work(i % tile_i, tile_j, 1, 1), work(tile_i, j % tile_j, 1, 1));
+  const double last = whole % threads != 0 ? a_whole_tile : whole < tiles_i * tiles_j ? a_ragged_tile : 0.0;
+  const double shared = work(i, j, tiles_i, tiles_j) / static_cast<double>(threads);
+  plan.predicted_s = seconds_of(kLaunchCycles + std::max(shared, static_cast<double>(whole / threads) * a_whole_tile + last), device);
   return plan;
 }
 

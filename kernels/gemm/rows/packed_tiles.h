@@ -9,8 +9,9 @@
 
 namespace tilewave {
 
-inline constexpr Tile kPackedTiles[] = {{512, 1536}, {512, 768}, {256, 1536}, {256, 768}, {128, 1536}, {128, 768},
-                                        {256, 384},  {128, 288}, {128, 192},  {64, 192},  {64, 96},    {96, 96}};
+inline constexpr Tile kPackedTiles[] = {{1024, 1024}, {1024, 512}, {768, 768},  {512, 1536}, {512, 768},
+                                        {256, 1536},  {256, 768},  {128, 1536}, {128, 768},  {256, 384},
+                                        {128, 288},   {128, 192},  {64, 192},   {64, 96},    {96, 96}};
 
 // The register tile: `vectors` SIMD registers along i times `columns` along j, as many sums as the register file holds.
 struct RegisterTile {
