@@ -21,7 +21,7 @@ struct TrainingState {
   double loss_scale = 1.0;      // of fp16, and
   std::int64_t good_steps = 0;  // the finite steps since it last changed
   double loss = 0.0;            // of the last step
-  double elapsed_s = 0.0;  // of training so far, over every part of the run
+  double elapsed_s = 0.0;       // of training so far, over every part of the run
   std::int64_t target_tokens = 0;
 };
 
