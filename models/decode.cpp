@@ -13,6 +13,7 @@
 #include "framework/host_tensor.h"
 #include "framework/random.h"
 #include "kernels/add.h"
+#include "kernels/fill.h"
 
 namespace tilewave {
 namespace {
@@ -39,9 +40,9 @@ std::vector<KeyValueCache> make_caches(Context& context, std::size_t layers, std
                                        std::int64_t d_model) {
   std::vector<KeyValueCache> caches;
   for (std::size_t layer = 0; layer < layers; ++layer) {
-    caches.push_back({.kv = context.tensor({sequences * capacity, 2 * d_model}, context.precision().activation),
-                      .sequences = sequences,
-                      .capacity = capacity});
+    const Tensor kv = context.tensor({sequences * capacity, 2 * d_model}, context.precision().activation);
+    context.launch(FillArgs{.y = kv.view(), .value = 0.0});  // rows that are not seen yet must be finite
+    caches.push_back({.kv = kv, .sequences = sequences, .capacity = capacity});
   }
   return caches;
 }
