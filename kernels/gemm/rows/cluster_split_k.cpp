@@ -18,20 +18,21 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return refuse_warpgroup(problem, device, most);
 }
 
-// Clusters that run at a time. A cluster lies within a group of SMs, whose sizes differ from chip to chip: pairs always fit, larger
-// ones leave some SMs idle.
-std::int64_t clusters_at_a_time(std::int64_t size, const DeviceInfo& device) {
-  return (size <= 2 ? device.sm_count : device.sm_count * 17 / 20) / size;
+// Clusters that run at a time. A cluster lies within a group of SMs, whose sizes differ from chip to chip: pairs fill an H200's 132
+// SMs, larger ones leave some idle; these many of each size were seen to run together.
+std::int64_t clusters_at_a_time(int size, const DeviceInfo& device) {
+  constexpr std::int64_t kSeen[] = {132, 66, 36, 24, 18, 14, 12, 12};
+  return kSeen[size - 1] * device.sm_count / 132;
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   GemmPlan plan = plan_tiles("cluster_split_k", problem, tile, device.sm_count);
   plan.stages = split_stages(tile);
-  const WarpgroupTime time = warpgroup_time(problem, tile, tile.m, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 0.3}, device);
   const std::int64_t blocks = ceil_div(problem.k, kBlockK);
   double least = 0.0;
   for (const int split : {2, 3, 4, 5, 6, 7, 8, 1}) {
-    const std::int64_t at_a_time = split == 1 ? device.sm_count : clusters_at_a_time(split, device);
+    const std::int64_t at_a_time = clusters_at_a_time(split, device);
     if (split > blocks || at_a_time < 1) continue;
     const double exchange = static_cast<double>(tile.m * tile.n * 4) / kExchangeBytesPerCycle;
     const double cycles =

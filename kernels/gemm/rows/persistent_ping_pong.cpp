@@ -22,7 +22,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   plan.raster = "bands";
   const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
   plan.blocks = std::min(turns, clusters) * plan.cluster;
-  const WarpgroupTime time = warpgroup_time(problem, tile, tile.m, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 1.9}, device);
   const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)), rounds = static_cast<double>(ceil_div(turns, clusters));
   plan.predicted_s =
       seconds_of(time.launch + rounds * std::max(blocks * time.stage, 0.5 * (blocks * time.stage + time.epilogue)) + time.epilogue, device);

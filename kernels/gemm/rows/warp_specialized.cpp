@@ -19,7 +19,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   GemmPlan plan = plan_tiles("warp_specialized", problem, tile, device.sm_count);
   plan.stages = kWarpSpecializedStages;
-  const WarpgroupTime time = warpgroup_time(problem, tile, tile.m, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 0.5}, device);
   const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)),
                waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
   plan.predicted_s = seconds_of(time.launch + waves * (kFill + blocks * time.stage + time.epilogue), device);

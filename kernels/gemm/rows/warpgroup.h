@@ -26,8 +26,13 @@ struct WarpgroupTime {
   double epilogue = 0.0;  // of one tile
   double launch = 0.0;
 };
-// `columns`: how many of M one wgmma has.
-WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, std::int64_t columns, const DeviceInfo& device);
+// What a row's own shape adds: how many of M one wgmma has, and the cycles that an activation of one element of a tile costs, which
+// depends on how many warpgroups compute at a time and on the registers their sums leave them.
+struct WarpgroupShape {
+  std::int64_t columns = 0;
+  double activation_cycles = 0.0;
+};
+WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const WarpgroupShape& shape, const DeviceInfo& device);
 
 // Two blocks share their columns where D is tall enough for pairs of tiles.
 int cluster_of(const Tiling& tiling);
