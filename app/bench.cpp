@@ -1,6 +1,6 @@
 // tilewave bench gemm: the catalog's GEMMs on a Transformer's layers, against a library in the same run.
 // tilewave bench sweep: one row and tile on more and more tokens.
-// tilewave bench step RECIPE: whole training steps. bench_op.cpp has tilewave bench op.
+// tilewave bench step RECIPE: whole training steps. bench_op.cpp and bench_attention.cpp have the operations.
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 
+#include "app/bench_attention.h"
 #include "app/bench_gemm_cuda.h"
 #include "app/bench_op.h"
 #include "app/command.h"
@@ -390,8 +391,11 @@ Command add_bench(CLI::App& program) {
   step_options->device.add_to(*step);
 
   const Command op = add_bench_op(*command);
+  const Command attention = add_bench_attention(*command);
   return {command, [=] {
-            if (op.app->parsed()) return op.action();
+            for (const Command& other : {op, attention}) {
+              if (other.app->parsed()) return other.action();
+            }
             if (sweep->parsed()) return bench_sweep(*sweep_options);
             return gemm->parsed() ? bench_gemm(*gemm_options) : bench_step(*step_options);
           }};

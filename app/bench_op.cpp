@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "app/bench_operands.h"
 #include "framework/host_tensor.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/interleave.h"
@@ -45,26 +46,6 @@ struct Operation {
   Shape shape;  // unless asked otherwise; of adamw and gradient_norm: so many matrices of 1,024 x 1,024 in all
   std::function<Work(Context& context, Shape shape)> prepare;
 };
-
-constexpr std::int64_t kRandomElements = std::int64_t{1} << 20;
-
-// Normal numbers: a block of them, repeated.
-Tensor random_tensor(Context& context, Shape shape, DType dtype, std::uint64_t key) {
-  const Tensor tensor = context.tensor(shape, dtype);
-  const std::int64_t rows = std::min(shape.rows, std::max<std::int64_t>(1, kRandomElements / tensor.pitch()));
-  const Tensor block = tensor.slice_rows(0, rows);
-  Random random(key);
-  write_elements(context, block, [&](std::int64_t, std::int64_t) {
-    double sum = 0.0;  // of four uniform draws: close to normal, variance 1
-    for (int i = 0; i < 4; ++i) sum += static_cast<double>(random.next() >> 11) * 0x1p-53 - 0.5;
-    return sum * std::sqrt(3.0);
-  });
-  for (std::int64_t row = rows; row < shape.rows; row += rows) {
-    const Tensor next = tensor.slice_rows(row, std::min(rows, shape.rows - row));
-    copy_on_device(context.queue(), next.data(), block.data(), next.bytes());
-  }
-  return tensor;
-}
 
 Tensor random_ids(Context& context, std::int64_t count, std::int64_t below) {
   const Tensor tensor = context.tensor({1, count}, DType::i32);
@@ -242,16 +223,6 @@ std::vector<Operation> chosen(const std::vector<std::string>& names) {
   return result;
 }
 
-Precision precision_of(const std::string& name, Backend backend) {
-  if (name.empty()) return backend == Backend::cuda ? Precision::bf16 : Precision::fp32;
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16, Precision::fp64}) {
-    if (name == name_of(precision)) return precision;
-  }
-  throw InputError(sentence("--precision ", name, ": there are fp32, tf32, bf16, fp16 and fp64."));
-}
-
-// More than a GPU's second-level cache holds; a CPU's third-level too.
-constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kCopyBytes = std::int64_t{1} << 30;
 
 int bench_op(const OpOptions& options) {

@@ -7,6 +7,9 @@
 //             dS = P (dP - delta);  dq = dS k / sqrt(D);  dk = dS^T q / sqrt(D)      (P before dropout in dS, after it in dv)
 // A query that sees no key, and a row outside every segment, is zero in out, dq, dk and dv. Segments do not overlap in queries
 // nor in keys. keep is a function of (seed, step, site, head, query row, key row) alone (math/random.h).
+// On a GPU bf16 and f16 with heads of 32, 64 or 128 columns run on Tensor Cores, P and dS rounded to that type; the rest runs on CUDA
+// cores in its own arithmetic, fp32 under tf32 precision too. Both take rows in tiles, in which a value that is not finite spoils
+// near rows too: what nobody sees must be finite as well.
 // A segment that reaches beyond the rows is an Error on a CPU; on a GPU, where only the device knows it, the launch fails.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Attention on a GPU: segments become spans of rows once, before the forward pass; then CUDA cores do the work.
+// Attention on a GPU: segments become spans of rows once, before the forward pass; then CUDA cores or Tensor Cores do the work.
 // Every element is summed by one block in one order, so that two runs give the same bits.
 #include "kernels/attention.h"
 #include "kernels/contract.h"
@@ -14,6 +14,7 @@ using namespace attention_on_gpu;
 namespace {
 
 constexpr int kWarp = 32, kThreads = 256;
+constexpr std::int64_t kMostRows = INT_MAX - 255;  // a window beyond them is counted in 32 bits still
 
 struct Segments {
   const std::int32_t* data = nullptr;
@@ -57,10 +58,10 @@ __global__ void __launch_bounds__(kThreads) segments_to_spans(Segments segments,
 // What the host can check of a GPU's own arguments.
 template <class Args>
 void check_workspace(const Args& args) {
-  TW_CHECK(args.spans || args.spans.cols == 0, Args::kOperation, ": spans is absent; a GPU needs it.");
+  TW_CHECK(args.spans || attention_spans(args.q.rows, args.k.rows) == 0, Args::kOperation, ": spans is absent; a GPU needs it.");
   TW_CHECK(reinterpret_cast<std::uintptr_t>(args.spans.data) % sizeof(Span) == 0, Args::kOperation, ": spans must be aligned to ",
            sizeof(Span), " bytes.");
-  TW_CHECK(args.q.rows <= INT_MAX && args.k.rows <= INT_MAX, Args::kOperation, ": segments count rows in 32 bits, and there are ",
+  TW_CHECK(std::max(args.q.rows, args.k.rows) <= kMostRows, Args::kOperation, ": segments count rows in 32 bits, and there are ",
            args.q.rows, " and ", args.k.rows, ".");
 }
 
@@ -82,6 +83,7 @@ void run(CudaQueue& queue, const AttentionArgs& args) {
                                                                  args.spans.row<Span>(0) + args.q.rows);
     TW_CUDA_LAUNCHED("segments_to_spans");
   }
+  if (tensor_cores_take(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);
   attend_on_cuda_cores(queue, args);
 }
 
@@ -89,6 +91,7 @@ void run(CudaQueue& queue, const AttentionBackwardArgs& args) {
   check(args);
   check_workspace(args);
   TW_CHECK(args.delta || args.q.rows == 0, "attention_backward: delta is absent; a GPU needs it.");
+  if (tensor_cores_take(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);
   attend_on_cuda_cores(queue, args);
 }
 

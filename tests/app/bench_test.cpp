@@ -63,6 +63,21 @@ TEST_F(BenchCommand, MeasuresAStep) {
   for (const char* key : {"time_us", "target_tokens_per_s", "gemm_flops", "gemm_tflops"}) EXPECT_GT(object.at(key), 0.0) << key;
 }
 
+TEST_F(BenchCommand, MeasuresBothPassesOfAttention) {
+  const Outcome outcome =
+      bench("attention --sequences 3 --heads 2 --sequence 50 --head-size 8 --causal --dropout 0.1 --rounds 1 --json --device cpu");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  std::istringstream lines(outcome.output);
+  std::vector<std::string> passes;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    passes.push_back(object.at("operation"));
+    EXPECT_EQ(object.at("flops").get<int>(), (passes.size() == 1 ? 2 : 5) * 3 * 50 * 50 * 16);
+    for (const char* key : {"time_us", "tflops", "lower_quartile_us", "upper_quartile_us"}) EXPECT_GT(object.at(key), 0.0) << key;
+  }
+  EXPECT_EQ(passes, (std::vector<std::string>{"attention", "attention_backward"}));
+}
+
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
   for (const char* options : {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'",
                               "gemm --row fast --layer '65<-127@33'", "gemm --against mkl", "step nowhere.toml", "sweep --tokens 96",

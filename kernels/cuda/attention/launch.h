@@ -111,7 +111,13 @@ struct Backward {
   }
 };
 
+// Each launches one kernel a pass. Tensor Cores take bf16 and f16 with heads of 32, 64 and 128; CUDA cores take everything.
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionBackwardArgs& args);
+inline bool tensor_cores_take(DType dtype, std::int64_t head_size) {
+  return (dtype == DType::bf16 || dtype == DType::f16) && (head_size == 32 || head_size == 64 || head_size == 128);
+}
+void attend_on_tensor_cores(CudaQueue& queue, const AttentionArgs& args);
+void attend_on_tensor_cores(CudaQueue& queue, const AttentionBackwardArgs& args);
 
 }  // namespace tilewave::attention_on_gpu
