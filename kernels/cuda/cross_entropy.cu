@@ -5,13 +5,12 @@
 
 #include "kernels/cross_entropy.h"
 #include "kernels/cuda/rows.h"
-#include "kernels/math/activation.h"
 
 namespace tilewave {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kBatch = 4;  // packs a thread loads before it looks at the first
+constexpr int kBatch = 3;  // packs a thread loads before it looks at the first
 
 __device__ __forceinline__ double reciprocal_of_tokens(const StepState& state) {
   return state.real_tokens > 0 ? 1.0 / static_cast<double>(state.real_tokens) : 0.0;
@@ -26,31 +25,25 @@ struct Normalizer {
   template <class T, int kWidth>
   __device__ __forceinline__ void add(const Pack<T, kWidth>& pack, std::int64_t count) {
     A higher = max;
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      if (i < count) higher = Max()(higher, load(pack.elements[i]));
-    }
+    each_of_pack(pack, count, [&](A x) { higher = Max()(higher, x); });
     rescale(higher);
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      if (i < count) {
-        sum += exponential(load(pack.elements[i]) - shift());
-        plain += load(pack.elements[i]);
-      }
-    }
+    const A shift = shift_of(max);
+    each_of_pack(pack, count, [&](A x) {
+      sum += exponential_of_distance(x - shift);
+      plain += x;
+    });
   }
   __device__ __forceinline__ void rescale(A higher) {
-    const A before = max;
+    sum *= exponential_of_distance(max - shift_of(higher));
     max = higher;
-    sum *= exponential(before - shift());
   }
-  __device__ __forceinline__ A shift() const { return max == -std::numeric_limits<A>::infinity() ? A(0) : max; }
+  static __device__ __forceinline__ A shift_of(A max) { return max == -std::numeric_limits<A>::infinity() ? A(0) : max; }
 };
 
 enum class Staging : std::uint8_t { shared, none };
 
 template <class T, Access kAccess, Staging kStaging>
-__global__ void __launch_bounds__(kThreads) cross_entropy_rows(const CrossEntropyArgs args) {
+__global__ void __launch_bounds__(kThreads, sizeof(T) < 8 ? 3 : 1) cross_entropy_rows(const CrossEntropyArgs args) {
   using A = Arithmetic<T>;
   constexpr int kWidth = kPackWidth<T>;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -100,17 +93,21 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_rows(const CrossEntrop
 
   // Store the gradient, padding columns included.
   const A scale = label < vocabulary ? static_cast<A>(args.state->loss_scale * reciprocal_of_tokens(*args.state)) : nan;
-  const A reciprocal = A(1) / sum;
+  const A factor = scale / sum, everywhere = on_all * scale;
   for (std::int64_t column = threadIdx.x * kWidth; column < cols; column += kThreads * kWidth) {
     Pack<T> pack{};
     if (column < vocabulary) {
       pack = kStaging == Staging::shared ? staged[column / kWidth] : load_pack<kAccess, kWidth>(x, column, vocabulary);
-    }
+      const bool has_label = label >= column && label < column + kWidth;
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      const A p = exponential(load(pack.elements[i]) - max) * reciprocal;
-      const A target = column + i == label ? on_label + on_all : on_all;
-      pack.elements[i] = column + i < vocabulary ? store<T>((p - target) * scale) : T{};
+      for (int i = 0; i < kWidth; ++i) {
+        A gradient = exponential_of_distance(load(pack.elements[i]) - max) * factor - everywhere;
+        if (has_label && column + i == label) gradient -= on_label * scale;
+        pack.elements[i] = store<T>(gradient);
+      }
+      for (int i = 0; column + kWidth > vocabulary && i < kWidth; ++i) {
+        if (column + i >= vocabulary) pack.elements[i] = T{};
+      }
     }
     store_pack<kAccess>(x, column, cols, pack);
   }

@@ -114,22 +114,25 @@ struct Place {
 };
 
 inline constexpr int kElementwiseThreads = 256;
-inline constexpr int kElementwiseBatch = 2;  // packs a thread loads before it stores the first
+// Packs a thread loads before it stores the first.
+template <Access kAccess>
+inline constexpr int kElementwiseBatch = kAccess == Access::wide ? 2 : 1;
 
 template <Access kAccess, class Body>
 __global__ void __launch_bounds__(kElementwiseThreads) for_each_pack(const Body body, const Divisor packs_a_row, const std::int64_t packs) {
-  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kElementwiseBatch * kElementwiseThreads) + threadIdx.x;
-  typename Body::Operands operands[kElementwiseBatch];
-  Place places[kElementwiseBatch];
+  constexpr int kBatch = kElementwiseBatch<kAccess>;
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kBatch * kElementwiseThreads) + threadIdx.x;
+  typename Body::Operands operands[kBatch];
+  Place places[kBatch];
 #pragma unroll
-  for (int i = 0; i < kElementwiseBatch; ++i) {
+  for (int i = 0; i < kBatch; ++i) {
     const std::int64_t pack = first + i * kElementwiseThreads;
     places[i].row = packs_a_row.quotient(pack);
     places[i].column = (pack - places[i].row * packs_a_row.value()) * Body::kWidth;
     if (pack < packs) operands[i] = body.template load<kAccess>(places[i]);
   }
 #pragma unroll
-  for (int i = 0; i < kElementwiseBatch; ++i) {
+  for (int i = 0; i < kBatch; ++i) {
     if (first + i * kElementwiseThreads < packs) body.template store<kAccess>(places[i], operands[i]);
   }
 }
@@ -138,8 +141,8 @@ template <class Body>
 void launch_elementwise(CudaQueue& queue, const char* name, const Body& body, std::int64_t rows, Access access) {
   const std::int64_t packs_a_row = ceil_div(body.cols, Body::kWidth), packs = rows * packs_a_row;
   if (packs == 0) return;
-  const auto blocks = static_cast<unsigned>(ceil_div(packs, kElementwiseBatch * kElementwiseThreads));
   with_access(access, [&](auto kAccess) {
+    const auto blocks = static_cast<unsigned>(ceil_div(packs, kElementwiseBatch<kAccess()> * kElementwiseThreads));
     for_each_pack<kAccess()><<<blocks, kElementwiseThreads, 0, stream_of(queue)>>>(body, Divisor(packs_a_row), packs);
   });
   TW_CUDA_LAUNCHED(name);

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "kernels/cuda/rows.h"
-#include "kernels/math/activation.h"
 #include "kernels/softmax.h"
 
 namespace tilewave {
@@ -18,11 +17,11 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) so
   A max = -std::numeric_limits<A>::infinity(), sum = 0;
   x.each_element([&](A value) { max = Max()(max, value); });
   max = fold_group<kThreads>(max, scratch, Max());
-  x.each_element([&](A value) { sum += exponential(value - max); });
+  x.each_element([&](A value) { sum += exponential_of_distance(value - max); });
   const A reciprocal = A(1) / fold_group<kThreads>(sum, scratch, Sum());
   x.each([&](std::int64_t column, Pack<T> pack) {
 #pragma unroll
-    for (T& element : pack.elements) element = store<T>(exponential(load(element) - max) * reciprocal);
+    for (T& element : pack.elements) element = store<T>(exponential_of_distance(load(element) - max) * reciprocal);
     store_pack<kAccess>(args.y.row<T>(r), column, cols, pack);
   });
 }

@@ -14,7 +14,7 @@ struct Size {
   std::int64_t rows, cols;
 };
 // Rows of a warp, of four warps, and such as are read again, in every type; tails of packs; a chunk of rows and one more.
-constexpr Size kSizes[] = {{1, 2}, {3, 15}, {17, 256}, {16, 257}, {33, 1025}, {5, 4099}, {2, 16391}, {3, 33000}};
+constexpr Size kSizes[] = {{1, 2}, {3, 15}, {17, 256}, {16, 257}, {33, 1025}, {9, 700}, {5, 4099}, {2, 16391}, {3, 33000}};
 
 template <class T>
 class GpuRows : public GpuOperation<T> {
