@@ -20,7 +20,7 @@ struct Activate {
   template <Access kAccess>
   __device__ __forceinline__ void store(const Place& at, Operands& pack) const {
 #pragma unroll
-    for (T& element : pack.elements) element = tilewave::store<T>(activate(kActivation, tilewave::load(element)));
+    for (int i = 0; i < kWidth; ++i) pack.set(i, tilewave::store<T>(activate(kActivation, tilewave::load(pack.get(i)))));
     store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, pack);
   }
 };
@@ -46,9 +46,9 @@ struct ActivateBackward {
   __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const Arithmetic<T> dy = tilewave::load(operands.dy.elements[i]), x = tilewave::load(operands.x.elements[i]);
-      const Arithmetic<T> earlier = args.accumulate ? tilewave::load(operands.dx.elements[i]) : Arithmetic<T>(0);
-      operands.dx.elements[i] = tilewave::store<T>(earlier + dy * activation_derivative(kActivation, x));
+      const Arithmetic<T> dy = tilewave::load(operands.dy.get(i)), x = tilewave::load(operands.x.get(i));
+      const Arithmetic<T> earlier = args.accumulate ? tilewave::load(operands.dx.get(i)) : Arithmetic<T>(0);
+      operands.dx.set(i, tilewave::store<T>(earlier + dy * activation_derivative(kActivation, x)));
     }
     store_pack<kAccess>(args.dx.row<T>(at.row), at.column, cols, operands.dx);
   }

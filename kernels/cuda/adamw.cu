@@ -53,9 +53,9 @@ __device__ __forceinline__ Operands<T> load_operands(const TableEntry& entry, co
 template <class Rounded, class T, Access kAccess>
 __device__ __forceinline__ void store_compute(const TableEntry& entry, const Place& at, const Pack<T>& weight) {
   constexpr int kWidth = kPackWidth<T>;
-  Pack<Rounded, kWidth> rounded;
+  Pack<Rounded, kWidth> rounded{};
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) rounded.elements[i] = store<Rounded>(static_cast<Arithmetic<Rounded>>(weight.elements[i]));
+  for (int i = 0; i < kWidth; ++i) rounded.set(i, store<Rounded>(static_cast<Arithmetic<Rounded>>(weight.get(i))));
   store_pack<kAccess>(static_cast<Rounded*>(entry.compute) + at.row * entry.compute_ld, at.column, entry.cols, rounded);
 }
 
@@ -102,8 +102,11 @@ __device__ __forceinline__ void update_tile(const TableEntry& entry, std::int64_
       if (first + i * kThreads >= entry.packs) return;
 #pragma unroll
       for (int j = 0; j < kPackWidth<T>; ++j) {
-        adamw_update(k, operands[i].gradient.elements[j], operands[i].weight.elements[j], operands[i].first.elements[j],
-                     operands[i].second.elements[j]);
+        T weight = operands[i].weight.get(j), first_moment = operands[i].first.get(j), second_moment = operands[i].second.get(j);
+        adamw_update(k, operands[i].gradient.get(j), weight, first_moment, second_moment);
+        operands[i].weight.set(j, weight);
+        operands[i].first.set(j, first_moment);
+        operands[i].second.set(j, second_moment);
       }
       store_operands<T, kAccess>(entry, places[i], operands[i]);
     }

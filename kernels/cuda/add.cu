@@ -26,7 +26,7 @@ struct Add {
     if (args.b) {
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
-        operands.a.elements[i] = tilewave::store<T>(tilewave::load(operands.a.elements[i]) + tilewave::load(operands.b.elements[i]));
+        operands.a.set(i, tilewave::store<T>(tilewave::load(operands.a.get(i)) + tilewave::load(operands.b.get(i))));
       }
     }
     store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, operands.a);

@@ -101,12 +101,15 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) < 8 ? 3 : 1) cross_entropy
       const bool has_label = label >= column && label < column + kWidth;
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
-        A gradient = exponential_of_distance(load(pack.elements[i]) - max) * factor - everywhere;
+        A gradient = exponential_of_distance(load(pack.get(i)) - max) * factor - everywhere;
         if (has_label && column + i == label) gradient -= on_label * scale;
-        pack.elements[i] = store<T>(gradient);
+        pack.set(i, store<T>(gradient));
       }
-      for (int i = 0; column + kWidth > vocabulary && i < kWidth; ++i) {
-        if (column + i >= vocabulary) pack.elements[i] = T{};
+      if (column + kWidth > vocabulary) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) {
+          if (column + i >= vocabulary) pack.set(i, T{});
+        }
       }
     }
     store_pack<kAccess>(x, column, cols, pack);

@@ -36,10 +36,10 @@ struct Drop {
       }
 #pragma unroll
       for (int i = 0; i < kQuad; ++i) {
-        T& element = operands.x.elements[kQuad * quad + i];
-        Arithmetic<T> value = keeps(draws[i], threshold) ? tilewave::load(element) * scale : Arithmetic<T>(0);
-        if (args.residual) value = tilewave::load(operands.residual.elements[kQuad * quad + i]) + value;
-        element = tilewave::store<T>(value);
+        const int at_column = kQuad * quad + i;
+        Arithmetic<T> value = keeps(draws[i], threshold) ? tilewave::load(operands.x.get(at_column)) * scale : Arithmetic<T>(0);
+        if (args.residual) value = tilewave::load(operands.residual.get(at_column)) + value;
+        operands.x.set(at_column, tilewave::store<T>(value));
       }
     }
     store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, operands.x);

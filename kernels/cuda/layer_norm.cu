@@ -27,10 +27,10 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) la
   x.each([&](std::int64_t column, const Pack<T>& pack) {
     const Pack<T> gamma = load_pack<kAccess, kWidth>(args.gamma.row<T>(0), column, d);
     const Pack<T> beta = load_pack<kAccess, kWidth>(args.beta.row<T>(0), column, d);
-    Pack<T> y;
+    Pack<T> y{};
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      y.elements[i] = store<T>((load(pack.elements[i]) - mean) * rstd * load(gamma.elements[i]) + load(beta.elements[i]));
+      y.set(i, store<T>((load(pack.get(i)) - mean) * rstd * load(gamma.get(i)) + load(beta.get(i))));
     }
     store_pack<kAccess>(args.y.row<T>(r), column, d, y);
   });
@@ -61,9 +61,10 @@ __global__ void __launch_bounds__(kThreads) differentiate_chunk(const LayerNormB
   __shared__ A scratch[2][kWarps][kSums];  // two, so that one barrier a batch is enough
   const std::int64_t d = args.x.cols, column = threadIdx.x * kWidth;
   const std::int64_t begin = blockIdx.x * chunk_rows, end = min(args.x.rows, begin + chunk_rows);
+  const A reciprocal_d = A(1) / static_cast<A>(d);
   const bool owns = column < d;
   const Pack<T> gammas = owns ? load_pack<kAccess, kWidth>(args.gamma.row<T>(0), column, d) : Pack<T>{};
-  Pack<A, kWidth> dgamma{}, dbeta{};
+  A dgamma[kWidth] = {}, dbeta[kWidth] = {};
   int turn = 0;
   for (std::int64_t first = begin; first < end; first += kRowBatch, turn ^= 1) {
     // Load.
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(kThreads) differentiate_chunk(const LayerNormB
     for (int i = 0; i < kRowBatch; ++i) {
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) {
-        const A g = load(dy[i].elements[j]) * load(gammas.elements[j]), h = (load(x[i].elements[j]) - mean[i]) * rstd[i];
+        const A g = load(dy[i].get(j)) * load(gammas.get(j)), h = (load(x[i].get(j)) - mean[i]) * rstd[i];
         sums[2 * i] += g;
         sums[2 * i + 1] += g * h;
       }
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(kThreads) differentiate_chunk(const LayerNormB
       sums[k] = scratch[turn][0][k];
 #pragma unroll
       for (int warp = 1; warp < kWarps; ++warp) sums[k] += scratch[turn][warp][k];
-      sums[k] /= static_cast<A>(d);
+      sums[k] *= reciprocal_d;
     }
 
     // Store.
@@ -110,22 +111,22 @@ __global__ void __launch_bounds__(kThreads) differentiate_chunk(const LayerNormB
     for (int i = 0; i < kRowBatch; ++i) {
       const std::int64_t r = first + i;
       if (r >= end) break;
-      Pack<T> dx;
+      Pack<T> dx{};
       if (args.accumulate) dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, d);
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) {
-        const A g = load(dy[i].elements[j]), h = (load(x[i].elements[j]) - mean[i]) * rstd[i];
-        dgamma.elements[j] += g * h;
-        dbeta.elements[j] += g;
-        const A earlier = args.accumulate ? load(dx.elements[j]) : A(0);
-        dx.elements[j] = store<T>(earlier + rstd[i] * (g * load(gammas.elements[j]) - sums[2 * i] - h * sums[2 * i + 1]));
+        const A g = load(dy[i].get(j)), h = (load(x[i].get(j)) - mean[i]) * rstd[i];
+        dgamma[j] += g * h;
+        dbeta[j] += g;
+        const A earlier = args.accumulate ? load(dx.get(j)) : A(0);
+        dx.set(j, store<T>(earlier + rstd[i] * (g * load(gammas.get(j)) - sums[2 * i] - h * sums[2 * i + 1])));
       }
       store_pack<kAccess>(args.dx.row<T>(r), column, d, dx);
     }
   }
   if (!owns) return;
-  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x), column, d, dgamma);
-  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x + 1), column, d, dbeta);
+  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x), column, d, pack_of(dgamma));
+  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x + 1), column, d, pack_of(dbeta));
 }
 
 // Rows of more packs take two launches: differentiate_rows and sum_chunk.
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(kMostThreads) differentiate_rows(const LayerNo
   each([&](std::int64_t, const Pack<T>& xs, const Pack<T>& dys, const Pack<T>& gammas) {
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {  // dy is 0 past the row
-      const A g = load(dys.elements[i]) * load(gammas.elements[i]), h = (load(xs.elements[i]) - mean) * rstd;
+      const A g = load(dys.get(i)) * load(gammas.get(i)), h = (load(xs.get(i)) - mean) * rstd;
       sum_g += g;
       sum_gh += g * h;
     }
@@ -157,13 +158,13 @@ __global__ void __launch_bounds__(kMostThreads) differentiate_rows(const LayerNo
   const A mean_g = fold_group<kThreads>(sum_g, scratch, Sum()) / static_cast<A>(d);
   const A mean_gh = fold_group<kThreads>(sum_gh, scratch, Sum()) / static_cast<A>(d);
   each([&](std::int64_t column, const Pack<T>& xs, const Pack<T>& dys, const Pack<T>& gammas) {
-    Pack<T> dx;
+    Pack<T> dx{};
     if (args.accumulate) dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, d);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const A g = load(dys.elements[i]) * load(gammas.elements[i]), h = (load(xs.elements[i]) - mean) * rstd;
-      const A earlier = args.accumulate ? load(dx.elements[i]) : A(0);
-      dx.elements[i] = store<T>(earlier + rstd * (g - mean_g - h * mean_gh));
+      const A g = load(dys.get(i)) * load(gammas.get(i)), h = (load(xs.get(i)) - mean) * rstd;
+      const A earlier = args.accumulate ? load(dx.get(i)) : A(0);
+      dx.set(i, store<T>(earlier + rstd * (g - mean_g - h * mean_gh)));
     }
     store_pack<kAccess>(args.dx.row<T>(r), column, d, dx);
   });
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kColumnThreads) sum_chunk(const LayerNormBackw
   const std::int64_t d = args.x.cols, chunk = blockIdx.x;
   const std::int64_t column = (blockIdx.y * static_cast<std::int64_t>(kColumnThreads) + threadIdx.x) * kWidth;
   if (column >= d) return;
-  Pack<A, kWidth> dgamma{}, dbeta{};
+  A dgamma[kWidth] = {}, dbeta[kWidth] = {};
   const std::int64_t end = min(args.x.rows, (chunk + 1) * chunk_rows);
 #pragma unroll 4
   for (std::int64_t r = chunk * chunk_rows; r < end; ++r) {
@@ -188,12 +189,12 @@ __global__ void __launch_bounds__(kColumnThreads) sum_chunk(const LayerNormBackw
     const A mean = *args.mean.row<A>(r), rstd = *args.rstd.row<A>(r);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      dgamma.elements[i] += load(dy.elements[i]) * ((load(x.elements[i]) - mean) * rstd);
-      dbeta.elements[i] += load(dy.elements[i]);
+      dgamma[i] += load(dy.get(i)) * ((load(x.get(i)) - mean) * rstd);
+      dbeta[i] += load(dy.get(i));
     }
   }
-  store_pack<kAccess>(args.partial.row<A>(2 * chunk), column, d, dgamma);
-  store_pack<kAccess>(args.partial.row<A>(2 * chunk + 1), column, d, dbeta);
+  store_pack<kAccess>(args.partial.row<A>(2 * chunk), column, d, pack_of(dgamma));
+  store_pack<kAccess>(args.partial.row<A>(2 * chunk + 1), column, d, pack_of(dbeta));
 }
 
 constexpr int kChunkThreads = 32;  // of a column; each takes every 32nd chunk

@@ -17,32 +17,85 @@ namespace tilewave {
 template <class T>
 inline constexpr int kPackWidth = static_cast<int>(16 / sizeof(T));
 
+// Elements lie in words, so that what is loaded 16 bytes at a time stays so until it is looked at.
 template <class T, int kWidth = kPackWidth<T>>
-struct alignas(kWidth * sizeof(T) < 16 ? kWidth * sizeof(T) : 16) Pack {
-  T elements[kWidth];
+struct Pack {
+  static constexpr int kWords = kWidth * static_cast<int>(sizeof(T)) / 4;
+  std::uint32_t words[kWords];
+
+  __device__ __forceinline__ T get(int i) const {
+    if constexpr (sizeof(T) == 2) {
+      T element;
+      element.bits = static_cast<std::uint16_t>(words[i / 2] >> (i % 2 * 16));
+      return element;
+    } else if constexpr (sizeof(T) == 4) {
+      return __uint_as_float(words[i]);
+    } else {
+      return __hiloint2double(static_cast<int>(words[2 * i + 1]), static_cast<int>(words[2 * i]));
+    }
+  }
+  __device__ __forceinline__ void set(int i, T element) {
+    if constexpr (sizeof(T) == 2) {
+      words[i / 2] = i % 2 == 0 ? (words[i / 2] & 0xffff0000u) | element.bits
+                                : (words[i / 2] & 0x0000ffffu) | static_cast<std::uint32_t>(element.bits) << 16;
+    } else if constexpr (sizeof(T) == 4) {
+      words[i] = __float_as_uint(element);
+    } else {
+      words[2 * i] = static_cast<std::uint32_t>(__double2loint(element));
+      words[2 * i + 1] = static_cast<std::uint32_t>(__double2hiint(element));
+    }
+  }
 };
+
+template <class T, int kWidth>
+__device__ __forceinline__ Pack<T, kWidth> pack_of(const T (&elements)[kWidth]) {
+  Pack<T, kWidth> pack{};
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) pack.set(i, elements[i]);
+  return pack;
+}
+
+// The widest type that a pack is whole words of.
+template <int kWords>
+using Words = std::conditional_t<kWords % 4 == 0, uint4, std::conditional_t<kWords % 2 == 0, uint2, unsigned>>;
 
 enum class Access : std::uint8_t { wide, narrow };
 
 // Elements from `cols` on are zero.
 template <Access kAccess, int kWidth, class T>
 __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t column, std::int64_t cols) {
-  if (kAccess == Access::wide && column + kWidth <= cols) return *reinterpret_cast<const Pack<T, kWidth>*>(row + column);
-  Pack<T, kWidth> pack;
+  Pack<T, kWidth> pack{};
+  if (kAccess == Access::wide && column + kWidth <= cols) {
+    using W = Words<Pack<T, kWidth>::kWords>;
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) pack.elements[i] = column + i < cols ? row[column + i] : T{};
+    for (int i = 0; i < static_cast<int>(sizeof(pack) / sizeof(W)); ++i) {
+      const W words = reinterpret_cast<const W*>(row + column)[i];
+      memcpy(pack.words + i * (sizeof(W) / 4), &words, sizeof(W));
+    }
+    return pack;
+  }
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    if (column + i < cols) pack.set(i, row[column + i]);
+  }
   return pack;
 }
 
 template <Access kAccess, int kWidth, class T>
 __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int64_t cols, const Pack<T, kWidth>& pack) {
   if (kAccess == Access::wide && column + kWidth <= cols) {
-    *reinterpret_cast<Pack<T, kWidth>*>(row + column) = pack;
+    using W = Words<Pack<T, kWidth>::kWords>;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(pack) / sizeof(W)); ++i) {
+      W words;
+      memcpy(&words, pack.words + i * (sizeof(W) / 4), sizeof(W));
+      __stwb(reinterpret_cast<W*>(row + column) + i, words);  // an ordinary store that the compiler does not take apart
+    }
     return;
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    if (column + i < cols) row[column + i] = pack.elements[i];
+    if (column + i < cols) row[column + i] = pack.get(i);
   }
 }
 

@@ -46,12 +46,12 @@ template <class T, int kWidth, class Fn>
 __device__ __forceinline__ void each_of_pack(const Pack<T, kWidth>& pack, std::int64_t count, const Fn& fn) {
   if (count >= kWidth) {
 #pragma unroll
-    for (const T element : pack.elements) fn(load(element));
+    for (int i = 0; i < kWidth; ++i) fn(load(pack.get(i)));
     return;
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    if (i < count) fn(load(pack.elements[i]));
+    if (i < count) fn(load(pack.get(i)));
   }
 }
 

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) so
   const A reciprocal = A(1) / fold_group<kThreads>(sum, scratch, Sum());
   x.each([&](std::int64_t column, Pack<T> pack) {
 #pragma unroll
-    for (T& element : pack.elements) element = store<T>(exponential_of_distance(load(element) - max) * reciprocal);
+    for (int i = 0; i < kPackWidth<T>; ++i) pack.set(i, store<T>(exponential_of_distance(load(pack.get(i)) - max) * reciprocal));
     store_pack<kAccess>(args.y.row<T>(r), column, cols, pack);
   });
 }
@@ -37,16 +37,16 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) so
   A partial = 0;
   RowPacks<T, kThreads, kPacks, kAccess>::each_pair(y, dy, [&](std::int64_t, const Pack<T>& ys, const Pack<T>& dys) {
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) partial += load(dys.elements[i]) * load(ys.elements[i]);  // 0 past the row
+    for (int i = 0; i < kWidth; ++i) partial += load(dys.get(i)) * load(ys.get(i));  // 0 past the row
   });
   const A sum = fold_group<kThreads>(partial, scratch, Sum());
   RowPacks<T, kThreads, kPacks, kAccess>::each_pair(y, dy, [&](std::int64_t column, const Pack<T>& ys, const Pack<T>& dys) {
-    Pack<T> dx;
+    Pack<T> dx{};
     if (args.accumulate) dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, cols);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const A earlier = args.accumulate ? load(dx.elements[i]) : A(0);
-      dx.elements[i] = store<T>(earlier + load(ys.elements[i]) * (load(dys.elements[i]) - sum));
+      const A earlier = args.accumulate ? load(dx.get(i)) : A(0);
+      dx.set(i, store<T>(earlier + load(ys.get(i)) * (load(dys.get(i)) - sum)));
     }
     store_pack<kAccess>(args.dx.row<T>(r), column, cols, dx);
   });
