@@ -28,13 +28,12 @@ struct Embed {
             .position = load_pack<kAccess, kWidth>(args.positions.row<T>(position), at.column, cols)};
   }
   template <Access kAccess>
-  __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
+  __device__ __forceinline__ void store(const Place& at, const Operands& operands) const {
+    Arithmetic<T> values[kWidth];
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      const Arithmetic<T> token = tilewave::load(operands.token.get(i)), position = tilewave::load(operands.position.get(i));
-      operands.token.set(i, tilewave::store<T>(scale * token + position));
-    }
-    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, operands.token);
+    for (int i = 0; i < kWidth; ++i)
+      values[i] = fma(scale, tilewave::load(operands.token.get(i)), tilewave::load(operands.position.get(i)));
+    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, pack_of<T>(values));
   }
 };
 
@@ -96,8 +95,8 @@ __global__ void __launch_bounds__(kColumnThreads) sum_table(const TableGradient 
   Pack<A, kWidth> earlier{};
   if (table.accumulate) earlier = load_pack<kAccess, kWidth>(static_cast<const A*>(gradient), column, cols);
 #pragma unroll
-  for (int j = 0; j < kWidth; ++j) sum[j] = static_cast<A>(table.scale) * sum[j] + earlier.get(j);
-  store_pack<kAccess>(gradient, column, cols, pack_of(sum));
+  for (int j = 0; j < kWidth; ++j) sum[j] = fma(static_cast<A>(table.scale), sum[j], earlier.get(j));
+  store_pack<kAccess>(gradient, column, cols, pack_of<A>(sum));
 }
 
 struct SortMemory {

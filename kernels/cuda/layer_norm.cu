@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) la
   A sum = 0, squares = 0;
   x.each_element([&](A value) { sum += value; });
   const A mean = fold_group<kThreads>(sum, scratch, Sum()) / static_cast<A>(d);
-  x.each_element([&](A value) { squares += (value - mean) * (value - mean); });
+  x.each_element([&](A value) { squares = fma(value - mean, value - mean, squares); });
   const A variance = fold_group<kThreads>(squares, scratch, Sum()) / static_cast<A>(d);
   const A rstd = A(1) / sqrt(variance + static_cast<A>(args.epsilon));
 
@@ -27,12 +27,12 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) la
   x.each([&](std::int64_t column, const Pack<T>& pack) {
     const Pack<T> gamma = load_pack<kAccess, kWidth>(args.gamma.row<T>(0), column, d);
     const Pack<T> beta = load_pack<kAccess, kWidth>(args.beta.row<T>(0), column, d);
-    Pack<T> y{};
+    A y[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      y.set(i, store<T>((load(pack.get(i)) - mean) * rstd * load(gamma.get(i)) + load(beta.get(i))));
+      y[i] = fma((load(pack.get(i)) - mean) * rstd, load(gamma.get(i)), load(beta.get(i)));
     }
-    store_pack<kAccess>(args.y.row<T>(r), column, d, y);
+    store_pack<kAccess>(args.y.row<T>(r), column, d, pack_of<T>(y));
   });
   if (threadIdx.x == 0) {
     *args.mean.row<A>(r) = mean;
@@ -64,6 +64,9 @@ __global__ void __launch_bounds__(kThreads) differentiate_chunk(const LayerNormB
   const A reciprocal_d = A(1) / static_cast<A>(d);
   const bool owns = column < d;
   const Pack<T> gammas = owns ? load_pack<kAccess, kWidth>(args.gamma.row<T>(0), column, d) : Pack<T>{};
+  A gamma[kWidth];
+#pragma unroll
+  for (int j = 0; j < kWidth; ++j) gamma[j] = load(gammas.get(j));
   A dgamma[kWidth] = {}, dbeta[kWidth] = {};
   int turn = 0;
   for (std::int64_t first = begin; first < end; first += kRowBatch, turn ^= 1) {
@@ -85,9 +88,9 @@ __global__ void __launch_bounds__(kThreads) differentiate_chunk(const LayerNormB
     for (int i = 0; i < kRowBatch; ++i) {
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) {
-        const A g = load(dy[i].get(j)) * load(gammas.get(j)), h = (load(x[i].get(j)) - mean[i]) * rstd[i];
-        sums[2 * i] += g;
-        sums[2 * i + 1] += g * h;
+        const A dy_j = load(dy[i].get(j)), h = (load(x[i].get(j)) - mean[i]) * rstd[i];
+        sums[2 * i] = fma(dy_j, gamma[j], sums[2 * i]);
+        sums[2 * i + 1] = fma(dy_j * gamma[j], h, sums[2 * i + 1]);
       }
     }
 #pragma unroll
@@ -111,22 +114,22 @@ __global__ void __launch_bounds__(kThreads) differentiate_chunk(const LayerNormB
     for (int i = 0; i < kRowBatch; ++i) {
       const std::int64_t r = first + i;
       if (r >= end) break;
-      Pack<T> dx{};
-      if (args.accumulate) dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, d);
+      Pack<T> earlier{};
+      if (args.accumulate) earlier = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, d);
+      A dx[kWidth];
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) {
-        const A g = load(dy[i].get(j)), h = (load(x[i].get(j)) - mean[i]) * rstd[i];
-        dgamma[j] += g * h;
-        dbeta[j] += g;
-        const A earlier = args.accumulate ? load(dx.get(j)) : A(0);
-        dx.set(j, store<T>(earlier + rstd[i] * (g * load(gammas.get(j)) - sums[2 * i] - h * sums[2 * i + 1])));
+        const A dy_j = load(dy[i].get(j)), h = (load(x[i].get(j)) - mean[i]) * rstd[i];
+        dgamma[j] = fma(dy_j, h, dgamma[j]);
+        dbeta[j] += dy_j;
+        dx[j] = fma(rstd[i], fma(-h, sums[2 * i + 1], fma(dy_j, gamma[j], -sums[2 * i])), load(earlier.get(j)));
       }
-      store_pack<kAccess>(args.dx.row<T>(r), column, d, dx);
+      store_pack<kAccess>(args.dx.row<T>(r), column, d, pack_of<T>(dx));
     }
   }
   if (!owns) return;
-  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x), column, d, pack_of(dgamma));
-  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x + 1), column, d, pack_of(dbeta));
+  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x), column, d, pack_of<A>(dgamma));
+  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x + 1), column, d, pack_of<A>(dbeta));
 }
 
 // Rows of more packs take two launches: differentiate_rows and sum_chunk.
@@ -150,23 +153,23 @@ __global__ void __launch_bounds__(kMostThreads) differentiate_rows(const LayerNo
   each([&](std::int64_t, const Pack<T>& xs, const Pack<T>& dys, const Pack<T>& gammas) {
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {  // dy is 0 past the row
-      const A g = load(dys.get(i)) * load(gammas.get(i)), h = (load(xs.get(i)) - mean) * rstd;
-      sum_g += g;
-      sum_gh += g * h;
+      const A dy_i = load(dys.get(i)), gamma = load(gammas.get(i)), h = (load(xs.get(i)) - mean) * rstd;
+      sum_g = fma(dy_i, gamma, sum_g);
+      sum_gh = fma(dy_i * gamma, h, sum_gh);
     }
   });
   const A mean_g = fold_group<kThreads>(sum_g, scratch, Sum()) / static_cast<A>(d);
   const A mean_gh = fold_group<kThreads>(sum_gh, scratch, Sum()) / static_cast<A>(d);
   each([&](std::int64_t column, const Pack<T>& xs, const Pack<T>& dys, const Pack<T>& gammas) {
-    Pack<T> dx{};
-    if (args.accumulate) dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, d);
+    Pack<T> earlier{};
+    if (args.accumulate) earlier = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, d);
+    A dx[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const A g = load(dys.get(i)) * load(gammas.get(i)), h = (load(xs.get(i)) - mean) * rstd;
-      const A earlier = args.accumulate ? load(dx.get(i)) : A(0);
-      dx.set(i, store<T>(earlier + rstd * (g - mean_g - h * mean_gh)));
+      const A h = (load(xs.get(i)) - mean) * rstd;
+      dx[i] = fma(rstd, fma(-h, mean_gh, fma(load(dys.get(i)), load(gammas.get(i)), -mean_g)), load(earlier.get(i)));
     }
-    store_pack<kAccess>(args.dx.row<T>(r), column, d, dx);
+    store_pack<kAccess>(args.dx.row<T>(r), column, d, pack_of<T>(dx));
   });
 }
 
@@ -189,12 +192,12 @@ __global__ void __launch_bounds__(kColumnThreads) sum_chunk(const LayerNormBackw
     const A mean = *args.mean.row<A>(r), rstd = *args.rstd.row<A>(r);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      dgamma[i] += load(dy.get(i)) * ((load(x.get(i)) - mean) * rstd);
+      dgamma[i] = fma(load(dy.get(i)), (load(x.get(i)) - mean) * rstd, dgamma[i]);
       dbeta[i] += load(dy.get(i));
     }
   }
-  store_pack<kAccess>(args.partial.row<A>(2 * chunk), column, d, pack_of(dgamma));
-  store_pack<kAccess>(args.partial.row<A>(2 * chunk + 1), column, d, pack_of(dbeta));
+  store_pack<kAccess>(args.partial.row<A>(2 * chunk), column, d, pack_of<A>(dgamma));
+  store_pack<kAccess>(args.partial.row<A>(2 * chunk + 1), column, d, pack_of<A>(dbeta));
 }
 
 constexpr int kChunkThreads = 32;  // of a column; each takes every 32nd chunk

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 
 #include "kernels/cuda/check.h"
@@ -47,11 +48,26 @@ struct Pack {
   }
 };
 
+// Rounded to T, two 16-bit elements by one instruction.
 template <class T, int kWidth>
-__device__ __forceinline__ Pack<T, kWidth> pack_of(const T (&elements)[kWidth]) {
-  Pack<T, kWidth> pack{};
+__device__ __forceinline__ Pack<T, kWidth> pack_of(const Arithmetic<T> (&values)[kWidth]) {
+  Pack<T, kWidth> pack;
+  if constexpr (std::is_same_v<T, bf16>) {
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) pack.set(i, elements[i]);
+    for (int i = 0; i < kWidth; i += 2) {
+      const __nv_bfloat162 pair = __floats2bfloat162_rn(values[i], values[i + 1]);
+      memcpy(&pack.words[i / 2], &pair, sizeof(pair));
+    }
+  } else if constexpr (std::is_same_v<T, f16>) {
+#pragma unroll
+    for (int i = 0; i < kWidth; i += 2) {
+      const __half2 pair = __floats2half2_rn(values[i], values[i + 1]);
+      memcpy(&pack.words[i / 2], &pair, sizeof(pair));
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) pack.set(i, values[i]);
+  }
   return pack;
 }
 
@@ -64,7 +80,7 @@ enum class Access : std::uint8_t { wide, narrow };
 // Elements from `cols` on are zero.
 template <Access kAccess, int kWidth, class T>
 __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t column, std::int64_t cols) {
-  Pack<T, kWidth> pack{};
+  Pack<T, kWidth> pack;
   if (kAccess == Access::wide && column + kWidth <= cols) {
     using W = Words<Pack<T, kWidth>::kWords>;
 #pragma unroll
@@ -74,6 +90,7 @@ __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t 
     }
     return pack;
   }
+  pack = {};
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
     if (column + i < cols) pack.set(i, row[column + i]);
