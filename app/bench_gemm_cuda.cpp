@@ -80,8 +80,8 @@ class Numbers {
 
 class Bench {
  public:
-  Bench(Queue queue, const DeviceInfo& device, const CudaGemmBench& options)
-      : queue_(std::move(queue)), device_(device), options_(options), types_(types_of(options.dtype)) {
+  Bench(Queue queue, DeviceInfo device, const CudaGemmBench& options)
+      : queue_(std::move(queue)), device_(std::move(device)), options_(options), types_(types_of(options.dtype)) {
     interleave_ = {.block_s = options.block_s, .rounds = options.rounds};
   }
 

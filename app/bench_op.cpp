@@ -151,13 +151,18 @@ Work prepare_optimizer(Context& context, Shape shape, bool norm) {
   std::vector<Tensor> owned;
   std::vector<AdamWTensor> tensors;
   std::vector<MatrixView> gradients;
+  const Tensor random = random_tensor(context, matrix, types.master, 1);
+  const auto copied = [&] {
+    const Tensor tensor = context.tensor(matrix, types.master);
+    copy_on_device(context.queue(), tensor.data(), random.data(), random.bytes());
+    return tensor;
+  };
   for (std::int64_t element = 0; element < shape.elements(); element += matrix.elements()) {
-    const Tensor gradient = random_tensor(context, matrix, types.gradient, 1);
+    const Tensor gradient = copied();
     owned.push_back(gradient);
     gradients.push_back(gradient.view());
     if (norm) continue;
-    const Tensor master = random_tensor(context, matrix, types.master, 2), first = random_tensor(context, matrix, types.master, 3),
-                 second = context.persistent(matrix, types.master);
+    const Tensor master = copied(), first = copied(), second = context.persistent(matrix, types.master);
     const Tensor compute = types.compute == types.master ? Tensor() : context.tensor(matrix, types.compute);
     owned.insert(owned.end(), {master, first, second, compute});
     tensors.push_back({.master = master.view(),
@@ -201,8 +206,8 @@ const std::vector<Operation>& operations() {
       {"cross_entropy", {5120, 33708}, prepare_cross_entropy},
       with_flag("embedding", {65536, 1024}, prepare_embedding, false),
       with_flag("embedding_backward", {65536, 1024}, prepare_embedding, true),
-      with_flag("adamw", {200 * 1024, 1024}, prepare_optimizer, false),
-      with_flag("gradient_norm", {200 * 1024, 1024}, prepare_optimizer, true),
+      with_flag("adamw", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, false),
+      with_flag("gradient_norm", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, true),
   };
   return all;
 }
@@ -223,7 +228,15 @@ std::vector<Operation> chosen(const std::vector<std::string>& names) {
   return result;
 }
 
-constexpr std::int64_t kCopyBytes = std::int64_t{1} << 30;
+Precision precision_of(const std::string& name, Backend backend) {
+  if (name.empty()) return backend == Backend::cuda ? Precision::bf16 : Precision::fp32;
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16, Precision::fp64}) {
+    if (name == name_of(precision)) return precision;
+  }
+  throw InputError(sentence("--precision ", name, ": there are fp32, tf32, bf16, fp16 and fp64."));
+}
+
+constexpr std::int64_t copy_bytes_on(Backend backend) { return std::int64_t{1} << (backend == Backend::cuda ? 30 : 28); }
 
 int bench_op(const OpOptions& options) {
   const DeviceInfo device = options.device.probe();
@@ -233,9 +246,10 @@ int bench_op(const OpOptions& options) {
                   {.precision = precision, .pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed});
   context.write_step_state({.step = 1, .seed = 1, .learning_rate = 1e-4, .real_tokens = 1000});
   const auto wait = [&] { synchronize(context.queue()); };
-  const Tensor from = random_tensor(context, {1024, kCopyBytes / 4 / 1024}, DType::f32, 1), to = context.tensor(from.shape(), DType::f32);
+  const std::int64_t copy_bytes = copy_bytes_on(device.backend);
+  const Tensor from = random_tensor(context, {1024, copy_bytes / 4 / 1024}, DType::f32, 1), to = context.tensor(from.shape(), DType::f32);
   const Candidate copy{
-      .name = "copy", .launch = [&](std::size_t) { copy_on_device(context.queue(), to.data(), from.data(), kCopyBytes); }, .wait = wait};
+      .name = "copy", .launch = [&](std::size_t) { copy_on_device(context.queue(), to.data(), from.data(), copy_bytes); }, .wait = wait};
   InterleaveOptions interleave{.rounds = options.rounds};
   if (!options.json) {
     std::printf("%s, %s, %s pitch\n", device.name.c_str(), std::string(name_of(precision)).c_str(), options.pitch.c_str());
@@ -251,7 +265,8 @@ int bench_op(const OpOptions& options) {
     const Comparison comparison = compare({candidate}, {copy}, interleave);
     interleave.load_s = 0.0;  // the device is warm now
     const Timing &ours = comparison.ours.front(), &peer = comparison.peers.front();
-    const double bytes_per_s = static_cast<double>(bytes) / ours.median_s, copied_per_s = 2.0 * kCopyBytes / peer.median_s;
+    const double bytes_per_s = static_cast<double>(bytes) / ours.median_s,
+                 copied_per_s = 2.0 * static_cast<double>(copy_bytes) / peer.median_s;
     if (options.json) {
       std::cout << JsonObject()
                        .add("device", device.name)

@@ -13,7 +13,8 @@ function(tilewave_cuda_objects name architectures)
   target_compile_definitions(${name} PRIVATE TILEWAVE_HAS_CUDA)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${name} PRIVATE -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers
-                                         --compress-mode=size $<$<BOOL:${TILEWAVE_WERROR}>:-Werror=all-warnings>)
+                                         $<$<VERSION_GREATER_EQUAL:${CMAKE_CUDA_COMPILER_VERSION},12.8>:--compress-mode=size>
+                                         $<$<BOOL:${TILEWAVE_WERROR}>:-Werror=all-warnings>)
   target_link_libraries(tilewave_kernels PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()
 
@@ -21,8 +22,7 @@ set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/gemm/
                  kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
 foreach(operation IN LISTS TILEWAVE_OPERATIONS)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/kernels/cuda/${operation}.cu)
-    message(WARNING "operation ${operation} has no kernels/cuda/${operation}.cu")
-    continue()
+    message(FATAL_ERROR "operation ${operation} has no kernels/cuda/${operation}.cu")
   endif()
   set(parts "")
   if(NOT operation STREQUAL gemm)  # whose rows are named

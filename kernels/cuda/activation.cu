@@ -18,10 +18,11 @@ struct Activate {
     return load_pack<kAccess, kWidth>(args.x.row<T>(at.row), at.column, cols);
   }
   template <Access kAccess>
-  __device__ __forceinline__ void store(const Place& at, Operands& pack) const {
+  __device__ __forceinline__ void store(const Place& at, const Operands& pack) const {
+    Arithmetic<T> values[kWidth];
 #pragma unroll
-    for (T& element : pack.elements) element = tilewave::store<T>(activate(kActivation, tilewave::load(element)));
-    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, pack);
+    for (int i = 0; i < kWidth; ++i) values[i] = activate(kActivation, tilewave::load(pack.get(i)));
+    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, pack_of<T>(values));
   }
 };
 
@@ -43,14 +44,15 @@ struct ActivateBackward {
     return operands;
   }
   template <Access kAccess>
-  __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
+  __device__ __forceinline__ void store(const Place& at, const Operands& operands) const {
+    Arithmetic<T> values[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const Arithmetic<T> dy = tilewave::load(operands.dy.elements[i]), x = tilewave::load(operands.x.elements[i]);
-      const Arithmetic<T> earlier = args.accumulate ? tilewave::load(operands.dx.elements[i]) : Arithmetic<T>(0);
-      operands.dx.elements[i] = tilewave::store<T>(earlier + dy * activation_derivative(kActivation, x));
+      const Arithmetic<T> dy = tilewave::load(operands.dy.get(i)), x = tilewave::load(operands.x.get(i));
+      const Arithmetic<T> earlier = args.accumulate ? tilewave::load(operands.dx.get(i)) : Arithmetic<T>(0);
+      values[i] = fma(dy, activation_derivative(kActivation, x), earlier);
     }
-    store_pack<kAccess>(args.dx.row<T>(at.row), at.column, cols, operands.dx);
+    store_pack<kAccess>(args.dx.row<T>(at.row), at.column, cols, pack_of<T>(values));
   }
 };
 

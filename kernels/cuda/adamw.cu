@@ -53,10 +53,10 @@ __device__ __forceinline__ Operands<T> load_operands(const TableEntry& entry, co
 template <class Rounded, class T, Access kAccess>
 __device__ __forceinline__ void store_compute(const TableEntry& entry, const Place& at, const Pack<T>& weight) {
   constexpr int kWidth = kPackWidth<T>;
-  Pack<Rounded, kWidth> rounded;
+  Arithmetic<Rounded> values[kWidth];
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) rounded.elements[i] = store<Rounded>(static_cast<Arithmetic<Rounded>>(weight.elements[i]));
-  store_pack<kAccess>(static_cast<Rounded*>(entry.compute) + at.row * entry.compute_ld, at.column, entry.cols, rounded);
+  for (int i = 0; i < kWidth; ++i) values[i] = static_cast<Arithmetic<Rounded>>(weight.get(i));
+  store_pack<kAccess>(static_cast<Rounded*>(entry.compute) + at.row * entry.compute_ld, at.column, entry.cols, pack_of<Rounded>(values));
 }
 
 template <class T, Access kAccess>
@@ -102,8 +102,11 @@ __device__ __forceinline__ void update_tile(const TableEntry& entry, std::int64_
       if (first + i * kThreads >= entry.packs) return;
 #pragma unroll
       for (int j = 0; j < kPackWidth<T>; ++j) {
-        adamw_update(k, operands[i].gradient.elements[j], operands[i].weight.elements[j], operands[i].first.elements[j],
-                     operands[i].second.elements[j]);
+        T weight = operands[i].weight.get(j), first_moment = operands[i].first.get(j), second_moment = operands[i].second.get(j);
+        adamw_update(k, operands[i].gradient.get(j), weight, first_moment, second_moment);
+        operands[i].weight.set(j, weight);
+        operands[i].first.set(j, first_moment);
+        operands[i].second.set(j, second_moment);
       }
       store_operands<T, kAccess>(entry, places[i], operands[i]);
     }
@@ -117,12 +120,9 @@ __global__ void __launch_bounds__(kThreads) adamw(const __grid_constant__ Table 
   if (threadIdx.x == 0) shared = adamw_coefficients<T>(table.constants, *table.state);
   __syncthreads();
   const AdamWCoefficients<T> k = shared;
+  int at = 0;
   for (std::int64_t tile = blockIdx.x; tile < table.tiles; tile += gridDim.x) {
-    int at = 0;
-    for (int end = table.count; end - at > 1;) {
-      const int middle = (at + end) / 2;
-      (table.entries[middle].first_tile <= tile ? at : end) = middle;
-    }
+    while (at + 1 < table.count && table.entries[at + 1].first_tile <= tile) ++at;
     const TableEntry& entry = table.entries[at];
     if (entry.access == Access::wide) {
       update_tile<T, Access::wide>(entry, tile - entry.first_tile, k);

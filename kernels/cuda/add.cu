@@ -24,10 +24,10 @@ struct Add {
   template <Access kAccess>
   __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
     if (args.b) {
+      Arithmetic<T> sums[kWidth];
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) {
-        operands.a.elements[i] = tilewave::store<T>(tilewave::load(operands.a.elements[i]) + tilewave::load(operands.b.elements[i]));
-      }
+      for (int i = 0; i < kWidth; ++i) sums[i] = tilewave::load(operands.a.get(i)) + tilewave::load(operands.b.get(i));
+      operands.a = pack_of<T>(sums);
     }
     store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, operands.a);
   }

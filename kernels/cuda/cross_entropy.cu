@@ -1,17 +1,16 @@
 // Cross entropy: a block takes a row, reads it once, and keeps it in shared memory until its gradient is known; a row too wide for
 // that is read again. Maximum and sum of exponentials are found together: a sum is rescaled when its maximum moves (Milakov and
 // Gimelshein, "Online normalizer calculation for softmax", 2018). A second launch adds up the rows' losses.
+#include <cuda_pipeline.h>
 #include <limits>
 
 #include "kernels/cross_entropy.h"
 #include "kernels/cuda/rows.h"
-#include "kernels/math/activation.h"
 
 namespace tilewave {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kBatch = 4;  // packs a thread loads before it looks at the first
 
 __device__ __forceinline__ double reciprocal_of_tokens(const StepState& state) {
   return state.real_tokens > 0 ? 1.0 / static_cast<double>(state.real_tokens) : 0.0;
@@ -26,31 +25,25 @@ struct Normalizer {
   template <class T, int kWidth>
   __device__ __forceinline__ void add(const Pack<T, kWidth>& pack, std::int64_t count) {
     A higher = max;
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      if (i < count) higher = Max()(higher, load(pack.elements[i]));
-    }
+    each_of_pack(pack, count, [&](A x) { higher = Max()(higher, x); });
     rescale(higher);
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      if (i < count) {
-        sum += exponential(load(pack.elements[i]) - shift());
-        plain += load(pack.elements[i]);
-      }
-    }
+    const A shift = shift_of(max);
+    each_of_pack(pack, count, [&](A x) {
+      sum += exponential_of_distance(x - shift);
+      plain += x;
+    });
   }
   __device__ __forceinline__ void rescale(A higher) {
-    const A before = max;
+    sum *= exponential_of_distance(max - shift_of(higher));
     max = higher;
-    sum *= exponential(before - shift());
   }
-  __device__ __forceinline__ A shift() const { return max == -std::numeric_limits<A>::infinity() ? A(0) : max; }
+  static __device__ __forceinline__ A shift_of(A max) { return max == -std::numeric_limits<A>::infinity() ? A(0) : max; }
 };
 
 enum class Staging : std::uint8_t { shared, none };
 
 template <class T, Access kAccess, Staging kStaging>
-__global__ void __launch_bounds__(kThreads) cross_entropy_rows(const CrossEntropyArgs args) {
+__global__ void __launch_bounds__(kThreads, sizeof(T) < 8 ? 3 : 1) cross_entropy_rows(const CrossEntropyArgs args) {
   using A = Arithmetic<T>;
   constexpr int kWidth = kPackWidth<T>;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -70,22 +63,23 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_rows(const CrossEntrop
   const A nan = std::numeric_limits<A>::quiet_NaN();
   const A label_logit = label < vocabulary ? A(load(x[label])) : nan;
 
-  // Load, and reduce on the way.
+  // Load: all of the row that fits is under way at once. Reduce.
+  constexpr std::int64_t kStride = kThreads * kWidth;
+  if constexpr (kStaging == Staging::shared) {
+    for (std::int64_t column = threadIdx.x * kWidth; column < vocabulary; column += kStride) {
+      if (kAccess == Access::wide && column + kWidth <= vocabulary) {
+        __pipeline_memcpy_async(&staged[column / kWidth], x + column, sizeof(Pack<T>));
+      } else {
+        staged[column / kWidth] = load_pack<kAccess, kWidth>(x, column, vocabulary);
+      }
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+  }
   Normalizer<A> normalizer;
-  for (std::int64_t first = threadIdx.x * kWidth; first < vocabulary; first += kBatch * kThreads * kWidth) {
-    Pack<T> packs[kBatch];
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const std::int64_t column = first + i * kThreads * kWidth;
-      if (column < vocabulary) packs[i] = load_pack<kAccess, kWidth>(x, column, vocabulary);
-    }
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const std::int64_t column = first + i * kThreads * kWidth;
-      if (column >= vocabulary) continue;
-      if (kStaging == Staging::shared) staged[column / kWidth] = packs[i];
-      normalizer.add(packs[i], vocabulary - column);
-    }
+  for (std::int64_t column = threadIdx.x * kWidth; column < vocabulary; column += kStride) {
+    normalizer.add(kStaging == Staging::shared ? staged[column / kWidth] : load_pack<kAccess, kWidth>(x, column, vocabulary),
+                   vocabulary - column);
   }
   normalizer.rescale(fold_group<kThreads>(normalizer.max, scratch, Max()));
   const A sum = fold_group<kThreads>(normalizer.sum, scratch, Sum()), plain = fold_group<kThreads>(normalizer.plain, scratch, Sum());
@@ -100,17 +94,28 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_rows(const CrossEntrop
 
   // Store the gradient, padding columns included.
   const A scale = label < vocabulary ? static_cast<A>(args.state->loss_scale * reciprocal_of_tokens(*args.state)) : nan;
-  const A reciprocal = A(1) / sum;
-  for (std::int64_t column = threadIdx.x * kWidth; column < cols; column += kThreads * kWidth) {
+  const A factor = scale / sum, everywhere = on_all * scale;
+  for (std::int64_t column = threadIdx.x * kWidth; column < cols; column += kStride) {
     Pack<T> pack{};
     if (column < vocabulary) {
       pack = kStaging == Staging::shared ? staged[column / kWidth] : load_pack<kAccess, kWidth>(x, column, vocabulary);
-    }
+      const bool has_label = label >= column && label < column + kWidth;
+      A gradient[kWidth];
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      const A p = exponential(load(pack.elements[i]) - max) * reciprocal;
-      const A target = column + i == label ? on_label + on_all : on_all;
-      pack.elements[i] = column + i < vocabulary ? store<T>((p - target) * scale) : T{};
+      for (int i = 0; i < kWidth; ++i) gradient[i] = fma(exponential_of_distance(load(pack.get(i)) - max), factor, -everywhere);
+      if (has_label) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) {
+          if (column + i == label) gradient[i] = fma(-on_label, scale, gradient[i]);
+        }
+      }
+      pack = pack_of<T>(gradient);
+      if (column + kWidth > vocabulary) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) {
+          if (column + i >= vocabulary) pack.set(i, T{});
+        }
+      }
     }
     store_pack<kAccess>(x, column, cols, pack);
   }

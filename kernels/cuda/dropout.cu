@@ -27,7 +27,8 @@ struct Drop {
     return operands;
   }
   template <Access kAccess>
-  __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
+  __device__ __forceinline__ void store(const Place& at, const Operands& operands) const {
+    Arithmetic<T> values[kWidth];
 #pragma unroll
     for (int quad = 0; quad < kWidth / kQuad; ++quad) {
       PhiloxCounter draws{};
@@ -36,13 +37,14 @@ struct Drop {
       }
 #pragma unroll
       for (int i = 0; i < kQuad; ++i) {
-        T& element = operands.x.elements[kQuad * quad + i];
-        Arithmetic<T> value = keeps(draws[i], threshold) ? tilewave::load(element) * scale : Arithmetic<T>(0);
-        if (args.residual) value = tilewave::load(operands.residual.elements[kQuad * quad + i]) + value;
-        element = tilewave::store<T>(value);
+        const int at_column = kQuad * quad + i;
+        const Arithmetic<T> kept = keeps(draws[i], threshold) ? scale : Arithmetic<T>(0);
+        const Arithmetic<T> residual = args.residual ? tilewave::load(operands.residual.get(at_column)) : Arithmetic<T>(0);
+        const Arithmetic<T> value = kept > 0 ? fma(tilewave::load(operands.x.get(at_column)), kept, residual) : residual;
+        values[at_column] = value;
       }
     }
-    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, operands.x);
+    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, pack_of<T>(values));
   }
 };
 

@@ -28,13 +28,12 @@ struct Embed {
             .position = load_pack<kAccess, kWidth>(args.positions.row<T>(position), at.column, cols)};
   }
   template <Access kAccess>
-  __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
+  __device__ __forceinline__ void store(const Place& at, const Operands& operands) const {
+    Arithmetic<T> values[kWidth];
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      operands.token.elements[i] =
-          tilewave::store<T>(scale * tilewave::load(operands.token.elements[i]) + tilewave::load(operands.position.elements[i]));
-    }
-    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, operands.token);
+    for (int i = 0; i < kWidth; ++i)
+      values[i] = fma(scale, tilewave::load(operands.token.get(i)), tilewave::load(operands.position.get(i)));
+    store_pack<kAccess>(args.y.row<T>(at.row), at.column, cols, pack_of<T>(values));
   }
 };
 
@@ -85,19 +84,19 @@ __global__ void __launch_bounds__(kColumnThreads) sum_table(const TableGradient 
   const std::int64_t column = (blockIdx.y * static_cast<std::int64_t>(kColumnThreads) + threadIdx.x) * kWidth;
   const std::int32_t begin = table.starts[v], end = table.starts[v + 1];
   if (column >= cols || (table.accumulate && begin == end)) return;
-  Pack<A, kWidth> sum{};
+  A sum[kWidth] = {};
 #pragma unroll 8
   for (std::int32_t i = begin; i < end; ++i) {
     const Pack<T> row = load_pack<kAccess, kWidth>(dy.row<T>(table.sorted[i]), column, cols);
 #pragma unroll
-    for (int j = 0; j < kWidth; ++j) sum.elements[j] += load(row.elements[j]);
+    for (int j = 0; j < kWidth; ++j) sum[j] += load(row.get(j));
   }
   A* const gradient = table.gradient.row<A>(v);
   Pack<A, kWidth> earlier{};
   if (table.accumulate) earlier = load_pack<kAccess, kWidth>(static_cast<const A*>(gradient), column, cols);
 #pragma unroll
-  for (int j = 0; j < kWidth; ++j) sum.elements[j] = static_cast<A>(table.scale) * sum.elements[j] + earlier.elements[j];
-  store_pack<kAccess>(gradient, column, cols, sum);
+  for (int j = 0; j < kWidth; ++j) sum[j] = fma(static_cast<A>(table.scale), sum[j], earlier.get(j));
+  store_pack<kAccess>(gradient, column, cols, pack_of<A>(sum));
 }
 
 struct SortMemory {

@@ -19,9 +19,9 @@ struct Fill {
   }
   template <Access kAccess>
   __device__ __forceinline__ void store(const Place& at, const Operands&) const {
-    Pack<T> pack;
+    Pack<T> pack{};
 #pragma unroll
-    for (T& element : pack.elements) element = value;
+    for (int i = 0; i < kWidth; ++i) pack.set(i, value);
     store_pack<kAccess>(y.row<T>(at.row), at.column, cols, pack);
   }
 };

@@ -33,7 +33,7 @@ __device__ __forceinline__ double squares_of_row(const T* row, std::int64_t begi
   for (std::int64_t column = begin + threadIdx.x % kWarp * kWidth; column < end; column += kWarp * kWidth) {
     const Pack<T> pack = load_pack<kAccess, kWidth>(row, column, end);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum += static_cast<double>(pack.elements[i]) * static_cast<double>(pack.elements[i]);
+    for (int i = 0; i < kWidth; ++i) sum += static_cast<double>(pack.get(i)) * static_cast<double>(pack.get(i));
   }
   return sum;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 
 #include "kernels/cuda/check.h"
@@ -17,32 +18,101 @@ namespace tilewave {
 template <class T>
 inline constexpr int kPackWidth = static_cast<int>(16 / sizeof(T));
 
+// Elements lie in words, so that what is loaded 16 bytes at a time stays so until it is looked at.
 template <class T, int kWidth = kPackWidth<T>>
-struct alignas(kWidth * sizeof(T) < 16 ? kWidth * sizeof(T) : 16) Pack {
-  T elements[kWidth];
+struct Pack {
+  static constexpr int kWords = kWidth * static_cast<int>(sizeof(T)) / 4;
+  std::uint32_t words[kWords];
+
+  __device__ __forceinline__ T get(int i) const {
+    if constexpr (sizeof(T) == 2) {
+      T element;
+      element.bits = static_cast<std::uint16_t>(words[i / 2] >> (i % 2 * 16));
+      return element;
+    } else if constexpr (sizeof(T) == 4) {
+      return __uint_as_float(words[i]);
+    } else {
+      return __hiloint2double(static_cast<int>(words[2 * i + 1]), static_cast<int>(words[2 * i]));
+    }
+  }
+  __device__ __forceinline__ void set(int i, T element) {
+    if constexpr (sizeof(T) == 2) {
+      words[i / 2] = i % 2 == 0 ? (words[i / 2] & 0xffff0000u) | element.bits
+                                : (words[i / 2] & 0x0000ffffu) | static_cast<std::uint32_t>(element.bits) << 16;
+    } else if constexpr (sizeof(T) == 4) {
+      words[i] = __float_as_uint(element);
+    } else {
+      words[2 * i] = static_cast<std::uint32_t>(__double2loint(element));
+      words[2 * i + 1] = static_cast<std::uint32_t>(__double2hiint(element));
+    }
+  }
 };
+
+// Rounded to T, two 16-bit elements by one instruction.
+template <class T, int kWidth>
+__device__ __forceinline__ Pack<T, kWidth> pack_of(const Arithmetic<T> (&values)[kWidth]) {
+  Pack<T, kWidth> pack;
+  if constexpr (std::is_same_v<T, bf16>) {
+#pragma unroll
+    for (int i = 0; i < kWidth; i += 2) {
+      const __nv_bfloat162 pair = __floats2bfloat162_rn(values[i], values[i + 1]);
+      memcpy(&pack.words[i / 2], &pair, sizeof(pair));
+    }
+  } else if constexpr (std::is_same_v<T, f16>) {
+#pragma unroll
+    for (int i = 0; i < kWidth; i += 2) {
+      const __half2 pair = __floats2half2_rn(values[i], values[i + 1]);
+      memcpy(&pack.words[i / 2], &pair, sizeof(pair));
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) pack.set(i, values[i]);
+  }
+  return pack;
+}
+
+// The widest type that a pack is whole words of.
+template <int kWords>
+using Words = std::conditional_t<kWords % 4 == 0, uint4, std::conditional_t<kWords % 2 == 0, uint2, unsigned>>;
 
 enum class Access : std::uint8_t { wide, narrow };
 
 // Elements from `cols` on are zero.
 template <Access kAccess, int kWidth, class T>
 __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t column, std::int64_t cols) {
-  if (kAccess == Access::wide && column + kWidth <= cols) return *reinterpret_cast<const Pack<T, kWidth>*>(row + column);
   Pack<T, kWidth> pack;
+  if (kAccess == Access::wide && column + kWidth <= cols) {
+    using W = Words<Pack<T, kWidth>::kWords>;
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) pack.elements[i] = column + i < cols ? row[column + i] : T{};
+    for (int i = 0; i < static_cast<int>(sizeof(pack) / sizeof(W)); ++i) {
+      const W words = reinterpret_cast<const W*>(row + column)[i];
+      memcpy(pack.words + i * (sizeof(W) / 4), &words, sizeof(W));
+    }
+    return pack;
+  }
+  pack = {};
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    if (column + i < cols) pack.set(i, row[column + i]);
+  }
   return pack;
 }
 
 template <Access kAccess, int kWidth, class T>
 __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int64_t cols, const Pack<T, kWidth>& pack) {
   if (kAccess == Access::wide && column + kWidth <= cols) {
-    *reinterpret_cast<Pack<T, kWidth>*>(row + column) = pack;
+    using W = Words<Pack<T, kWidth>::kWords>;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(pack) / sizeof(W)); ++i) {
+      W words;
+      memcpy(&words, pack.words + i * (sizeof(W) / 4), sizeof(W));
+      __stwb(reinterpret_cast<W*>(row + column) + i, words);  // an ordinary store that the compiler does not take apart
+    }
     return;
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    if (column + i < cols) row[column + i] = pack.elements[i];
+    if (column + i < cols) row[column + i] = pack.get(i);
   }
 }
 
@@ -114,22 +184,25 @@ struct Place {
 };
 
 inline constexpr int kElementwiseThreads = 256;
-inline constexpr int kElementwiseBatch = 2;  // packs a thread loads before it stores the first
+// Packs a thread loads before it stores the first.
+template <Access kAccess>
+inline constexpr int kElementwiseBatch = kAccess == Access::wide ? 2 : 1;
 
 template <Access kAccess, class Body>
 __global__ void __launch_bounds__(kElementwiseThreads) for_each_pack(const Body body, const Divisor packs_a_row, const std::int64_t packs) {
-  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kElementwiseBatch * kElementwiseThreads) + threadIdx.x;
-  typename Body::Operands operands[kElementwiseBatch];
-  Place places[kElementwiseBatch];
+  constexpr int kBatch = kElementwiseBatch<kAccess>;
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kBatch * kElementwiseThreads) + threadIdx.x;
+  typename Body::Operands operands[kBatch];
+  Place places[kBatch];
 #pragma unroll
-  for (int i = 0; i < kElementwiseBatch; ++i) {
+  for (int i = 0; i < kBatch; ++i) {
     const std::int64_t pack = first + i * kElementwiseThreads;
     places[i].row = packs_a_row.quotient(pack);
     places[i].column = (pack - places[i].row * packs_a_row.value()) * Body::kWidth;
     if (pack < packs) operands[i] = body.template load<kAccess>(places[i]);
   }
 #pragma unroll
-  for (int i = 0; i < kElementwiseBatch; ++i) {
+  for (int i = 0; i < kBatch; ++i) {
     if (first + i * kElementwiseThreads < packs) body.template store<kAccess>(places[i], operands[i]);
   }
 }
@@ -138,8 +211,8 @@ template <class Body>
 void launch_elementwise(CudaQueue& queue, const char* name, const Body& body, std::int64_t rows, Access access) {
   const std::int64_t packs_a_row = ceil_div(body.cols, Body::kWidth), packs = rows * packs_a_row;
   if (packs == 0) return;
-  const auto blocks = static_cast<unsigned>(ceil_div(packs, kElementwiseBatch * kElementwiseThreads));
   with_access(access, [&](auto kAccess) {
+    const auto blocks = static_cast<unsigned>(ceil_div(packs, kElementwiseBatch<kAccess()> * kElementwiseThreads));
     for_each_pack<kAccess()><<<blocks, kElementwiseThreads, 0, stream_of(queue)>>>(body, Divisor(packs_a_row), packs);
   });
   TW_CUDA_LAUNCHED(name);

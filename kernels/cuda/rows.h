@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/packs.h"
+#include "kernels/math/activation.h"
 
 namespace tilewave {
 
@@ -14,11 +15,9 @@ struct Sum {
     return a + b;
   }
 };
-struct Max {  // a NaN on one side alone is passed over
-  template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const {
-    return b > a ? b : a;
-  }
+struct Max {  // a NaN on one side is passed over
+  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+  __device__ __forceinline__ double operator()(double a, double b) const { return fmax(a, b); }
 };
 
 template <class T, class Combine>
@@ -41,6 +40,24 @@ __device__ __forceinline__ T fold_group(T value, T* scratch, Combine combine) {
   }
   return value;
 }
+
+// fn(value) for the first `count` elements of a pack, which is all but the row's last one's kWidth.
+template <class T, int kWidth, class Fn>
+__device__ __forceinline__ void each_of_pack(const Pack<T, kWidth>& pack, std::int64_t count, const Fn& fn) {
+  if (count >= kWidth) {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) fn(load(pack.get(i)));
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    if (i < count) fn(load(pack.get(i)));
+  }
+}
+
+// e^x where x is not above 0.
+__device__ __forceinline__ float exponential_of_distance(float x) { return power_of_two(x * 1.44269504f); }
+__device__ __forceinline__ double exponential_of_distance(double x) { return exp(x); }
 
 // Calls fn(column, pack) for the packs of one row that this thread of the group owns. Up to kPacks of them stay in registers
 // from load() on; with kPacks = 0 there can be any number, and each pass reads them again.
@@ -83,12 +100,7 @@ class RowPacks {
   // fn(value) for each element.
   template <class Fn>
   __device__ __forceinline__ void each_element(const Fn& fn) const {
-    each([&](std::int64_t column, const Pack<T>& pack) {
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) {
-        if (column + i < cols_) fn(load(pack.elements[i]));
-      }
-    });
+    each([&](std::int64_t column, const Pack<T>& pack) { each_of_pack(pack, cols_ - column, fn); });
   }
 
  private:

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "kernels/cuda/rows.h"
-#include "kernels/math/activation.h"
 #include "kernels/softmax.h"
 
 namespace tilewave {
@@ -18,12 +17,13 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) so
   A max = -std::numeric_limits<A>::infinity(), sum = 0;
   x.each_element([&](A value) { max = Max()(max, value); });
   max = fold_group<kThreads>(max, scratch, Max());
-  x.each_element([&](A value) { sum += exponential(value - max); });
+  x.each_element([&](A value) { sum += exponential_of_distance(value - max); });
   const A reciprocal = A(1) / fold_group<kThreads>(sum, scratch, Sum());
-  x.each([&](std::int64_t column, Pack<T> pack) {
+  x.each([&](std::int64_t column, const Pack<T>& pack) {
+    A y[kPackWidth<T>];
 #pragma unroll
-    for (T& element : pack.elements) element = store<T>(exponential(load(element) - max) * reciprocal);
-    store_pack<kAccess>(args.y.row<T>(r), column, cols, pack);
+    for (int i = 0; i < kPackWidth<T>; ++i) y[i] = exponential_of_distance(load(pack.get(i)) - max) * reciprocal;
+    store_pack<kAccess>(args.y.row<T>(r), column, cols, pack_of<T>(y));
   });
 }
 
@@ -38,18 +38,19 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) so
   A partial = 0;
   RowPacks<T, kThreads, kPacks, kAccess>::each_pair(y, dy, [&](std::int64_t, const Pack<T>& ys, const Pack<T>& dys) {
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) partial += load(dys.elements[i]) * load(ys.elements[i]);  // 0 past the row
+    for (int i = 0; i < kWidth; ++i) partial = fma(load(dys.get(i)), load(ys.get(i)), partial);  // 0 past the row
   });
   const A sum = fold_group<kThreads>(partial, scratch, Sum());
   RowPacks<T, kThreads, kPacks, kAccess>::each_pair(y, dy, [&](std::int64_t column, const Pack<T>& ys, const Pack<T>& dys) {
-    Pack<T> dx;
-    if (args.accumulate) dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, cols);
+    Pack<T> earlier{};
+    if (args.accumulate) earlier = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, cols);
+    A dx[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const A earlier = args.accumulate ? load(dx.elements[i]) : A(0);
-      dx.elements[i] = store<T>(earlier + load(ys.elements[i]) * (load(dys.elements[i]) - sum));
+      const A kept = args.accumulate ? load(earlier.get(i)) : A(0);
+      dx[i] = fma(load(ys.get(i)), load(dys.get(i)) - sum, kept);
     }
-    store_pack<kAccess>(args.dx.row<T>(r), column, cols, dx);
+    store_pack<kAccess>(args.dx.row<T>(r), column, cols, pack_of<T>(dx));
   });
 }
 

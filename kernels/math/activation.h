@@ -26,11 +26,17 @@ TW_HOST_DEVICE inline T relu_derivative(T x) {
 // e^x. In fp32 free of branches and calls, so that loops over it become vector code: x = n ln 2 + r, |r| <= ln 2 / 2, the
 // series of e^r to r^7, 2^n into the exponent's bits. Arguments below -87 or above 88 count as those.
 TW_HOST_DEVICE inline double exponential(double x) { return std::exp(x); }
-TW_HOST_DEVICE inline float exponential(float x) {
-#if defined(__CUDA_ARCH__)  // the special function unit's power of two
+#if defined(__CUDACC__)
+// 2^x by the special function unit, good to 2 ulp; 0 where that is subnormal.
+__device__ inline float power_of_two(float x) {
   float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"((x > 88.0f ? 88.0f : x) * 1.44269504f));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
+}
+#endif
+TW_HOST_DEVICE inline float exponential(float x) {
+#if defined(__CUDA_ARCH__)
+  return power_of_two((x > 88.0f ? 88.0f : x) * 1.44269504f);
 #else
   constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;  // ln2_high has 9 bits: n ln2_high is exact
   constexpr float to_integer = 12582912.0f;  // 1.5 x 2^23: added, it leaves round(n) in the lowest bits

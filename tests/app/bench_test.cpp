@@ -78,10 +78,26 @@ TEST_F(BenchCommand, MeasuresBothPassesOfAttention) {
   EXPECT_EQ(passes, (std::vector<std::string>{"attention", "attention_backward"}));
 }
 
+TEST_F(BenchCommand, MeasuresOperationsBesideACopy) {
+  const Outcome outcome = bench("op softmax adamw --rows 64 --cols 48 --rounds 1 --json --device cpu");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  std::istringstream lines(outcome.output);
+  std::vector<std::string> operations;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    operations.push_back(object.at("operation"));
+    for (const char* key :
+         {"bytes", "time_us", "lower_quartile_us", "upper_quartile_us", "bytes_per_s", "copy_bytes_per_s", "copy_fraction"})
+      EXPECT_GT(object.at(key), 0.0) << key;
+  }
+  EXPECT_EQ(operations, (std::vector<std::string>{"softmax", "adamw"}));
+}
+
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
-  for (const char* options : {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'",
-                              "gemm --row fast --layer '65<-127@33'", "gemm --against mkl", "step nowhere.toml", "sweep --tokens 96",
-                              "sweep --tokens 96:48:8", "sweep --choice fast/1x1", "sweep --layer 64"}) {
+  for (const char* options :
+       {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'", "gemm --row fast --layer '65<-127@33'",
+        "gemm --against mkl", "step nowhere.toml", "sweep --tokens 96", "sweep --tokens 96:48:8", "sweep --choice fast/1x1",
+        "sweep --layer 64", "op transpose", "op add --precision fp8", "op add --row-pitch wide"}) {
     const Outcome outcome = bench(options);
     EXPECT_EQ(outcome.status, 2) << options << ": " << outcome.output;
   }

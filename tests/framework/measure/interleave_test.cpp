@@ -50,6 +50,18 @@ TEST(Interleave, WhoeverMustStayIsMeasuredToTheEnd) {
   EXPECT_EQ(comparison.ours.back().name, "slow");
 }
 
+TEST(Interleave, ABlockEndsWithItsWait) {
+  Candidate queued = busy("queued", 0);
+  int waits = 0;
+  queued.wait = [&] {
+    ++waits;
+    busy("the queue", 3000).launch(0);
+  };
+  const Timing timing = compare({queued}, {}, kShort).ours.front();
+  EXPECT_EQ(waits, 1 + 1 + kShort.screening_blocks + kShort.rounds) << "one for each block";
+  EXPECT_GE(timing.median_s, 3e-3);
+}
+
 TEST(Interleave, RoundsTakeTurns) {
   std::vector<std::string> order;
   compare({busy("ours", 100, &order)}, {busy("peer", 100, &order)}, kShort);
