@@ -1,24 +1,42 @@
 // The catalog's rows in the order of the ladder.
 #include "kernels/gemm/catalog.h"
 
+#include "kernels/gemm/rows/bulk_copy_wgmma.h"
+#include "kernels/gemm/rows/cluster_split_k.h"
 #include "kernels/gemm/rows/cuda_cores.h"
 #include "kernels/gemm/rows/dot_products.h"
 #include "kernels/gemm/rows/libraries.h"
 #include "kernels/gemm/rows/naive.h"
 #include "kernels/gemm/rows/packed_pairs.h"
 #include "kernels/gemm/rows/packed_tiles.h"
+#include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/rows/persistent_ping_pong.h"
 #include "kernels/gemm/rows/shared_memory_tiles.h"
 #include "kernels/gemm/rows/tensor_core.h"
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 #include "kernels/gemm/rows/tensor_core_pipelined.h"
+#include "kernels/gemm/rows/warp_specialized.h"
 
 namespace tilewave {
 
 std::span<const GemmRow* const> gemm_catalog() {
-  static constexpr const GemmRow* rows[] = {
-      &kNaiveRow,     &kDotProductsRow,       &kPackedTilesRow, &kPackedPairsRow,         &kCudaNaiveRow,
-      &kCudaCoresRow, &kSharedMemoryTilesRow, &kTensorCoreRow,  &kTensorCorePipelinedRow, &kTensorCorePersistentRow,
-      &kCublasRow,    &kCublasLtRow};
+  static constexpr const GemmRow* rows[] = {&kNaiveRow,
+                                            &kDotProductsRow,
+                                            &kPackedTilesRow,
+                                            &kPackedPairsRow,
+                                            &kCudaNaiveRow,
+                                            &kCudaCoresRow,
+                                            &kSharedMemoryTilesRow,
+                                            &kTensorCoreRow,
+                                            &kTensorCorePipelinedRow,
+                                            &kTensorCorePersistentRow,
+                                            &kBulkCopyWgmmaRow,
+                                            &kWarpSpecializedRow,
+                                            &kPersistentCooperativeRow,
+                                            &kPersistentPingPongRow,
+                                            &kClusterSplitKRow,
+                                            &kCublasRow,
+                                            &kCublasLtRow};
   return rows;
 }
 

@@ -1,0 +1,69 @@
+// The first row on Hopper's own instructions. One thread asks the bulk copy engine for boxes of A and B, which arrive in shared
+// memory swizzled and counted by a barrier; two warpgroups multiply straight from there with wgmma, 64 rows each, and store from
+// their registers. One tile a block. A stage is loaded anew as soon as both warpgroups are done with it.
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/gemm/rows/bulk_copy_wgmma.h"
+
+namespace tilewave {
+namespace {
+
+constexpr Tile kTile = kBulkCopyWgmmaTiles[0];
+constexpr int kStages = kBulkCopyWgmmaStages;
+constexpr int kThreads = 2 * kWarpgroup;
+
+struct SharedStorage {
+  OperandStage<kTile.n, kTile.m> stages[kStages];
+  Ones ones;
+  alignas(1024) Mbarrier full[kStages];
+};
+static_assert(sizeof(SharedStorage) == bulk_copy_wgmma_shared_bytes(kTile), "the plan knows what a block needs");
+static_assert(kTile.n == 2 * kBox, "a warpgroup takes 64 rows");
+
+__global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_constant__ WarpgroupGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<SharedStorage*>(storage);
+  const int tile = static_cast<int>(blockIdx.x), warpgroup = static_cast<int>(threadIdx.x) / kWarpgroup;
+  const int row = tile / gemm.tiles_m * static_cast<int>(kTile.n), col = tile % gemm.tiles_m * static_cast<int>(kTile.m);
+
+  // Prologue.
+  const auto load = [&](int block) {
+    load_stage(shared.stages[block % kStages], gemm, shared.full[block % kStages], block * kBox, row, col);
+  };
+  if (threadIdx.x == 0) {
+    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
+    mbarrier_init_fence();
+    for (int block = 0; block < min(kStages, gemm.blocks_k); ++block) load(block);
+  }
+  shared.ones.fill(gemm.operand_dtype);
+  __syncthreads();
+
+  // Main loop.
+  float sums[1][kTile.m / 2];  // [64, tile m]
+  with_product(gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+    float row_sums[1][4];  // [64, 8]
+    RingPosition<kStages> at;
+    for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+      mbarrier_wait(shared.full[at.stage], at.parity);
+      multiply(product, shared.stages[at.stage], shared.ones, warpgroup, block > 0, sums, row_sums);
+      wgmma_wait<0>();
+      __syncthreads();
+      if (threadIdx.x == 0 && block + kStages < gemm.blocks_k) load(block + kStages);
+    }
+    if constexpr (product.kSumsRows) finish_bias_gradient(gemm.epilogue, row + warpgroup * kBox, row_sums[0]);
+  });
+
+  // Epilogue.
+  WarpStrips<0> strips;
+  finish_sums(gemm.epilogue, strips, row + warpgroup * kBox, col, sums);
+}
+
+}  // namespace
+
+void launch_bulk_copy_wgmma(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  TW_CUDA(cudaFuncSetAttribute(bulk_copy_wgmma, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(SharedStorage)));
+  bulk_copy_wgmma<<<static_cast<unsigned>(plan.blocks), kThreads, sizeof(SharedStorage), stream_of(queue)>>>(gemm);
+  TW_CUDA_LAUNCHED("bulk_copy_wgmma");
+}
+
+}  // namespace tilewave

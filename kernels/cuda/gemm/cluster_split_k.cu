@@ -1,0 +1,146 @@
+// Adds to warp_specialized, for outputs of fewer tiles than SMs: the blocks of a cluster take equal parts of one tile's K. Each leaves
+// its sums in its own shared memory, where its stages were; then each finishes every so many strips of the tile, adding up the
+// blocks' sums in the order of their ranks, so that the result does not depend on who was first.
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/gemm/rows/cluster_split_k.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = split_stages(kTile), kStrips = kSplitStrips, kWarps = kSplitWarps, kConsumers = 2;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kShares = kM / kShareColumns;  // of a warp
+
+  // The sums of each warp's shares, as its threads hold them: [share][4 sums at a time][thread][4].
+  using Partial = float4[kWarps * kShares][kShare / 4][32];
+
+  struct SharedStorage {
+    union {
+      OperandStage<kN, kM> stages[kStages];
+      Partial partial;
+    };
+    std::byte strips[kWarps][kStrips * kStripBytes];  // a warp's own
+    Ones ones;
+    alignas(1024) Mbarrier full[kStages];
+    Mbarrier empty[kStages];
+    float row_sums[kN];
+  };
+  static_assert(sizeof(SharedStorage) == cluster_split_k_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
+};
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_constant__ WarpgroupGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  const int rank = static_cast<int>(cluster_rank()), tile = static_cast<int>(blockIdx.x) / gemm.cluster;
+  const int row = tile / gemm.tiles_m * kTileN, col = tile % gemm.tiles_m * kTileM;
+  const int begin = static_cast<int>(static_cast<std::int64_t>(gemm.blocks_k) * rank / gemm.cluster);
+  const int end = static_cast<int>(static_cast<std::int64_t>(gemm.blocks_k) * (rank + 1) / gemm.cluster);
+  const bool sums_rows = gemm.epilogue.bias_gradient.data != nullptr && col == 0;
+
+  // Prologue.
+  if (threadIdx.x == 0) {
+    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
+    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers);
+    mbarrier_init_fence();
+  }
+  shared.ones.fill(gemm.operand_dtype);
+  __syncthreads();
+  wait_for_previous_kernel();
+
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<C::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      RingPosition<C::kStages> at;
+      for (int block = begin; block < end; ++block, at.advance()) {
+        mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+      }
+    }
+    __syncwarp();
+    cluster_sync();
+  } else {  // A consumer.
+    take_registers<C::kConsumerRegisters>();
+    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const bool leads = threadIdx.x % kWarpgroup == 0;
+
+    // Main loop.
+    float sums[1][kTileM / 2];  // [64, tile m]
+    with_product(gemm, sums_rows, [&](auto product) {
+      float row_sums[1][4];  // [64, 8]
+      RingPosition<C::kStages> at;
+      int previous = 0;
+      for (int block = begin; block < end; ++block, at.advance()) {
+        mbarrier_wait(shared.full[at.stage], at.parity);
+        multiply(product, shared.stages[at.stage], shared.ones, consumer, block > begin, sums, row_sums);
+        wgmma_wait<1>();
+        if (leads && block > begin) mbarrier_arrive(shared.empty[previous]);
+        previous = at.stage;
+      }
+      wgmma_wait<0>();
+      if constexpr (product.kSumsRows) {
+        for_each_row_sum(row_sums[0], [&](int own, float sum) { shared.row_sums[consumer * kBox + own] = sum; });
+      }
+    });
+
+    // Share out.
+    asm volatile("bar.sync 1, %0;" ::"n"(C::kConsumers * kWarpgroup) : "memory");  // both are done with the stages
+#pragma unroll
+    for (int i = 0; i < kTileM / 2; i += 4) {
+      shared.partial[warp * C::kShares + i / kShare][i % kShare / 4][lane] = {sums[0][i], sums[0][i + 1], sums[0][i + 2], sums[0][i + 3]};
+    }
+    cluster_sync();
+
+    // Epilogue, of every so many shares of the tile.
+    WarpStrips<C::kStrips> strips = {.first = shared.strips[warp]};
+#pragma unroll 1
+    for (int share = rank + gemm.cluster * warp; share < C::kWarps * C::kShares; share += gemm.cluster * C::kWarps) {
+      const int share_row = row + share / C::kShares * kStripRows, share_col = col + share % C::kShares * kShareColumns;
+      if (share_row >= gemm.epilogue.rows || share_col >= gemm.epilogue.cols) continue;
+      SideInputs inputs;
+      ask_for_inputs(gemm.epilogue, share_row, share_col, inputs);
+      float z[kShare] = {};
+      for (int other = 0; other < gemm.cluster; ++other) {
+#pragma unroll
+        for (int i = 0; i < kShare; i += 4) {
+          const float4 sum = load_from_block(shared.partial[share][i / 4][lane], other);
+          z[i] += sum.x;
+          z[i + 1] += sum.y;
+          z[i + 2] += sum.z;
+          z[i + 3] += sum.w;
+        }
+      }
+      finish_share(gemm.epilogue, strips, share_row, share_col, z, inputs);
+    }
+    if (sums_rows && rank == 0 && warp * 32 + lane < kTileN) {
+      float sum = 0.0f;
+      for (int other = 0; other < gemm.cluster; ++other) sum += load_from_block(shared.row_sums[warp * 32 + lane], other);
+      store_bias_gradient(gemm.epilogue, row + warp * 32 + lane, sum);
+    }
+    wait_boxes_read<0>();
+  }
+  cluster_sync();  // nobody leaves while another still reads from it
+}
+
+}  // namespace
+
+void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const auto launch = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    using C = Config<kM, kN>;
+    launch_clusters(queue, "cluster_split_k", cluster_split_k<C>, warpgroup_gemm(args, plan), plan.blocks, C::kThreads,
+                    sizeof(typename C::SharedStorage));
+  };
+  launch.template operator()<256, 128>();
+  launch.template operator()<192, 128>();
+  launch.template operator()<128, 128>();
+}
+
+}  // namespace tilewave

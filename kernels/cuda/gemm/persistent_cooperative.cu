@@ -1,0 +1,123 @@
+// Adds to warp_specialized: blocks that stay and take tile after tile in an order that keeps operands in L2, so that the producer
+// loads the next tile's stages while the consumers finish this one; clusters of two blocks, one above the other in D, that share
+// each load of their columns; and stores by the copy engine from swizzled strips, which run under the next tile's products.
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/cuda/prim/raster.h"
+#include "kernels/gemm/rows/persistent_cooperative.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = cooperative_stages(kTile), kStrips = kCooperativeStrips;
+  static constexpr int kConsumers = cooperative_consumers(kTile), kBlocks = kN / kBox / kConsumers;  // of 64 rows, each consumer's
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
+
+  struct SharedStorage {
+    OperandStage<kN, kM> stages[kStages];
+    std::byte strips[kConsumers * 4][kStrips * kStripBytes];  // a warp's own
+    Ones ones;
+    alignas(1024) Mbarrier full[kStages];
+    Mbarrier empty[kStages];
+  };
+  static_assert(sizeof(SharedStorage) == persistent_cooperative_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kConsumers * kBlocks * kBox == kN, "consumers share the rows of a tile");
+};
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const __grid_constant__ WarpgroupGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+
+  // Prologue. A cluster takes `cluster` tiles, one above the other, at a time.
+  const int rank = static_cast<int>(cluster_rank());
+  const Raster raster = {.tiles_m = gemm.tiles_m, .tiles_n = (gemm.tiles_n + gemm.cluster - 1) / gemm.cluster, .band = 2048 / kTileM};
+  const int first = static_cast<int>(blockIdx.x) / gemm.cluster, step = static_cast<int>(gridDim.x) / gemm.cluster;
+  const int count = raster.tiles_m * raster.tiles_n;
+  if (threadIdx.x == 0) {
+    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
+    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers * gemm.cluster);
+    mbarrier_init_fence();
+  }
+  shared.ones.fill(gemm.operand_dtype);
+  __syncthreads();
+  cluster_sync();
+  wait_for_previous_kernel();
+
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<C::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      RingPosition<C::kStages> at;
+      for (int index = first; index < count; index += step) {
+        const TileAt tile = raster(index);
+        const int row = (tile.n * gemm.cluster + rank) * kTileN, col = tile.m * kTileM;
+        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          if (gemm.cluster == 1) {
+            load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+          } else {
+            load_shared_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
+          }
+        }
+      }
+    }
+  } else {  // A consumer.
+    take_registers<C::kConsumerRegisters>();
+    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    WarpStrips<C::kStrips> strips = {.first = shared.strips[consumer * 4 + thread / 32]};
+    RingPosition<C::kStages> at;
+    const auto release = [&](int stage) {  // to every producer that writes here
+      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+    };
+    for (int index = first; index < count; index += step) {
+      const TileAt tile = raster(index);
+      const int row = (tile.n * gemm.cluster + rank) * kTileN + consumer * C::kBlocks * kBox, col = tile.m * kTileM;
+
+      // Main loop.
+      float sums[C::kBlocks][kTileM / 2];  // [64, tile m] of each
+      with_product(gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+        float row_sums[C::kBlocks][4];  // [64, 8] of each
+        int previous = 0;
+        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+          mbarrier_wait(shared.full[at.stage], at.parity);
+          multiply(product, shared.stages[at.stage], shared.ones, consumer * C::kBlocks, block > 0, sums, row_sums);
+          wgmma_wait<1>();
+          if (block > 0) release(previous);
+          previous = at.stage;
+        }
+        wgmma_wait<0>();
+        release(previous);
+        if constexpr (product.kSumsRows) {
+          for (int i = 0; i < C::kBlocks; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
+        }
+      });
+
+      // Epilogue.
+      finish_sums(gemm.epilogue, strips, row, col, sums);
+    }
+    wait_boxes_read<0>();
+  }
+  cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
+}
+
+}  // namespace
+
+void launch_persistent_cooperative(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const auto launch = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    using C = Config<kM, kN>;
+    launch_clusters(queue, "persistent_cooperative", persistent_cooperative<C>, warpgroup_gemm(args, plan), plan.blocks, C::kThreads,
+                    sizeof(typename C::SharedStorage));
+  };
+  launch.template operator()<256, 128>();
+  launch.template operator()<192, 128>();
+  launch.template operator()<128, 128>();
+  launch.template operator()<128, 256>();
+  launch.template operator()<128, 192>();
+}
+
+}  // namespace tilewave

@@ -1,0 +1,127 @@
+// Adds to persistent_cooperative: the consumers take turns. Each has a tile of its own, every second of the block's, so that one
+// finishes its sums (activations, side inputs, stores) while the other keeps the tensor cores busy. A consumer skips the stages of
+// its partner's tile, and begins when the partner has issued its last product: a barrier knows two phases apart, no more.
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/cuda/prim/raster.h"
+#include "kernels/gemm/rows/persistent_ping_pong.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = ping_pong_stages(kTile), kStrips = kPingPongStrips;
+  static constexpr int kConsumers = kPingPongConsumers, kBlocks = kN / kBox;  // of 64 rows
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+
+  struct SharedStorage {
+    OperandStage<kN, kM> stages[kStages];
+    std::byte strips[kConsumers * 4][kStrips * kStripBytes];  // a warp's own
+    Ones ones;
+    alignas(1024) Mbarrier full[kStages];
+    Mbarrier empty[kStages];
+    Mbarrier turn[kConsumers];
+  };
+  static_assert(sizeof(SharedStorage) == persistent_ping_pong_shared_bytes(kTile), "the plan knows what a block needs");
+};
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __grid_constant__ WarpgroupGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+
+  // Prologue. A cluster takes `cluster` tiles, one above the other, at a time.
+  const int rank = static_cast<int>(cluster_rank());
+  const Raster raster = {.tiles_m = gemm.tiles_m, .tiles_n = (gemm.tiles_n + gemm.cluster - 1) / gemm.cluster, .band = 2048 / kTileM};
+  const int first = static_cast<int>(blockIdx.x) / gemm.cluster, step = static_cast<int>(gridDim.x) / gemm.cluster;
+  const int count = raster.tiles_m * raster.tiles_n;
+  if (threadIdx.x == 0) {
+    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
+    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, gemm.cluster);
+    for (Mbarrier& barrier : shared.turn) mbarrier_init(barrier, 1);
+    mbarrier_init_fence();
+  }
+  shared.ones.fill(gemm.operand_dtype);
+  __syncthreads();
+  cluster_sync();
+  wait_for_previous_kernel();
+
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<C::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      RingPosition<C::kStages> at;
+      for (int index = first; index < count; index += step) {
+        const TileAt tile = raster(index);
+        const int row = (tile.n * gemm.cluster + rank) * kTileN, col = tile.m * kTileM;
+        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          if (gemm.cluster == 1) {
+            load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+          } else {
+            load_shared_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
+          }
+        }
+      }
+    }
+  } else {  // A consumer.
+    take_registers<C::kConsumerRegisters>();
+    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    WarpStrips<C::kStrips> strips = {.first = shared.strips[consumer * 4 + thread / 32]};
+    RingPosition<C::kStages> at;
+    const auto release = [&](int stage) {  // to every producer that writes here
+      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+    };
+    if (consumer == 1) at.advance(gemm.blocks_k);
+    unsigned turn = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
+    for (int index = first + consumer * step; index < count; index += C::kConsumers * step) {
+      const TileAt tile = raster(index);
+      const int row = (tile.n * gemm.cluster + rank) * kTileN, col = tile.m * kTileM;
+
+      // Main loop.
+      mbarrier_wait(shared.turn[consumer], turn);
+      turn ^= 1;
+      float sums[C::kBlocks][kTileM / 2];  // [64, tile m] of each
+      with_product(gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+        float row_sums[C::kBlocks][4];  // [64, 8] of each
+        int previous = 0;
+        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+          mbarrier_wait(shared.full[at.stage], at.parity);
+          multiply(product, shared.stages[at.stage], shared.ones, 0, block > 0, sums, row_sums);
+          wgmma_wait<1>();
+          if (block > 0) release(previous);
+          previous = at.stage;
+        }
+        if (thread == 0) mbarrier_arrive(shared.turn[1 - consumer]);
+        wgmma_wait<0>();
+        release(previous);
+        if constexpr (product.kSumsRows) {
+          for (int i = 0; i < C::kBlocks; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
+        }
+      });
+      at.advance(gemm.blocks_k);  // the partner's
+
+      // Epilogue.
+      finish_sums(gemm.epilogue, strips, row, col, sums);
+    }
+    wait_boxes_read<0>();
+  }
+  cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
+}
+
+}  // namespace
+
+void launch_persistent_ping_pong(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const auto launch = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    using C = Config<kM, kN>;
+    launch_clusters(queue, "persistent_ping_pong", persistent_ping_pong<C>, warpgroup_gemm(args, plan), plan.blocks, C::kThreads,
+                    sizeof(typename C::SharedStorage));
+  };
+  launch.template operator()<128, 128>();
+  launch.template operator()<256, 64>();
+}
+
+}  // namespace tilewave

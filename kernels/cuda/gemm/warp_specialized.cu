@@ -1,0 +1,83 @@
+// Adds specialised warps to bulk_copy_wgmma: a producer keeps the ring of stages full, two consumer warpgroups keep the tensor cores
+// busy, and nobody waits for both. Two barriers a stage: `full` counts the bytes that arrive, `empty` the consumers that are done,
+// each one product late, so that the next product is already running. The producer gives up registers that the consumers' sums of
+// 64 x 256 take.
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/gemm/rows/warp_specialized.h"
+
+namespace tilewave {
+namespace {
+
+constexpr Tile kTile = kWarpSpecializedTiles[0];
+constexpr int kStages = kWarpSpecializedStages;
+constexpr int kConsumers = 2;
+constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+
+struct SharedStorage {
+  OperandStage<kTile.n, kTile.m> stages[kStages];
+  Ones ones;
+  alignas(1024) Mbarrier full[kStages];
+  Mbarrier empty[kStages];
+};
+static_assert(sizeof(SharedStorage) == warp_specialized_shared_bytes(kTile), "the plan knows what a block needs");
+static_assert(kTile.n == kConsumers * kBox, "a consumer takes 64 rows");
+
+__global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_constant__ WarpgroupGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<SharedStorage*>(storage);
+  const int tile = static_cast<int>(blockIdx.x);
+  const int row = tile / gemm.tiles_m * static_cast<int>(kTile.n), col = tile % gemm.tiles_m * static_cast<int>(kTile.m);
+
+  // Prologue.
+  if (threadIdx.x == 0) {
+    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
+    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, kConsumers);
+    mbarrier_init_fence();
+  }
+  shared.ones.fill(gemm.operand_dtype);
+  __syncthreads();
+
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      RingPosition<kStages> at;
+      for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+        mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+      }
+    }
+  } else {  // A consumer: main loop, then epilogue.
+    take_registers<kConsumerRegisters>();
+    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1;
+    const bool leads = threadIdx.x % kWarpgroup == 0;
+    float sums[1][kTile.m / 2];  // [64, tile m]
+    with_product(gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+      float row_sums[1][4];  // [64, 8]
+      RingPosition<kStages> at;
+      int previous = 0;
+      for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+        mbarrier_wait(shared.full[at.stage], at.parity);
+        multiply(product, shared.stages[at.stage], shared.ones, consumer, block > 0, sums, row_sums);
+        wgmma_wait<1>();
+        if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
+        previous = at.stage;
+      }
+      wgmma_wait<0>();
+      if constexpr (product.kSumsRows) finish_bias_gradient(gemm.epilogue, row + consumer * kBox, row_sums[0]);
+    });
+    WarpStrips<0> strips;
+    finish_sums(gemm.epilogue, strips, row + consumer * kBox, col, sums);
+  }
+}
+
+}  // namespace
+
+void launch_warp_specialized(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  TW_CUDA(cudaFuncSetAttribute(warp_specialized, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(SharedStorage)));
+  warp_specialized<<<static_cast<unsigned>(plan.blocks), kThreads, sizeof(SharedStorage), stream_of(queue)>>>(gemm);
+  TW_CUDA_LAUNCHED("warp_specialized");
+}
+
+}  // namespace tilewave

@@ -1,0 +1,174 @@
+// What the Hopper rows share. They think of D as it lies in memory, [N, M]: its rows run along the problem's N, its columns along M.
+// So wgmma's row operand is the problem's B, its column operand the problem's A, and neither is transposed by anyone: which
+// dimension is the fastest in memory is a bit of the instruction.
+#pragma once
+
+#include "kernels/cuda/gemm/warpgroup_epilogue.h"
+#include "kernels/cuda/prim/bulk_copy.h"
+#include "kernels/cuda/prim/cluster.h"
+#include "kernels/cuda/prim/tensor_map.h"
+#include "kernels/cuda/prim/wgmma.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/gemm.h"
+#include "kernels/gemm/tiling.h"
+
+namespace tilewave {
+
+// What a kernel is given.
+struct WarpgroupGemm {
+  CUtensorMap rows, cols;  // the operands, in boxes of 64 x 64
+  Fastest rows_fastest = Fastest::k, cols_fastest = Fastest::k;
+  DType operand_dtype = DType::bf16;
+  int blocks_k = 0;  // of 64
+  int tiles_m = 0, tiles_n = 0;
+  int cluster = 1;  // blocks that share their columns
+  WarpgroupEpilogue epilogue;
+};
+
+inline WarpgroupGemm warpgroup_gemm(const GemmArgs& args, const GemmPlan& plan) {
+  const GemmProblem problem = problem_of(args);
+  return {.rows = make_tensor_map(args.b, kBox),
+          .cols = make_tensor_map(args.a, kBox),
+          .rows_fastest = args.b_major == Major::k ? Fastest::k : Fastest::other,
+          .cols_fastest = args.a_major == Major::k ? Fastest::k : Fastest::other,
+          .operand_dtype = problem.operand_dtype,
+          .blocks_k = static_cast<int>(ceil_div(problem.k, kBox)),
+          .tiles_m = static_cast<int>(plan.tiling.tiles_m),
+          .tiles_n = static_cast<int>(plan.tiling.tiles_n),
+          .cluster = plan.cluster,
+          .epilogue = warpgroup_epilogue(args)};
+}
+
+// What is an immediate of the instruction, or would be a branch in the main loop, as a type: the operands' type and majors, and
+// whether the row operand is summed over K too.
+template <class Element, Fastest kRowsFastest, Fastest kColsFastest, bool kSums>
+struct Product {
+  using T = Element;
+  static constexpr Fastest kRows = kRowsFastest, kCols = kColsFastest;
+  static constexpr bool kSumsRows = kSums;
+};
+
+template <class Body>
+__device__ __forceinline__ void with_product(const WarpgroupGemm& gemm, bool sums_rows, Body&& body) {
+  const auto with_sums = [&]<class T, Fastest kRows, Fastest kCols>() {
+    if (sums_rows) {
+      body(Product<T, kRows, kCols, true>{});
+    } else {
+      body(Product<T, kRows, kCols, false>{});
+    }
+  };
+  const auto with_majors = [&]<class T>(T) {
+    if (gemm.rows_fastest == Fastest::k) {
+      if (gemm.cols_fastest == Fastest::k) {
+        with_sums.template operator()<T, Fastest::k, Fastest::k>();
+      } else {
+        with_sums.template operator()<T, Fastest::k, Fastest::other>();
+      }
+    } else {
+      if (gemm.cols_fastest == Fastest::k) {
+        with_sums.template operator()<T, Fastest::other, Fastest::k>();
+      } else {
+        with_sums.template operator()<T, Fastest::other, Fastest::other>();
+      }
+    }
+  };
+  if (gemm.operand_dtype == DType::bf16) {
+    with_majors(bf16{});
+  } else {
+    with_majors(f16{});
+  }
+}
+
+// One stage of the ring: 64 of K of a tile's two operands, in boxes.
+template <int kTileRows, int kTileCols>
+struct OperandStage {
+  static constexpr int kRowBoxes = kTileRows / kBox, kColBoxes = kTileCols / kBox;
+  static constexpr unsigned kBytes = (kRowBoxes + kColBoxes) * kBoxBytes;
+
+  alignas(1024) std::byte rows[kRowBoxes][kBoxBytes];  // [tile rows, 64]
+  alignas(1024) std::byte cols[kColBoxes][kBoxBytes];  // [tile cols, 64]
+};
+
+// The box of 64 k from `k` on and 64 rows or columns from `other` on, into `to`.
+__device__ __forceinline__ void load_operand_box(void* to, const CUtensorMap& map, Fastest fastest, Mbarrier& full, int k, int other) {
+  load_box(to, map, full, fastest == Fastest::k ? k : other, fastest == Fastest::k ? other : k);
+}
+
+template <int kTileRows, int kTileCols>
+__device__ __forceinline__ void load_stage(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k,
+                                           int row, int col) {
+  mbarrier_arrive_expecting(full, stage.kBytes);
+  for (int box = 0; box < stage.kRowBoxes; ++box)
+    load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
+  for (int box = 0; box < stage.kColBoxes; ++box)
+    load_operand_box(stage.cols[box], gemm.cols, gemm.cols_fastest, full, k, col + box * kBox);
+}
+
+// The same where the blocks of a cluster have their columns in common: each loads every so many of their boxes, for all.
+template <int kTileRows, int kTileCols>
+__device__ __forceinline__ void load_shared_stage(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
+                                                  int k, int row, int col, unsigned rank) {
+  mbarrier_arrive_expecting(full, stage.kBytes);
+  const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
+  for (int box = 0; box < stage.kRowBoxes; ++box)
+    load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
+  for (int box = static_cast<int>(rank); box < stage.kColBoxes; box += gemm.cluster) {
+    const int other = col + box * kBox;
+    load_box_multicast(stage.cols[box], gemm.cols, full, gemm.cols_fastest == Fastest::k ? k : other,
+                       gemm.cols_fastest == Fastest::k ? other : k, everyone);
+  }
+}
+
+// An operand of 8 columns of ones: rows x ones sums the rows over K.
+struct Ones {
+  alignas(1024) std::byte bytes[1024];
+
+  __device__ __forceinline__ void fill(DType dtype) {
+    const unsigned one = dtype == DType::bf16 ? 0x3f803f80u : 0x3c003c00u;
+    for (unsigned i = threadIdx.x; i < sizeof(bytes) / 4; i += blockDim.x) reinterpret_cast<unsigned*>(bytes)[i] = one;
+    fence_shared_for_engines();
+  }
+};
+
+// Issues a stage's products of kBlocks times 64 rows, from box `first` of the rows on, by all columns: added to the sums or, with
+// `accumulate` off, first. With P::kSumsRows the rows are summed over K too, into row_sums, each of the 8 columns alike.
+template <class P, int kBlocks, int kColumns, class Stage>
+__device__ __forceinline__ void multiply(P, const Stage& stage, const Ones& ones, int first, bool accumulate,
+                                         float (&sums)[kBlocks][kColumns], float (&row_sums)[kBlocks][4]) {
+  wgmma_fence();
+#pragma unroll
+  for (int step = 0; step < kBox / 16; ++step) {
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      const std::uint64_t rows = operand<P::kRows>(stage.rows[first + block], step);
+      const bool add = accumulate || step > 0;
+      wgmma<typename P::T, P::kRows, P::kCols, 2 * kColumns>(sums[block], rows, operand<P::kCols>(stage.cols, step), add);
+      if constexpr (P::kSumsRows)
+        wgmma<typename P::T, P::kRows, Fastest::k, 8>(row_sums[block], rows, operand<Fastest::k>(ones.bytes, 0), add);
+    }
+  }
+  wgmma_commit();
+}
+
+// Launches a kernel of one block an SM whose blocks come in clusters, and which may begin while the one before it ends.
+template <class Kernel>
+void launch_clusters(CudaQueue& queue, const char* name, Kernel* kernel, const WarpgroupGemm& gemm, std::int64_t blocks, int threads,
+                     std::size_t shared_bytes) {
+  TW_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {.x = static_cast<unsigned>(gemm.cluster), .y = 1, .z = 1};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream_of(queue);
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  cudaLaunchKernelEx(&config, kernel, gemm);
+  TW_CUDA_LAUNCHED(name);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,56 @@
+// The bulk copy engine (PTX ISA, "cp.async.bulk.tensor"): one thread moves a box of a matrix between global and shared memory. The
+// tensor map knows the matrix and the box; what lies outside the matrix is read as zeros and not written. x runs along a row.
+#pragma once
+
+#include <cuda.h>
+
+#include "kernels/cuda/prim/mbarrier.h"
+
+namespace tilewave {
+
+__device__ __forceinline__ void prefetch_map(const CUtensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+
+// Global to shared; the barrier counts the bytes.
+__device__ __forceinline__ void load_box(void* to, const CUtensorMap& map, Mbarrier& barrier, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+                   shared_address(to)),
+               "l"(&map), "r"(shared_address(&barrier)), "r"(x), "r"(y)
+               : "memory");
+}
+
+// The same into every block of the cluster named in `blocks`, at the same place, counted by each one's own barrier.
+__device__ __forceinline__ void load_box_multicast(void* to, const CUtensorMap& map, Mbarrier& barrier, int x, int y,
+                                                   std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], "
+      "%5;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&barrier)), "r"(x), "r"(y), "h"(blocks)
+      : "memory");
+}
+
+// Shared to global.
+__device__ __forceinline__ void store_box(const CUtensorMap& map, const void* from, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(shared_address(from)),
+               "r"(x), "r"(y)
+               : "memory");
+}
+
+// Adds to what is there, in the memory's own type: each element once, so the result does not depend on an order.
+__device__ __forceinline__ void add_box(const CUtensorMap& map, const void* from, int x, int y) {
+  asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map),
+               "r"(shared_address(from)), "r"(x), "r"(y)
+               : "memory");
+}
+
+__device__ __forceinline__ void commit_boxes() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Until all but the last kPending committed groups have been read out of shared memory.
+template <int kPending>
+__device__ __forceinline__ void wait_boxes_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
+
+// Orders this thread's ordinary writes to shared memory before what the copy engine or the tensor cores read there.
+__device__ __forceinline__ void fence_shared_for_engines() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+}  // namespace tilewave

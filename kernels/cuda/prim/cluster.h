@@ -1,0 +1,66 @@
+// Blocks of a cluster, warpgroups of a block: who am I, wait for the others, hand registers over (PTX ISA, "barrier.cluster",
+// "setmaxnreg", "griddepcontrol").
+#pragma once
+
+#include "kernels/cuda/prim/mbarrier.h"
+
+namespace tilewave {
+
+inline constexpr int kWarpgroup = 128;  // threads
+
+__device__ __forceinline__ unsigned cluster_rank() {
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// Every thread of every block of the cluster; without a cluster, of the block.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// A kernel launched to begin while the one before it ends: until that one's results are there ("griddepcontrol"). The next one may
+// begin then too, and finds room as blocks leave.
+__device__ __forceinline__ void wait_for_previous_kernel() {
+  asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+}
+
+// From the same place in the shared memory of the cluster's block `rank`.
+__device__ __forceinline__ float4 load_from_block(const float4& here, unsigned rank) {
+  float4 there;
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %4, %5;\n"
+      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
+      "}"
+      : "=f"(there.x), "=f"(there.y), "=f"(there.z), "=f"(there.w)
+      : "r"(shared_address(&here)), "r"(rank)
+      : "memory");
+  return there;
+}
+__device__ __forceinline__ float load_from_block(const float& here, unsigned rank) {
+  float there;
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %1, %2;\n"
+      "ld.shared::cluster.f32 %0, [there];\n"
+      "}"
+      : "=f"(there)
+      : "r"(shared_address(&here)), "r"(rank)
+      : "memory");
+  return there;
+}
+
+// What a warpgroup gives up, another may take; both counts are multiples of 8.
+template <int kRegisters>
+__device__ __forceinline__ void give_up_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+}  // namespace tilewave

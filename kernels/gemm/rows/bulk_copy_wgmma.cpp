@@ -1,0 +1,46 @@
+// Model: waves of tiles, each its products and then its epilogue, behind the latency of the first loads; both warpgroups wait for
+// each other after every stage.
+#include "kernels/gemm/rows/bulk_copy_wgmma.h"
+
+#include <algorithm>
+
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+constexpr double kFill = 1500.0;  // cycles
+constexpr double kWaiting = 1.3;
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  std::int64_t most = 0;
+  for (const Tile tile : kBulkCopyWgmmaTiles) most = std::max(most, bulk_copy_wgmma_shared_bytes(tile));
+  return refuse_warpgroup(problem, device, most);
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  GemmPlan plan = plan_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
+  plan.stages = kBulkCopyWgmmaStages;
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 0.35}, device);
+  const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)),
+               waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
+  plan.predicted_s = seconds_of(time.launch + waves * (kFill + kWaiting * blocks * time.stage + time.epilogue), device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_bulk_copy_wgmma;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kBulkCopyWgmmaRow = {.name = "bulk_copy_wgmma",
+                                   .backend = Backend::cuda,
+                                   .tensor_cores = true,
+                                   .tiles = kBulkCopyWgmmaTiles,
+                                   .refuse = refuse,
+                                   .plan = plan,
+                                   .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

@@ -1,0 +1,23 @@
+// For outputs of few tiles: the blocks of a cluster share the K of one tile and add up through each other's shared memory.
+#pragma once
+
+#include "kernels/gemm/rows/warpgroup.h"
+
+namespace tilewave {
+
+inline constexpr Tile kClusterSplitKTiles[] = {{256, 128}, {192, 128}, {128, 128}};
+
+inline constexpr int kSplitStrips = 2, kSplitWarps = 8;
+inline constexpr std::int64_t kSplitStripBytes = kSplitWarps * kSplitStrips * kStripBytesOfWarp;
+// As many stages as fit beside the strips in a block's 227 KB.
+constexpr int split_stages(Tile tile) {
+  return static_cast<int>((227 * 1024 - kSplitStripBytes - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
+}
+constexpr std::int64_t cluster_split_k_shared_bytes(Tile tile) {
+  return split_stages(tile) * stage_bytes(tile) + kSplitStripBytes + kOnesBytes + kBarrierBytes;
+}
+
+extern const GemmRow kClusterSplitKRow;
+void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave

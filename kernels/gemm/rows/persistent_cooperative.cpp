@@ -1,0 +1,46 @@
+// Model: every block's tiles one after another, each its products and then its epilogue; loads run ahead.
+#include "kernels/gemm/rows/persistent_cooperative.h"
+
+#include <algorithm>
+
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  std::int64_t most = 0;
+  for (const Tile tile : kPersistentCooperativeTiles) most = std::max(most, persistent_cooperative_shared_bytes(tile));
+  return refuse_warpgroup(problem, device, most);
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  GemmPlan plan = plan_tiles("persistent_cooperative", problem, tile, device.sm_count);
+  plan.stages = cooperative_stages(tile);
+  plan.cluster = cluster_of(plan.tiling);
+  plan.raster = "bands";
+  const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
+  plan.blocks = std::min(turns, clusters) * plan.cluster;
+  const std::int64_t sums = tile.m * tile.n / (cooperative_consumers(tile) * 128);  // of a thread
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = sums >= 128 ? 0.5 : 0.35}, device);
+  const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)), rounds = static_cast<double>(ceil_div(turns, clusters));
+  plan.predicted_s = seconds_of(time.launch + rounds * (blocks * time.stage + time.epilogue), device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_persistent_cooperative;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kPersistentCooperativeRow = {.name = "persistent_cooperative",
+                                           .backend = Backend::cuda,
+                                           .tensor_cores = true,
+                                           .tiles = kPersistentCooperativeTiles,
+                                           .refuse = refuse,
+                                           .plan = plan,
+                                           .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

@@ -1,0 +1,27 @@
+// Blocks that stay: warpgroups share one large tile after another, a cluster shares an operand, the copy engine stores.
+#pragma once
+
+#include "kernels/gemm/rows/warpgroup.h"
+
+namespace tilewave {
+
+inline constexpr Tile kPersistentCooperativeTiles[] = {{256, 128}, {192, 128}, {128, 128}, {128, 256}, {128, 192}};
+
+// Consumers: two, or three where the tile has three times 64 of N. Each of their warps stores through two strips.
+constexpr int cooperative_consumers(Tile tile) { return tile.n == 192 ? 3 : 2; }
+inline constexpr int kCooperativeStrips = 2;
+constexpr std::int64_t cooperative_strip_bytes(Tile tile) {
+  return cooperative_consumers(tile) * 4 * kCooperativeStrips * kStripBytesOfWarp;
+}
+// As many stages as fit beside the strips in a block's 227 KB.
+constexpr int cooperative_stages(Tile tile) {
+  return static_cast<int>((227 * 1024 - cooperative_strip_bytes(tile) - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
+}
+constexpr std::int64_t persistent_cooperative_shared_bytes(Tile tile) {
+  return cooperative_stages(tile) * stage_bytes(tile) + cooperative_strip_bytes(tile) + kOnesBytes + kBarrierBytes;
+}
+
+extern const GemmRow kPersistentCooperativeRow;
+void launch_persistent_cooperative(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave

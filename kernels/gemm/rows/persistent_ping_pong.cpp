@@ -1,0 +1,47 @@
+// Model: a block's tiles take the products' time, or half of products and epilogue together where the epilogue is the longer;
+// the last epilogue stands alone.
+#include "kernels/gemm/rows/persistent_ping_pong.h"
+
+#include <algorithm>
+
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  std::int64_t most = 0;
+  for (const Tile tile : kPersistentPingPongTiles) most = std::max(most, persistent_ping_pong_shared_bytes(tile));
+  return refuse_warpgroup(problem, device, most);
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  GemmPlan plan = plan_tiles("persistent_ping_pong", problem, tile, device.sm_count);
+  plan.stages = ping_pong_stages(tile);
+  plan.cluster = cluster_of(plan.tiling);
+  plan.raster = "bands";
+  const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
+  plan.blocks = std::min(turns, clusters) * plan.cluster;
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 1.9}, device);
+  const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)), rounds = static_cast<double>(ceil_div(turns, clusters));
+  plan.predicted_s =
+      seconds_of(time.launch + rounds * std::max(blocks * time.stage, 0.5 * (blocks * time.stage + time.epilogue)) + time.epilogue, device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_persistent_ping_pong;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kPersistentPingPongRow = {.name = "persistent_ping_pong",
+                                        .backend = Backend::cuda,
+                                        .tensor_cores = true,
+                                        .tiles = kPersistentPingPongTiles,
+                                        .refuse = refuse,
+                                        .plan = plan,
+                                        .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

@@ -1,0 +1,44 @@
+// Model: waves of tiles, each its products and then its epilogue, behind the latency of the first loads.
+#include "kernels/gemm/rows/warp_specialized.h"
+
+#include <algorithm>
+
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+constexpr double kFill = 1500.0;  // cycles
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  std::int64_t most = 0;
+  for (const Tile tile : kWarpSpecializedTiles) most = std::max(most, warp_specialized_shared_bytes(tile));
+  return refuse_warpgroup(problem, device, most);
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  GemmPlan plan = plan_tiles("warp_specialized", problem, tile, device.sm_count);
+  plan.stages = kWarpSpecializedStages;
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 0.5}, device);
+  const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)),
+               waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
+  plan.predicted_s = seconds_of(time.launch + waves * (kFill + blocks * time.stage + time.epilogue), device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_warp_specialized;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kWarpSpecializedRow = {.name = "warp_specialized",
+                                     .backend = Backend::cuda,
+                                     .tensor_cores = true,
+                                     .tiles = kWarpSpecializedTiles,
+                                     .refuse = refuse,
+                                     .plan = plan,
+                                     .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

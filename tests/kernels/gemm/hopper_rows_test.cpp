@@ -1,0 +1,112 @@
+// What the Hopper rows say without a GPU: which problems they refuse and why, and that their plans fit an H200.
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "kernels/gemm/catalog.h"
+#include "kernels/gemm/rows/bulk_copy_wgmma.h"
+#include "kernels/gemm/rows/cluster_split_k.h"
+#include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/rows/warp_specialized.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::int64_t kSharedBytes = 232448;
+const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow, &kWarpSpecializedRow, &kPersistentCooperativeRow, &kPersistentPingPongRow,
+                                      &kClusterSplitKRow};
+
+DeviceInfo h200() {
+  return {.backend = Backend::cuda,
+          .name = "NVIDIA H200",
+          .capability = 90,
+          .sm_count = 132,
+          .instruction_set = {},
+          .l2_bytes = 60 << 20,
+          .memory_bytes = std::int64_t{140} << 30,
+          .shared_bytes = kSharedBytes,
+          .clock_hz = 1.98e9,
+          .bandwidth_bytes_per_s = 4.8e12};
+}
+
+GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .operand_dtype = DType::bf16,
+          .output_dtype = DType::bf16,
+          .epilogue = {},
+          .a_pitch = k,
+          .b_pitch = k,
+          .d_pitch = m,
+          .a_alignment = 128,
+          .b_alignment = 128,
+          .d_alignment = 128};
+}
+
+TEST(HopperRows, SayWhatTheyRefuse) {
+  const GemmProblem problem = aligned(256, 256, 256);
+  for (const GemmRow* row : kHopperRows) {
+    EXPECT_EQ(row->refuse(problem, h200()), "") << row->name;
+    const auto expect_refusal = [&](const GemmProblem& refused, const DeviceInfo& device, const std::string& text) {
+      EXPECT_NE(row->refuse(refused, device).find(text), std::string::npos) << row->name << ": " << row->refuse(refused, device);
+    };
+    DeviceInfo a100 = h200(), small = h200();
+    a100.capability = 80;
+    small.shared_bytes = 100 << 10;
+    expect_refusal(problem, a100, "compute capability 9.0; this device has 8.0");
+    expect_refusal(problem, small, "bytes of shared memory and the device gives 102400");
+    GemmProblem other = problem;
+    other.operand_dtype = DType::f32;
+    expect_refusal(other, h200(), "not f32");
+    other = problem;
+    other.output_dtype = DType::f16;
+    expect_refusal(other, h200(), "or f32, not f16");
+    other = problem;
+    other.d_major = Major::n;
+    expect_refusal(other, h200(), "D along M");
+    other = problem;
+    other.b_pitch = 257;
+    other.b_alignment = 2;
+    expect_refusal(other, h200(), "base and pitch of B in multiples of 16 bytes; its pitch of 257");
+    other = problem;
+    other.n = std::int64_t{1} << 31;
+    expect_refusal(other, h200(), "2147483648");
+  }
+}
+
+TEST(HopperRows, PlansFitTheDevice) {
+  const auto fits = [](const GemmRow& row, auto&& shared_bytes) {
+    for (const Tile tile : row.tiles) {
+      EXPECT_LE(shared_bytes(tile), kSharedBytes) << row.name << " " << tile.m << "x" << tile.n;
+    }
+  };
+  fits(kBulkCopyWgmmaRow, bulk_copy_wgmma_shared_bytes);
+  fits(kWarpSpecializedRow, warp_specialized_shared_bytes);
+  fits(kPersistentCooperativeRow, persistent_cooperative_shared_bytes);
+  fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
+  fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
+  for (const GemmRow* row : kHopperRows) {
+    for (const Tile tile : row->tiles) {
+      for (const GemmProblem& problem : {aligned(1, 1, 1), aligned(4096, 5120, 1024), aligned(768, 768, 65536), aligned(50257, 129, 768)}) {
+        const GemmPlan plan = row->plan(problem, tile, h200());
+        EXPECT_GE(plan.blocks, 1);
+        EXPECT_EQ(plan.blocks % plan.cluster, 0) << row->name;
+        EXPECT_GE(plan.stages, 3) << row->name;
+        EXPECT_GT(plan.predicted_s, 0.0);
+        EXPECT_LE(plan.split, ceil_div(problem.k, kBlockK)) << "every block has products to add";
+      }
+    }
+  }
+}
+
+TEST(HopperRows, FewTilesShareTheirK) {
+  const GemmPlan plan = choose(aligned(768, 768, 65536), h200());
+  EXPECT_EQ(plan.row, kClusterSplitKRow.name) << plan.reason;
+  EXPECT_GE(plan.split, 2);
+  EXPECT_EQ(choose(aligned(8192, 8192, 8192), h200()).split, 1);
+}
+
+}  // namespace
+}  // namespace tilewave
