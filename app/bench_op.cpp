@@ -228,14 +228,6 @@ std::vector<Operation> chosen(const std::vector<std::string>& names) {
   return result;
 }
 
-Precision precision_of(const std::string& name, Backend backend) {
-  if (name.empty()) return backend == Backend::cuda ? Precision::bf16 : Precision::fp32;
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16, Precision::fp64}) {
-    if (name == name_of(precision)) return precision;
-  }
-  throw InputError(sentence("--precision ", name, ": there are fp32, tf32, bf16, fp16 and fp64."));
-}
-
 constexpr std::int64_t copy_bytes_on(Backend backend) { return std::int64_t{1} << (backend == Backend::cuda ? 30 : 28); }
 
 int bench_op(const OpOptions& options) {
