@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 
+#include "app/bench_gemm_cuda.h"
 #include "app/bench_op.h"
 #include "app/command.h"
 #include "app/openblas.h"
@@ -23,13 +24,6 @@
 
 namespace tilewave {
 namespace {
-
-// A fully-connected layer on a number of tokens, written out<-in@tokens.
-struct Layer {
-  std::int64_t out = 0, in = 0, tokens = 0;
-
-  std::string text() const { return sentence(out, "<-", in, "@", tokens); }
-};
 
 Layer parse_layer(const std::string& text) {
   Layer layer;
@@ -60,9 +54,27 @@ struct GemmOptions {
   std::vector<std::string> layers;
   std::string row;
   std::string against;
+  std::vector<std::string> forms;
+  std::string dtype = "bf16";
+  std::string pitch = "packed";
+  double block_ms = 20.0;
   bool json = false;
   int rounds = 9;
 };
+
+int bench_gemm_on_gpu(const GemmOptions& options, const DeviceInfo& device) {
+  CudaGemmBench bench = {.layers = options.layers.empty() ? portable_suite() : options.layers,
+                         .forms = options.forms,
+                         .row = options.row,
+                         .against = options.against,
+                         .dtype = options.dtype,
+                         .pitch = options.pitch,
+                         .rounds = options.rounds,
+                         .block_s = options.block_ms * 1e-3,
+                         .json = options.json};
+  for (const std::string& text : bench.layers) bench.shapes.push_back(parse_layer(text));
+  return bench_gemm_cuda(options.device.make_queue(), device, bench);
+}
 
 // The operands of one role of a layer, once: D = A B.
 struct Operands {
@@ -147,6 +159,7 @@ void launch_sgemm(const OpenBlas& blas, const RoleCase& role_case, std::size_t t
 
 int bench_gemm(const GemmOptions& options) {
   const DeviceInfo device = options.device.probe();
+  if (device.backend == Backend::cuda) return bench_gemm_on_gpu(options, device);
   Context context(options.device.make_queue(), device);
   TW_CHECK_INPUT(options.against.empty() || options.against == "openblas", "--against ", options.against, ": the CPU's peer is openblas.");
   std::optional<OpenBlas> blas;
@@ -347,9 +360,15 @@ Command add_bench(CLI::App& program) {
 
   CLI::App* gemm = command->add_subcommand("gemm", "every row and tile on fully-connected layers, in all three roles");
   const auto gemm_options = std::make_shared<GemmOptions>();
-  gemm->add_option("--layer", gemm_options->layers, "out<-in@tokens; may be repeated (default: a suite of nine)")->take_all();
+  gemm->add_option("--layer", gemm_options->layers, "out<-in@tokens; may be repeated (default: a suite for the device)")->take_all();
   gemm->add_option("--row", gemm_options->row, "measure this row of the catalog alone");
-  gemm->add_option("--against", gemm_options->against, "a peer measured in the same run: openblas");
+  gemm->add_option("--against", gemm_options->against, "a peer measured in the same run: openblas, or on a GPU cublas or cublaslt");
+  gemm->add_option("--form", gemm_options->forms, "GPU: what is asked of a layer; may be repeated (default: the four plain ones)")
+      ->check(CLI::IsMember(gemm_forms()))
+      ->take_all();
+  gemm->add_option("--dtype", gemm_options->dtype, "GPU: bf16, f16, tf32, f32 or f64");
+  gemm->add_option("--pitch", gemm_options->pitch, "GPU: how rows follow one another")->check(CLI::IsMember({"packed", "aligned"}));
+  gemm->add_option("--block-ms", gemm_options->block_ms, "GPU: of one measured block")->check(CLI::Range(1.0, 1000.0));
   gemm->add_option("--rounds", gemm_options->rounds, "interleaved rounds")->check(CLI::Range(1, 1000));
   gemm->add_flag("--json", gemm_options->json, "one JSON object a line");
   gemm_options->device.add_to(*gemm);

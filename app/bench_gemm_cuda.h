@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/error.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
@@ -13,6 +14,8 @@ namespace tilewave {
 // A fully-connected layer on a number of tokens, written out<-in@tokens.
 struct Layer {
   std::int64_t out = 0, in = 0, tokens = 0;
+
+  std::string text() const { return sentence(out, "<-", in, "@", tokens); }
 };
 
 struct CudaGemmBench {

@@ -200,9 +200,9 @@ void validate_gemm(const Recipe& recipe) {
     const GemmRow* row = find_gemm_row(name);
     std::string rows;
     std::vector<std::string_view> names = {"model", "measure"};
-    for (const GemmRow* known : gemm_catalog()) {
-      rows += ", " + std::string(known->name);
-      names.push_back(known->name);
+    for (const std::string_view known : gemm_row_names()) {
+      rows += ", " + std::string(known);
+      names.push_back(known);
     }
     const std::string_view near = nearest_word(name, names);
     TW_CHECK_INPUT(row != nullptr, "gemm.choice = ", toml_string(choice), " names no row of the catalog; there are model, measure", rows,

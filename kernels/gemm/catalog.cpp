@@ -1,6 +1,8 @@
 // The catalog's rows in the order of the ladder.
 #include "kernels/gemm/catalog.h"
 
+#include <algorithm>
+
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 #include "kernels/gemm/rows/cluster_split_k.h"
 #include "kernels/gemm/rows/cuda_cores.h"
@@ -50,6 +52,14 @@ const GemmRow* find_gemm_row(Backend backend, std::string_view name) {
 const GemmRow* find_gemm_row(std::string_view name) {
   const GemmRow* row = find_gemm_row(Backend::cpu, name);
   return row != nullptr ? row : find_gemm_row(Backend::cuda, name);
+}
+
+std::vector<std::string_view> gemm_row_names() {
+  std::vector<std::string_view> names;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (std::find(names.begin(), names.end(), row->name) == names.end()) names.push_back(row->name);
+  }
+  return names;
 }
 
 }  // namespace tilewave

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernels/gemm/row.h"
 
@@ -14,5 +15,8 @@ std::span<const GemmRow* const> gemm_catalog();
 const GemmRow* find_gemm_row(Backend backend, std::string_view name);
 // The first row of that name on any back end, or null.
 const GemmRow* find_gemm_row(std::string_view name);
+
+// Each name once, in the catalog's order.
+std::vector<std::string_view> gemm_row_names();
 
 }  // namespace tilewave

@@ -41,7 +41,7 @@ Forced parse(std::string_view forced, Backend backend) {
                          .tile = slash == std::string_view::npos ? std::string_view() : forced.substr(slash + 1)};
   if (choice.row == nullptr) {
     std::string known;
-    for (const GemmRow* other : gemm_catalog()) known += sentence(known.empty() ? "" : ", ", other->name);
+    for (const std::string_view other : gemm_row_names()) known += sentence(known.empty() ? "" : ", ", other);
     throw InputError(sentence("no GEMM row is called \"", name, "\"; the rows are ", known, "."));
   }
   const auto tiles = choice.row->tiles;

@@ -135,7 +135,80 @@ __device__ __forceinline__ void store_run(const Plane& p, std::int64_t at, const
   }
 }
 
-// fn(z) for each of a run, the activation's branch outside the loop.
+// Where a thread's sums lie in D. InRow: neighbours in a row, in 16-byte words where there are kRun of them and e.wide holds.
+template <int kWidth>
+struct InRow {
+  static constexpr int kCount = kWidth;
+  std::int64_t row = 0, col = 0;
+
+  template <class T>
+  __device__ __forceinline__ void load(const Plane& p, T (&values)[kCount]) const {
+    load_run(p, row * p.ld + col, values);
+  }
+  template <class T>
+  __device__ __forceinline__ void store(const Plane& p, const T (&values)[kCount]) const {
+    store_run(p, row * p.ld + col, values);
+  }
+  template <class T>
+  __device__ __forceinline__ void load_bias(const Plane& bias, bool along_rows, T (&values)[kCount]) const {
+    if (!along_rows) return load_run(bias, col, values);
+    values[0] = load_element<T>(bias, row);
+#pragma unroll
+    for (int c = 1; c < kCount; ++c) values[c] = values[0];
+  }
+};
+
+// Strip: kRun elements, every 32nd of a row and then of the rows below, so that a warp's lanes hold neighbours: for rows that start
+// anywhere, and for the edges of D. What lies outside is left alone.
+template <int kAcross>
+struct Strip {
+  static constexpr int kCount = kRun;
+  std::int64_t row = 0, col = 0;  // of element 0
+  int rows = 0, cols = 0;         // of D from there on
+
+  __device__ __forceinline__ bool valid(int c) const { return c / kAcross < rows && c % kAcross * 32 < cols; }
+  __device__ __forceinline__ std::int64_t at(const Plane& p, int c) const { return (row + c / kAcross) * p.ld + col + c % kAcross * 32; }
+
+  template <class T>
+  __device__ __forceinline__ void load(const Plane& p, T (&values)[kCount]) const {
+    const auto all = [&](auto read) {
+#pragma unroll
+      for (int c = 0; c < kCount; ++c) values[c] = valid(c) ? read(at(p, c)) : T(0);
+    };
+    if (p.dtype == DType::f32) {
+      all([&](std::int64_t i) { return static_cast<const float*>(p.data)[i]; });
+    } else if (p.dtype == DType::bf16) {
+      all([&](std::int64_t i) { return tilewave::load(static_cast<const bf16*>(p.data)[i]); });
+    } else {
+      all([&](std::int64_t i) { return tilewave::load(static_cast<const f16*>(p.data)[i]); });
+    }
+  }
+  template <class T>
+  __device__ __forceinline__ void store(const Plane& p, const T (&values)[kCount]) const {
+    const auto all = [&](auto* data, auto convert) {
+#pragma unroll
+      for (int c = 0; c < kCount; ++c) {
+        if (valid(c)) data[at(p, c)] = convert(values[c]);
+      }
+    };
+    if (p.dtype == DType::f32) {
+      all(static_cast<float*>(p.data), [](float z) { return z; });
+    } else if (p.dtype == DType::bf16) {
+      all(static_cast<bf16*>(p.data), [](float z) { return tilewave::store<bf16>(z); });
+    } else {
+      all(static_cast<f16*>(p.data), [](float z) { return tilewave::store<f16>(z); });
+    }
+  }
+  template <class T>
+  __device__ __forceinline__ void load_bias(const Plane& bias, bool along_rows, T (&values)[kCount]) const {
+#pragma unroll
+    for (int c = 0; c < kCount; ++c) {
+      values[c] = valid(c) ? load_element<T>(bias, along_rows ? row + c / kAcross : col + c % kAcross * 32) : T(0);
+    }
+  }
+};
+
+// fn(z) for each of a thread's sums, the activation's branch outside the loop.
 template <int kWidth, class T, class Fn>
 __device__ __forceinline__ void with_activation(Activation activation, Fn&& fn) {
   if (activation == Activation::relu) {
@@ -150,38 +223,36 @@ __device__ __forceinline__ void with_activation(Activation activation, Fn&& fn) 
   }
 }
 
-// Stores the sums z of columns [col, col + kWidth) of a row, all within D. kWidth = kRun wants e.wide.
-template <int kWidth, class T>
-__device__ __forceinline__ void finish(const GemmEpilogue& e, std::int64_t row, std::int64_t col, T (&z)[kWidth]) {
+// Stores a thread's sums z, which lie at `place` of D.
+template <class Place, class T, int kWidth = Place::kCount>
+__device__ __forceinline__ void finish(const GemmEpilogue& e, const Place& place, T (&z)[Place::kCount]) {
   T other[kWidth];
   if (e.bias.data != nullptr) {
-    if (e.bias_along_rows) {
-      const T bias = load_element<T>(e.bias, row);
+    place.load_bias(e.bias, e.bias_along_rows, other);
 #pragma unroll
-      for (int c = 0; c < kWidth; ++c) z[c] += bias;
-    } else {
-      load_run(e.bias, col, other);
-#pragma unroll
-      for (int c = 0; c < kWidth; ++c) z[c] += other[c];
-    }
+    for (int c = 0; c < kWidth; ++c) z[c] += other[c];
   }
-  if (e.saved_input.data != nullptr) store_run(e.saved_input, row * e.saved_input.ld + col, z);
+  if (e.saved_input.data != nullptr) place.store(e.saved_input, z);
   with_activation<kWidth, T>(e.activation, [&]<Activation kActivation>(int c) { z[c] = activate(kActivation, z[c]); });
   if (e.derivative_of.data != nullptr) {
-    load_run(e.derivative_of, row * e.derivative_of.ld + col, other);
+    place.load(e.derivative_of, other);
     with_activation<kWidth, T>(e.derivative, [&]<Activation kActivation>(int c) { z[c] *= activation_derivative(kActivation, other[c]); });
   }
   if (e.residual.data != nullptr) {
-    load_run(e.residual, row * e.residual.ld + col, other);
+    place.load(e.residual, other);
 #pragma unroll
     for (int c = 0; c < kWidth; ++c) z[c] += other[c];
   }
   if (e.accumulate) {
-    load_run(e.d, row * e.d.ld + col, other);
+    place.load(e.d, other);
 #pragma unroll
     for (int c = 0; c < kWidth; ++c) z[c] += other[c];
   }
-  store_run(e.d, row * e.d.ld + col, z);
+  place.store(e.d, z);
+}
+template <int kWidth, class T>
+__device__ __forceinline__ void finish(const GemmEpilogue& e, std::int64_t row, std::int64_t col, T (&z)[kWidth]) {
+  finish(e, InRow<kWidth>{.row = row, .col = col}, z);
 }
 
 template <class T>

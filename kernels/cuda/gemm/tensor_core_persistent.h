@@ -18,40 +18,58 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   const int tiles = p.tiles_down * p.tiles_across, items = tiles * p.split;
   const int blocks = p.depth_of_part / Block::Left::kDepth;  // of depth, in an item
 
-  // The copies' own walk over the items, kStages - 1 blocks of depth ahead of the products'.
+  // The copies' own walk over the items, kStages - 1 blocks of depth ahead of the products'. Past the last item they bring zeros.
   using LeftCopy = TileCopy<typename Block::Left, Block::threads>;
   using RightCopy = TileCopy<typename Block::Right, Block::threads>;
-  int next_item = static_cast<int>(blockIdx.x), next_block = 0, next_stage = 0;
-  const auto left_of = [&](int item) {
-    return LeftCopy(p.left, std::int64_t{place_of(p, item % tiles).row} * Block::rows, p.depth, thread);
+  LeftCopy left;
+  RightCopy right;
+  int next_item = static_cast<int>(blockIdx.x), next_from = 0, next_end = 0, next_stage = 0;
+  const auto begin_item = [&] {
+    const TilePlace place = place_of(p, next_item % tiles);
+    left = LeftCopy(p.left, std::int64_t{place.row} * Block::rows, p.depth, thread);
+    right = RightCopy(p.right, std::int64_t{place.col} * Block::cols, p.depth, thread);
+    next_from = next_item < items ? next_item / tiles * p.depth_of_part : p.depth;
+    next_end = next_item < items ? next_from + p.depth_of_part : -1;
   };
-  const auto right_of = [&](int item) {
-    return RightCopy(p.right, std::int64_t{place_of(p, item % tiles).col} * Block::cols, p.depth, thread);
-  };
-  LeftCopy left = left_of(next_item);
-  RightCopy right = right_of(next_item);
-  const auto copy_next = [&] {
-    if (next_item < items) {
-      const int from = next_item / tiles * p.depth_of_part + next_block * Block::Left::kDepth;
-      const std::uint32_t stage = ring + static_cast<std::uint32_t>(next_stage * Block::stage_bytes);
-      left.start(stage, from);
-      right.start(stage + Block::Left::kBytes, from);
-      if (++next_block == blocks) {
-        next_block = 0;
-        next_item += static_cast<int>(gridDim.x);
-        left = left_of(next_item);
-        right = right_of(next_item);
+  begin_item();
+  // Copies [first, last) of a stage, left's and then right's.
+  constexpr int kCopies = LeftCopy::kCopies + RightCopy::kCopies;
+  const auto copy = [&](int first, int last) {
+    const std::uint32_t stage = ring + static_cast<std::uint32_t>(next_stage * Block::stage_bytes);
+#pragma unroll
+    for (int x = 0; x < kCopies; ++x) {
+      if (x < first || x >= last) continue;
+      if (x < LeftCopy::kCopies) {
+        left.start_one(x, stage, next_from);
+      } else {
+        right.start_one(x - LeftCopy::kCopies, stage + Block::Left::kBytes, next_from);
       }
     }
-    next_stage = next_stage + 1 == kStages ? 0 : next_stage + 1;
+  };
+  const auto commit = [&] {
     cp_async_commit();
+    next_stage = next_stage + 1 == kStages ? 0 : next_stage + 1;
+    if (next_end < 0) return;
+    next_from += Block::Left::kDepth;
+    if (next_from < next_end) return;
+    next_item += static_cast<int>(gridDim.x);
+    begin_item();
   };
 
-  for (int s = 0; s < kStages - 1; ++s) copy_next();
+  for (int s = 0; s < kStages - 1; ++s) {
+    copy(0, kCopies);
+    commit();
+  }
   cp_async_wait<kStages - 2>();
   __syncthreads();
-  Fragments<Block> fragments[2];
-  fragments[0].load(ring, warp_row, warp_col, 0, lane);
+
+  // A step of depth is cut into pairs of mma columns. While a pair is multiplied, the next pair's fragment is read, a share of the next
+  // step's rows, and a share of the copies is started.
+  constexpr int kDown = Block::warp_rows / 16, kPairs = Block::warp_cols / 16, kSlots = Block::steps * kPairs;
+  std::uint32_t rows[2][kDown][4], cols[2][4];
+#pragma unroll
+  for (int i = 0; i < kDown; ++i) Block::Left::load_left(rows[0][i], ring, warp_row + 16 * i, 0, lane);
+  Block::Right::load_right(cols[0], ring + Block::Left::kBytes, warp_col, 0, lane);
   WarpTile<Block> tile;
   int stage = 0;
   for (int item = static_cast<int>(blockIdx.x); item < items; item += static_cast<int>(gridDim.x)) {
@@ -64,15 +82,25 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
       stage = stage + 1 == kStages ? 0 : stage + 1;
       const std::uint32_t next = ring + static_cast<std::uint32_t>(stage * Block::stage_bytes);
 #pragma unroll
-      for (int step = 0; step < Block::steps; ++step) {
-        const bool last = step + 1 == Block::steps;
-        if (last) {
+      for (int slot = 0; slot < kSlots; ++slot) {
+        const int step = slot / kPairs, pair = slot % kPairs, next_step = (step + 1) % Block::steps;
+        const bool last = slot + 1 == kSlots;
+        if (last) {  // every fragment of this stage is read
+          commit();
           cp_async_wait<kStages - 2>();
           __syncthreads();
+        } else {
+          copy(slot * kCopies / (kSlots - 1), (slot + 1) * kCopies / (kSlots - 1));
         }
-        fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Block::steps, lane);
-        if (step == 0) copy_next();
-        tile.multiply(fragments[step % 2], sum_rows);
+        Block::Right::load_right(cols[(slot + 1) % 2], (last ? next : here) + Block::Left::kBytes, warp_col + (pair + 1) % kPairs * 16,
+                                 pair + 1 == kPairs ? next_step : step, lane);
+#pragma unroll
+        for (int i = 0; i < kDown; ++i) {
+          const bool now = step + 1 == Block::steps ? last : i * kPairs / kDown == pair;
+          if (now) Block::Left::load_left(rows[(step + 1) % 2][i], last ? next : here, warp_row + 16 * i, next_step, lane);
+        }
+        tile.multiply_pair(rows[step % 2], cols[slot % 2], pair);
+        if (pair == 0 && sum_rows) tile.sum_rows_of(rows[step % 2]);
       }
     }
 

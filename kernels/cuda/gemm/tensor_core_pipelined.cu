@@ -1,52 +1,49 @@
 // What it adds to tensor_core: cp.async fills a ring of stages in swizzled shared memory ahead of the products, and fragments of a
 // step are read while the one before it is multiplied. Rows that start on less than 16 bytes are copied in words of 8 or 4, and
-// those that start on any 16-bit element through registers, which put them right.
+// those that start on any 16-bit element are put right in shared memory.
 #include "kernels/cuda/gemm/warp_tile.h"
 #include "kernels/gemm/rows/tensor_core_pipelined.h"
 
 namespace tilewave {
 namespace {
 
-// Chunks of rows that start on any 16-bit element: read as three 4-byte words and the two elements that these leave, so that the
-// loads can be under way while products are computed; shifted into place when they are stored.
+// Lines that start on any 16-bit element are copied as the 4-byte words that they touch: where a chunk starts in the middle of a word,
+// its 16 bytes of shared memory begin with a stranger and its last element is in the word after them, `tails` for a line's last chunk.
 template <class Copy>
-struct ChunksInFlight {
-  std::uint32_t words[Copy::kCopies][3];
-  std::uint32_t ends[Copy::kCopies];  // two elements
+__device__ __forceinline__ bool starts_in_word(const Copy& copy, int x) {
+  return reinterpret_cast<std::uintptr_t>(copy.at(x, 0)) % 4 != 0;
+}
 
-  static __device__ __forceinline__ bool starts_on_word(const char* source) { return reinterpret_cast<std::uintptr_t>(source) % 4 == 0; }
-
-  __device__ __forceinline__ void load(const Copy& copy, int from) {
+template <class Tile, class Copy>
+__device__ __forceinline__ void start_words(const Copy& copy, std::uint32_t tile, std::uint32_t tails, int from, int thread) {
 #pragma unroll
-    for (int x = 0; x < Copy::kCopies; ++x) {
-      const auto* const source = reinterpret_cast<const unsigned short*>(copy.at(x, from));
-      const int valid = copy.valid(x, from), shift = starts_on_word(copy.at(x, from)) ? 0 : 1;
-      const auto element = [&](int index) { return index < valid ? static_cast<std::uint32_t>(source[index]) : 0u; };
-      if (valid == 8) {
-        const auto* const whole = reinterpret_cast<const std::uint32_t*>(source + shift);
+  for (int x = 0; x < Copy::kCopies; ++x) {
+    const int shift = starts_in_word(copy, x) ? 1 : 0;
+    const char* const source = copy.at(x, from) - 2 * shift;
+    const int bytes = 2 * (copy.line_rest(x, from) + shift);
 #pragma unroll
-        for (int w = 0; w < 3; ++w) words[x][w] = whole[w];
-      } else {
-#pragma unroll
-        for (int w = 0; w < 3; ++w) words[x][w] = element(shift + 2 * w) | element(shift + 2 * w + 1) << 16;
-      }
-      ends[x] = element(shift == 0 ? 6 : 0) | element(7) << 16;
-    }
+    for (int w = 0; w < 4; ++w) cp_async<4>(tile + copy.target(x) + 4 * w, source + 4 * w, min(max(bytes - 4 * w, 0), 4));
+    const int line = thread / Tile::kChunks + x * Copy::kStep;
+    if (shift != 0 && thread % Tile::kChunks == Tile::kChunks - 1) cp_async<4>(tails + 4 * line, source + 16, min(max(bytes - 16, 0), 4));
   }
+}
 
-  __device__ __forceinline__ void store(const Copy& copy, char* tile, int from) const {
+// Shifts the chunks of a stage that has arrived into place; a line's threads are of one warp.
+template <class Tile, class Copy>
+__device__ __forceinline__ void realign(const Copy& copy, char* tile, const char* tails, int thread) {
 #pragma unroll
-    for (int x = 0; x < Copy::kCopies; ++x) {
-      const auto& w = words[x];
-      uint4 chunk = make_uint4(w[0], w[1], w[2], ends[x]);
-      if (!starts_on_word(copy.at(x, from))) {
-        chunk = make_uint4(__byte_perm(ends[x], w[0], 0x5410), __byte_perm(w[0], w[1], 0x5432), __byte_perm(w[1], w[2], 0x5432),
-                           __byte_perm(w[2], ends[x], 0x7632));
-      }
-      *reinterpret_cast<uint4*>(tile + copy.target(x)) = chunk;
-    }
+  for (int x = 0; x < Copy::kCopies; ++x) {
+    const int line = thread / Tile::kChunks + x * Copy::kStep, chunk = thread % Tile::kChunks;
+    uint4* const mine = reinterpret_cast<uint4*>(tile + copy.target(x));
+    const uint4 w = *mine;
+    const char* const after = chunk + 1 < Tile::kChunks ? tile + Tile::offset(line, chunk + 1) : tails + 4 * line;
+    const std::uint32_t next = *reinterpret_cast<const std::uint32_t*>(after);
+    __syncwarp();
+    if (!starts_in_word(copy, x)) continue;
+    *mine = make_uint4(__byte_perm(w.x, w.y, 0x5432), __byte_perm(w.y, w.z, 0x5432), __byte_perm(w.z, w.w, 0x5432),
+                       __byte_perm(w.w, next, 0x5432));
   }
-};
+}
 
 // Which copies a kernel knows: 16 bytes for both operands, or whatever each operand's rows allow.
 enum class Access { wide, any };
@@ -78,10 +75,11 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
   using RightCopy = TileCopy<typename Block::Right, Block::threads>;
   const LeftCopy left(p.left, std::int64_t{place.row} * Block::rows, p.depth, thread);
   const RightCopy right(p.right, std::int64_t{place.col} * Block::cols, p.depth, thread);
-  ChunksInFlight<LeftCopy> left_chunks;
-  ChunksInFlight<RightCopy> right_chunks;
   constexpr bool kByElement = kAccess == Access::any && sizeof(typename Block::Element) == 2;
   const bool left_by_element = kByElement && p.left.alignment == 2, right_by_element = kByElement && p.right.alignment == 2;
+  char* const tails = stages + kStages * Block::stage_bytes;  // of each stage's left and right tile, a word a line
+  const auto left_tails = [&](int block) { return tails + block % kStages * 2 * kTensorCorePipelinedTailBytes; };
+  const auto right_tails = [&](int block) { return left_tails(block) + kTensorCorePipelinedTailBytes; };
   const auto start = [&](int block) {
     const int from = first + block * Block::Left::kDepth;
     const std::uint32_t stage = ring + static_cast<std::uint32_t>(block % kStages * Block::stage_bytes);
@@ -92,26 +90,30 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
       } else {
         start_narrow(left, p.left, stage, from);
         start_narrow(right, p.right, stage + Block::Left::kBytes, from);
-        if (left_by_element) left_chunks.load(left, from);
-        if (right_by_element) right_chunks.load(right, from);
+      }
+      if constexpr (kByElement) {
+        if (left_by_element) start_words<typename Block::Left>(left, stage, shared_address(left_tails(block)), from, thread);
+        if (right_by_element) {
+          start_words<typename Block::Right>(right, stage + Block::Left::kBytes, shared_address(right_tails(block)), from, thread);
+        }
       }
     }
     cp_async_commit();
   };
-  const auto store_elements = [&](int block) {
-    if (kAccess == Access::wide || block >= blocks) return;
-    const int from = first + block * Block::Left::kDepth;
-    char* const stage = stages + block % kStages * Block::stage_bytes;
-    if (left_by_element) left_chunks.store(left, stage, from);
-    if (right_by_element) right_chunks.store(right, stage + Block::Left::kBytes, from);
+  // Waits until the block of depth has arrived, for every thread.
+  const auto await = [&](int block) {
+    cp_async_wait<kStages - 2>();
+    if constexpr (kByElement) {
+      char* const stage = stages + block % kStages * Block::stage_bytes;
+      __syncwarp();
+      if (left_by_element) realign<typename Block::Left>(left, stage, left_tails(block), thread);
+      if (right_by_element) realign<typename Block::Right>(right, stage + Block::Left::kBytes, right_tails(block), thread);
+    }
+    __syncthreads();
   };
 #pragma unroll
-  for (int block = 0; block < kStages - 1; ++block) {
-    start(block);
-    store_elements(block);
-  }
-  cp_async_wait<kStages - 2>();
-  __syncthreads();
+  for (int block = 0; block < kStages - 1; ++block) start(block);
+  await(0);
 
   // Main loop.
   const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
@@ -125,11 +127,7 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
 #pragma unroll
     for (int step = 0; step < Block::steps; ++step) {
       const bool last = step + 1 == Block::steps;
-      if (last) {
-        store_elements(block + kStages - 1);
-        cp_async_wait<kStages - 2>();
-        __syncthreads();
-      }
+      if (last) await(block + 1);
       fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Block::steps, lane);
       if (step == 0) start(block + kStages - 1);
       tile.multiply(fragments[step % 2], sum_rows);
@@ -154,7 +152,7 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
 template <class T, Contiguous kLeft, Contiguous kRight, Access kAccess>
 void launch(CudaQueue& queue, const TileProblem& problem) {
   using Block = BlockTile<T, kTensorCorePipelinedTile.n, kTensorCorePipelinedTile.m, 2, 4, kLeft, kRight>;
-  constexpr int shared = kTensorCorePipelinedStages * Block::stage_bytes;
+  constexpr int shared = kTensorCorePipelinedStages * (Block::stage_bytes + 2 * kTensorCorePipelinedTailBytes);
   static_assert(shared == kTensorCorePipelinedSharedBytes, "the plan and the kernel agree on the stages");
   const auto kernel = tensor_core_pipelined<Block, kAccess>;
   TW_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));

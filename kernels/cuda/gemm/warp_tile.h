@@ -127,19 +127,24 @@ struct WarpTile {
     }
   }
 
-  __device__ __forceinline__ void multiply(const Fragments<Block>& f, bool sum_rows) {
+  // Columns 16 pair to 16 pair + 15.
+  __device__ __forceinline__ void multiply_pair(const std::uint32_t (&left)[kDown][4], const std::uint32_t (&right)[4], int pair) {
     using T = typename Block::Element;
 #pragma unroll
-    for (int j = 0; j < kAcross; ++j) {
+    for (int half = 0; half < 2; ++half) {
 #pragma unroll
-      for (int i = 0; i < kDown; ++i) mma<T>(sums[i][j], f.left[i], f.right[j / 2][j % 2 * 2], f.right[j / 2][j % 2 * 2 + 1]);
+      for (int i = 0; i < kDown; ++i) mma<T>(sums[i][2 * pair + half], left[i], right[2 * half], right[2 * half + 1]);
     }
-    if constexpr (kSumsRows) {
-      if (sum_rows) {
+  }
+  __device__ __forceinline__ void sum_rows_of(const std::uint32_t (&left)[kDown][4]) {
+    using T = typename Block::Element;
 #pragma unroll
-        for (int i = 0; i < kDown; ++i) mma<T>(row_sums[i], f.left[i], ones<T>(), ones<T>());
-      }
-    }
+    for (int i = 0; i < (kSumsRows ? kDown : 0); ++i) mma<T>(row_sums[i], left[i], ones<T>(), ones<T>());
+  }
+  __device__ __forceinline__ void multiply(const Fragments<Block>& f, bool sum_rows) {
+#pragma unroll
+    for (int pair = 0; pair < kAcross / 2; ++pair) multiply_pair(f.left, f.right[pair], pair);
+    if (sum_rows) sum_rows_of(f.left);
   }
 
   // 16 rows at a time through this warp's slab of shared memory, so that lanes then hold runs of a row. Row and col are those of
@@ -178,11 +183,18 @@ struct WarpTile {
           if (first + r < e.rows) finish(e, first + r, col + run, z);
         }
       } else {
+        constexpr int kStripCols = Block::warp_cols / 32;
 #pragma unroll 1
-        for (int at = lane; at < 16 * Block::warp_cols; at += 32) {
-          const int r = at / Block::warp_cols, c = at % Block::warp_cols;
-          float z[1] = {slab[r * kSlabPitch + c]};
-          if (first + r < e.rows && col + c < e.cols) finish(e, first + r, col + c, z);
+        for (int r = 0; r < 16; r += kRun / kStripCols) {
+          float z[kRun];
+#pragma unroll
+          for (int c = 0; c < kRun; ++c) z[c] = slab[(r + c / kStripCols) * kSlabPitch + c % kStripCols * 32 + lane];
+          const auto rest = [](std::int64_t size, std::int64_t from) {
+            return static_cast<int>(max(min(size - from, std::int64_t{64}), std::int64_t{0}));
+          };
+          finish(e,
+                 Strip<kStripCols>{.row = first + r, .col = col + lane, .rows = rest(e.rows, first + r), .cols = rest(e.cols, col + lane)},
+                 z);
         }
       }
     }
@@ -211,6 +223,7 @@ class TileCopy {
   static_assert(kThreads % Tile::kChunks == 0 && Tile::kLines % kStep == 0, "threads share a tile's chunks evenly");
   static_assert(kStep % (sizeof(typename Tile::Element) == 4 && !Tile::kAlongDepth ? 4 : 8) == 0, "a thread's chunks are swizzled alike");
 
+  TileCopy() = default;
   // Rows (columns) from `first` on.
   __device__ __forceinline__ TileCopy(const TileOperand& operand, std::int64_t first, int depth, int thread)
       : ld_bytes_(operand.ld * kSize) {
@@ -227,15 +240,15 @@ class TileCopy {
   template <int kBytes = 16>
   __device__ __forceinline__ void start(std::uint32_t tile, int from) const {
 #pragma unroll
-    for (int x = 0; x < kCopies; ++x) {
-      const char* const source = at(x, from);
-      const int bytes = valid(x, from) * kSize;
-      const std::uint32_t to = tile + target(x);
+    for (int x = 0; x < kCopies; ++x) start_one<kBytes>(x, tile, from);
+  }
+  template <int kBytes = 16>
+  __device__ __forceinline__ void start_one(int x, std::uint32_t tile, int from) const {
+    const char* const source = at(x, from);
+    const int bytes = valid(x, from) * kSize;
 #pragma unroll
-      for (int part = 0; part < 16; part += kBytes) {
-        const int some = min(max(bytes - part, 0), kBytes);
-        cp_async<kBytes>(to + part, some > 0 ? source + part : source_, some);
-      }
+    for (int part = 0; part < 16; part += kBytes) {
+      cp_async<kBytes>(tile + target(x) + part, source + part, min(max(bytes - part, 0), kBytes));
     }
   }
 
@@ -244,9 +257,11 @@ class TileCopy {
     return source_ + lines * ld_bytes_ + (Tile::kAlongDepth ? static_cast<std::int64_t>(from) * kSize : 0);
   }
   // Elements of chunk x that lie in the operand.
-  __device__ __forceinline__ int valid(int x, int from) const {
-    const bool line = Tile::kAlongDepth ? x * kStep < rest_ : from + x * kStep < depth_;
-    return line ? min(max(Tile::kAlongDepth ? depth_ - from : rest_, 0), Tile::kChunk) : 0;
+  __device__ __forceinline__ int valid(int x, int from) const { return min(max(line_rest(x, from), 0), Tile::kChunk); }
+  // Elements of its line from chunk x's first on, which may end before it; far below 0 where the whole line is outside.
+  __device__ __forceinline__ int line_rest(int x, int from) const {
+    const bool inside = Tile::kAlongDepth ? x * kStep < rest_ : from + x * kStep < depth_;
+    return inside ? (Tile::kAlongDepth ? depth_ - from : rest_) : -Tile::kChunk;
   }
   // Where chunk x goes in the tile: kStep lines are whole periods of the swizzle.
   __device__ __forceinline__ std::uint32_t target(int x) const {

@@ -16,8 +16,8 @@ struct GpuRowModel {
   double multiply_adds_per_cycle = 0.0;  // of an SM, while all its blocks are busy
   double cached_bytes_per_cycle = 24.0;  // of an SM, from the second-level cache
   double prologue_cycles = 1500.0;       // until the first products of a tile
-  double epilogue_cycles = 0.12;         // an element of D and an SM
-  double pass_cycles = 0.06;             // a further pass over D's shape
+  double epilogue_cycles = 0.3;          // an element of D and an SM
+  double pass_cycles = 0.1;              // a further pass over D's shape
   int blocks_per_sm = 1;
   int stages = 1;
   std::int64_t depth = 1;           // of K that a block takes at a time

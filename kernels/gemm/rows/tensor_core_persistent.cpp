@@ -30,7 +30,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 
 double efficiency(Tile tile) {
   const std::int64_t smaller = std::min(tile.m, tile.n), larger = std::max(tile.m, tile.n);
-  if (smaller == 128) return larger == 256 ? 1.0 : 0.95;
+  if (smaller == 128) return larger == 256 ? 1.0 : 0.97;
   return larger >= 128 ? 0.85 : 0.7;
 }
 

@@ -16,7 +16,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
-  constexpr double kEfficiency[] = {0.85, 0.7, 0.6, 0.5};  // by alignment: 16, 8, 4, 2 bytes
+  constexpr double kEfficiency[] = {0.9, 0.7, 0.6, 0.5};  // by alignment: 16, 8, 4, 2 bytes
   const std::int64_t alignment = std::min({problem.a_alignment, problem.b_alignment, std::int64_t{16}});
   const int narrow = alignment >= 16 ? 0 : alignment == 8 ? 1 : alignment == 4 ? 2 : 3;
   return plan_on_gpu("tensor_core_pipelined", problem, tile, device,

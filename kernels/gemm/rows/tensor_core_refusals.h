@@ -30,7 +30,7 @@ inline double mma_rate(const GemmProblem& problem, const DeviceInfo& device) {
                    : problem.operand_dtype == DType::bf16 ? rates.tensor_bf16
                                                           : rates.tensor_f16;
   const int known = rate > 0 ? rate : problem.operand_dtype == DType::f32 ? 128 : 256;  // an unlisted device's least
-  return (device.capability == 90 ? 0.55 : 0.85) * known;
+  return (device.capability == 90 ? 0.38 : 0.85) * known;
 }
 
 }  // namespace tilewave
