@@ -1,7 +1,7 @@
 // The value that fits is found by tracing smaller steps.
 #include "models/memory_check.h"
 
-#include <algorithm>
+#include <cmath>
 
 #include "kernels/error.h"
 
@@ -16,7 +16,7 @@ ResolvedRecipe with_target_tokens(const ResolvedRecipe& resolved, std::int64_t t
   return resolve(recipe);
 }
 
-double gib(std::int64_t bytes) { return static_cast<double>(bytes / (1 << 20)) / 1024.0; }
+double gib(std::int64_t bytes) { return std::round(10.0 * static_cast<double>(bytes) / (1 << 30)) / 10.0; }
 
 }  // namespace
 

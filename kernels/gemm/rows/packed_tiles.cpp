@@ -53,12 +53,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
            kCyclesPerTile * static_cast<double>(along_i * along_j);
   };
   // Whole tiles first, in rounds; then the ragged ones, unless a last round of whole tiles outlasts them.
-  const std::int64_t threads = device.sm_count, whole = (i / tile_i) * (j / tile_j);
+  const std::int64_t threads = device.sm_count, whole = (i / tile_i) * (j / tile_j), rounds = whole / threads;
   const double a_whole_tile = work(tile_i, tile_j, 1, 1);
   const double a_ragged_tile = std::max(work(i % tile_i, tile_j, 1, 1), work(tile_i, j % tile_j, 1, 1));
   const double last = whole % threads != 0 ? a_whole_tile : whole < tiles_i * tiles_j ? a_ragged_tile : 0.0;
   const double shared = work(i, j, tiles_i, tiles_j) / static_cast<double>(threads);
-  plan.predicted_s = seconds_of(kLaunchCycles + std::max(shared, static_cast<double>(whole / threads) * a_whole_tile + last), device);
+  plan.predicted_s = seconds_of(kLaunchCycles + std::max(shared, static_cast<double>(rounds) * a_whole_tile + last), device);
   return plan;
 }
 
