@@ -30,7 +30,8 @@ struct Table {
 };
 static_assert(sizeof(Table) <= 32764, "a launch takes 32,764 bytes of parameters");
 
-constexpr int kThreads = 256, kBatch = 2, kBatches = 2;  // of a tile: packs loaded at once, and how often
+constexpr int kThreads = 256, kBlocks = 4;  // of a multiprocessor
+constexpr int kBatch = 2, kBatches = 2;     // of a tile: packs loaded at once, and how often
 constexpr std::int64_t kTilePacks = kThreads * kBatch * kBatches;
 
 // A master's columns that a thread updates together, and what it needs for them.
@@ -114,7 +115,7 @@ __device__ __forceinline__ void update_tile(const TableEntry& entry, std::int64_
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) adamw(const __grid_constant__ Table table) {
+__global__ void __launch_bounds__(kThreads, kBlocks) adamw(const __grid_constant__ Table table) {
   __shared__ AdamWCoefficients<T> shared;
   if (table.state->found_nonfinite != 0) return;
   if (threadIdx.x == 0) shared = adamw_coefficients<T>(table.constants, *table.state);
@@ -160,7 +161,7 @@ void update(CudaQueue& queue, const AdamWArgs& args) {
               .state = args.state};
   const auto launch = [&] {
     if (table.tiles > 0) {
-      const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(table.tiles, 4 * device_of(queue).sm_count));
+      const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(table.tiles, kBlocks * device_of(queue).sm_count));
       adamw<T><<<blocks, kThreads, 0, stream_of(queue)>>>(table);
       TW_CUDA_LAUNCHED("adamw");
     }

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) la
   }
 }
 
-constexpr int kRowBatch = 4;       // rows that are reduced together
+constexpr int kRowBatch = 2;       // rows that are reduced together
 constexpr int kMostThreads = 512;  // of a block
 
 // Calls fn with the threads that own one pack each, as a constant.
@@ -55,7 +55,8 @@ void with_threads(std::int64_t packs, const Fn& fn) {
 // dx of one chunk of rows, and the chunk's dgamma and dbeta into two rows of `partial`: a thread owns one pack of columns, and x
 // and dy are read once.
 template <class T, int kThreads, Access kAccess>
-__global__ void __launch_bounds__(kThreads) differentiate_chunk(const LayerNormBackwardArgs args, const std::int64_t chunk_rows) {
+__global__ void __launch_bounds__(kThreads, 768 / kThreads)
+    differentiate_chunk(const LayerNormBackwardArgs args, const std::int64_t chunk_rows) {
   using A = Arithmetic<T>;
   constexpr int kWidth = kPackWidth<T>, kWarps = kThreads / kWarp, kSums = 2 * kRowBatch;
   __shared__ A scratch[2][kWarps][kSums];  // two, so that one barrier a batch is enough
@@ -230,7 +231,7 @@ void run(CudaQueue& queue, const LayerNormArgs& args) {
   if (x.rows == 0 || x.cols == 0) return;
   with_float(x.dtype, "layer_norm", [&]<class T>(T) {
     with_row_shape(ceil_div(x.cols, kPackWidth<T>), [&](auto shape) {
-      with_access(access_of(kPackWidth<T>, {x, args.gamma, args.beta, args.y}), [&](auto access) {
+      with_whole_access(access_of(kPackWidth<T>, {x, args.gamma, args.beta, args.y}), x.cols, kPackWidth<T>, [&](auto access) {
         layer_norm<T, shape.threads, shape.packs, access()>
             <<<static_cast<unsigned>(ceil_div(x.rows, shape.rows)), dim3(shape.threads, shape.rows), 0, stream_of(queue)>>>(args);
       });
@@ -246,7 +247,7 @@ void run(CudaQueue& queue, const LayerNormBackwardArgs& args) {
   with_float(x.dtype, "layer_norm_backward", [&]<class T>(T) {
     const std::int64_t packs = ceil_div(x.cols, kPackWidth<T>), chunk_rows = layer_norm_row_chunk(x.rows);
     const auto chunks = static_cast<unsigned>(args.partial.rows / 2);
-    with_access(access_of(kPackWidth<T>, {x, args.gamma, args.dy, args.dx, args.partial}), [&](auto access) {
+    with_whole_access(access_of(kPackWidth<T>, {x, args.gamma, args.dy, args.dx, args.partial}), x.cols, kPackWidth<T>, [&](auto access) {
       if (x.rows > 0 && packs <= kMostThreads) {
         with_threads(packs, [&](auto threads) {
           differentiate_chunk<T, threads(), access()><<<chunks, threads(), 0, stream_of(queue)>>>(args, chunk_rows);

@@ -75,13 +75,18 @@ __device__ __forceinline__ Pack<T, kWidth> pack_of(const Arithmetic<T> (&values)
 template <int kWords>
 using Words = std::conditional_t<kWords % 4 == 0, uint4, std::conditional_t<kWords % 2 == 0, uint2, unsigned>>;
 
-enum class Access : std::uint8_t { wide, narrow };
+enum class Access : std::uint8_t { whole, wide, narrow };  // whole: wide, and no row ends within a pack
+
+template <Access kAccess, int kWidth>
+__device__ __forceinline__ bool moves_whole(std::int64_t column, std::int64_t cols) {
+  return kAccess == Access::whole || (kAccess == Access::wide && column + kWidth <= cols);
+}
 
 // Elements from `cols` on are zero.
 template <Access kAccess, int kWidth, class T>
 __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t column, std::int64_t cols) {
   Pack<T, kWidth> pack;
-  if (kAccess == Access::wide && column + kWidth <= cols) {
+  if (moves_whole<kAccess, kWidth>(column, cols)) {
     using W = Words<Pack<T, kWidth>::kWords>;
 #pragma unroll
     for (int i = 0; i < static_cast<int>(sizeof(pack) / sizeof(W)); ++i) {
@@ -100,7 +105,7 @@ __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t 
 
 template <Access kAccess, int kWidth, class T>
 __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int64_t cols, const Pack<T, kWidth>& pack) {
-  if (kAccess == Access::wide && column + kWidth <= cols) {
+  if (moves_whole<kAccess, kWidth>(column, cols)) {
     using W = Words<Pack<T, kWidth>::kWords>;
 #pragma unroll
     for (int i = 0; i < static_cast<int>(sizeof(pack) / sizeof(W)); ++i) {
@@ -133,6 +138,16 @@ template <class Fn>
 void with_access(Access access, Fn&& fn) {
   if (access == Access::wide) {
     fn(std::integral_constant<Access, Access::wide>{});
+  } else {
+    fn(std::integral_constant<Access, Access::narrow>{});
+  }
+}
+
+// The same for rows of so many columns, of which a pack that ends a row makes all accesses narrow.
+template <class Fn>
+void with_whole_access(Access access, std::int64_t cols, int width, Fn&& fn) {
+  if (access == Access::wide && cols % width == 0) {
+    fn(std::integral_constant<Access, Access::whole>{});
   } else {
     fn(std::integral_constant<Access, Access::narrow>{});
   }

@@ -100,7 +100,7 @@ class RowPacks {
   // fn(value) for each element.
   template <class Fn>
   __device__ __forceinline__ void each_element(const Fn& fn) const {
-    each([&](std::int64_t column, const Pack<T>& pack) { each_of_pack(pack, cols_ - column, fn); });
+    each([&](std::int64_t column, const Pack<T>& pack) { each_of_pack(pack, kAccess == Access::whole ? kWidth : cols_ - column, fn); });
   }
 
  private:

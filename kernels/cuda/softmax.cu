@@ -62,7 +62,7 @@ void run(CudaQueue& queue, const SoftmaxArgs& args) {
   if (x.rows == 0 || x.cols == 0) return;
   with_float(x.dtype, "softmax", [&]<class T>(T) {
     with_row_shape(ceil_div(x.cols, kPackWidth<T>), [&](auto shape) {
-      with_access(access_of(kPackWidth<T>, {x, args.y}), [&](auto access) {
+      with_whole_access(access_of(kPackWidth<T>, {x, args.y}), x.cols, kPackWidth<T>, [&](auto access) {
         softmax<T, shape.threads, shape.packs, access()>
             <<<static_cast<unsigned>(ceil_div(x.rows, shape.rows)), dim3(shape.threads, shape.rows), 0, stream_of(queue)>>>(args);
       });
@@ -77,7 +77,7 @@ void run(CudaQueue& queue, const SoftmaxBackwardArgs& args) {
   if (y.rows == 0 || y.cols == 0) return;
   with_float(y.dtype, "softmax_backward", [&]<class T>(T) {
     with_row_shape(ceil_div(y.cols, kPackWidth<T>), [&](auto shape) {
-      with_access(access_of(kPackWidth<T>, {y, args.dy, args.dx}), [&](auto access) {
+      with_whole_access(access_of(kPackWidth<T>, {y, args.dy, args.dx}), y.cols, kPackWidth<T>, [&](auto access) {
         softmax_backward<T, shape.threads, shape.packs, access()>
             <<<static_cast<unsigned>(ceil_div(y.rows, shape.rows)), dim3(shape.threads, shape.rows), 0, stream_of(queue)>>>(args);
       });
