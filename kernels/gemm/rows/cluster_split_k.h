@@ -8,10 +8,10 @@ namespace tilewave {
 inline constexpr Tile kClusterSplitKTiles[] = {{256, 128}, {192, 128}, {128, 128}};
 
 inline constexpr int kSplitStrips = 2, kSplitWarps = 8;
-inline constexpr std::int64_t kSplitStripBytes = kSplitWarps * kSplitStrips * kStripBytesOfWarp;
+inline constexpr std::int64_t kSplitStripBytes = kStripBytesOfWarp * kSplitWarps * kSplitStrips;
 // As many stages as fit beside the strips in a block's 227 KB.
 constexpr int split_stages(Tile tile) {
-  return static_cast<int>((227 * 1024 - kSplitStripBytes - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
+  return static_cast<int>((kBlockBytes - kSplitStripBytes - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
 }
 constexpr std::int64_t cluster_split_k_shared_bytes(Tile tile) {
   return split_stages(tile) * stage_bytes(tile) + kSplitStripBytes + kOnesBytes + kBarrierBytes;

@@ -21,7 +21,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   plan.raster = "bands";
   const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
   plan.blocks = std::min(turns, clusters) * plan.cluster;
-  const std::int64_t sums = tile.m * tile.n / (cooperative_consumers(tile) * 128);  // of a thread
+  const std::int64_t sums = tile.m * tile.n / cooperative_consumers(tile) / 128;  // of a thread
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = sums >= 128 ? 0.5 : 0.35}, device);
   const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)), rounds = static_cast<double>(ceil_div(turns, clusters));
   plan.predicted_s = seconds_of(time.launch + rounds * (blocks * time.stage + time.epilogue), device);

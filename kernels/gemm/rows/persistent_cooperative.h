@@ -11,11 +11,11 @@ inline constexpr Tile kPersistentCooperativeTiles[] = {{256, 128}, {192, 128}, {
 constexpr int cooperative_consumers(Tile tile) { return tile.n == 192 ? 3 : 2; }
 inline constexpr int kCooperativeStrips = 2;
 constexpr std::int64_t cooperative_strip_bytes(Tile tile) {
-  return cooperative_consumers(tile) * 4 * kCooperativeStrips * kStripBytesOfWarp;
+  return kStripBytesOfWarp * kCooperativeStrips * 4 * cooperative_consumers(tile);
 }
 // As many stages as fit beside the strips in a block's 227 KB.
 constexpr int cooperative_stages(Tile tile) {
-  return static_cast<int>((227 * 1024 - cooperative_strip_bytes(tile) - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
+  return static_cast<int>((kBlockBytes - cooperative_strip_bytes(tile) - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
 }
 constexpr std::int64_t persistent_cooperative_shared_bytes(Tile tile) {
   return cooperative_stages(tile) * stage_bytes(tile) + cooperative_strip_bytes(tile) + kOnesBytes + kBarrierBytes;

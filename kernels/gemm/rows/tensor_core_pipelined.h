@@ -10,7 +10,8 @@ inline constexpr Tile kTensorCorePipelinedTiles[] = {kTensorCorePipelinedTile};
 inline constexpr int kTensorCorePipelinedStages = 3;
 inline constexpr int kTensorCorePipelinedTailBytes = 4 * 128;  // a word for each line of an operand's tile
 inline constexpr std::int64_t kTensorCorePipelinedSharedBytes =
-    kTensorCorePipelinedStages * ((kTensorCorePipelinedTile.m + kTensorCorePipelinedTile.n) * 128 + 2 * kTensorCorePipelinedTailBytes);
+    kTensorCorePipelinedStages *
+    ((kTensorCorePipelinedTile.m + kTensorCorePipelinedTile.n) * 128 + std::int64_t{2} * kTensorCorePipelinedTailBytes);
 
 extern const GemmRow kTensorCorePipelinedRow;
 void launch_tensor_core_pipelined(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);

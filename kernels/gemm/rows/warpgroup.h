@@ -11,9 +11,10 @@ inline constexpr std::int64_t kBlockK = 64;  // of K in a stage: 128 bytes of a 
 
 // Bytes of a stage of both operands, and of the strips through which a warp of 16 rows stores.
 constexpr std::int64_t stage_bytes(Tile tile) { return (tile.m + tile.n) * kBlockK * 2; }
-inline constexpr std::int64_t kStripBytesOfWarp = 16 * 128;
+inline constexpr std::int64_t kStripBytesOfWarp = std::int64_t{16} * 128;
 inline constexpr std::int64_t kOnesBytes = 1024;  // an operand of ones, which sums a bias gradient
 inline constexpr std::int64_t kBarrierBytes = 1024;
+inline constexpr std::int64_t kBlockBytes = std::int64_t{227} * 1024;  // of shared memory, the most that a block can have
 
 // Why the problem cannot run on wgmma and the bulk copy engine with blocks of that much shared memory; empty where it can.
 std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device, std::int64_t shared_bytes);
