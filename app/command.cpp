@@ -1,8 +1,8 @@
 // Options that several commands share.
 #include "app/command.h"
 
-#include <regex>
-#include <string>
+#include <charconv>
+#include <string_view>
 
 namespace tilewave {
 
@@ -19,17 +19,21 @@ void DeviceOptions::add_to(CLI::App& command) {
 }
 
 DeviceInfo DeviceOptions::probe() const {
-  static const std::regex pattern("auto|cpu|cuda(:([0-9]{1,4}))?");
-  std::smatch match;
-  TW_CHECK_INPUT(std::regex_match(device, match, pattern), "--device ", device,
-                 ": there is no such device; use auto, cpu, cuda or cuda:N.");
+  constexpr std::string_view kNumbered = "cuda:";
+  int index = -1;  // the first that can be used
+  bool known = device == "auto" || device == "cpu" || device == "cuda";
+  if (device.starts_with(kNumbered)) {
+    const char* const end = device.data() + device.size();
+    const auto [stop, error] = std::from_chars(device.data() + kNumbered.size(), end, index);
+    known = error == std::errc() && stop == end && index >= 0;
+  }
+  TW_CHECK_INPUT(known, "--device ", device, ": there is no such device; use auto, cpu, cuda or cuda:N.");
   if (device == "cpu") return probe_cpu(threads);
   const CudaDevices gpus = probe_cuda();
   if (device == "auto") return gpus.usable.empty() ? probe_cpu(threads) : gpus.usable.front();
   TW_CHECK(!gpus.usable.empty(), "--device ", device, ": ", gpus.refused);
-  if (!match[2].matched) return gpus.usable.front();
   for (const DeviceInfo& gpu : gpus.usable) {
-    if (gpu.index == std::stoi(match[2])) return gpu;
+    if (index < 0 || gpu.index == index) return gpu;
   }
   throw Error(sentence("--device ", device, ": there is no such GPU; tilewave devices lists those there are.",
                        gpus.refused.empty() ? "" : " ", gpus.refused));

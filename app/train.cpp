@@ -1,10 +1,10 @@
 // tilewave train RECIPE: trains, shows progress, ends with what came of it. --dry-run says what would be done and stops.
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <regex>
 #include <spawn.h>
 #include <sstream>
 #include <sys/wait.h>
@@ -118,11 +118,14 @@ void print_json(const TrainingResult& result) {
 
 ProfiledSteps profiled_steps(const std::string& text) {
   if (text.empty()) return {};
-  static const std::regex pattern("([0-9]{1,12}):([0-9]{1,6})");
-  std::smatch match;
-  TW_CHECK_INPUT(std::regex_match(text, match, pattern), "--profile ", text,
+  ProfiledSteps steps;
+  const char* const end = text.data() + text.size();
+  const auto [colon, first_error] = std::from_chars(text.data(), end, steps.first);
+  const bool cut = first_error == std::errc() && colon != end && *colon == ':';
+  const auto [stop, count_error] = std::from_chars(cut ? colon + 1 : end, end, steps.count);
+  TW_CHECK_INPUT(cut && count_error == std::errc() && stop == end && steps.first > 0 && steps.count > 0, "--profile ", text,
                  ": it takes FIRST:COUNT, the first step and how many, as in 5:2.");
-  return {.first = std::stoll(match[1]), .count = std::stoll(match[2])};
+  return steps;
 }
 
 int train_recipe(const Options& options) {
