@@ -41,6 +41,8 @@ constexpr std::array<AttentionShape, 7> kShapes = {{{80, 16, 64, 64, false},
                                                     {4, 16, 4096, 128, true},
                                                     {4, 16, 4096, 128, false}}};
 
+constexpr std::size_t kMostSets = 64;  // of operands
+
 // One set of operands and both passes over it. The launch closures own the tensors.
 struct Passes {
   AttentionArgs forward;
@@ -143,7 +145,9 @@ int bench_attention(const AttentionBenchOptions& options) {
     context.write_step_state({.step = 1, .seed = 1});
     std::vector<Passes> sets{prepare(context, shape, options.dropout)};
     const std::int64_t bytes = cost(sets.front().forward).bytes;
-    while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes) sets.push_back(prepare(context, shape, options.dropout));
+    while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes && sets.size() < kMostSets) {
+      sets.push_back(prepare(context, shape, options.dropout));
+    }
     const auto candidate = [&](const char* name, auto member) {
       auto graph = std::make_shared<Graph>(capture(context.queue(), [&, member] {
         for (const Passes& set : sets) context.launch(set.*member);
