@@ -1,7 +1,5 @@
-// Sums split along K: how many parts fill a device, and the workspace they lie in until one pass adds them in order.
+// Sums split along K: the workspace that the parts lie in until one pass adds them in order.
 #pragma once
-
-#include <algorithm>
 
 #include "kernels/gemm/problem.h"
 #include "kernels/gemm/tiling.h"
@@ -16,11 +14,6 @@ constexpr std::int64_t split_bytes(const GemmProblem& problem, std::int64_t spli
   const std::int64_t rows = problem.d_major == Major::m ? problem.n : problem.m, cols = problem.d_major == Major::m ? problem.m : problem.n;
   const std::int64_t part = rows * round_up(cols, kSplitPitch) + (problem.epilogue.bias_gradient ? problem.n : 0);
   return split * part * (problem.operand_dtype == DType::f64 ? 8 : 4);
-}
-
-// Parts of at least `least` of K each, as many as fill the slots with `tiles` each.
-constexpr std::int64_t split_for(std::int64_t k, std::int64_t tiles, std::int64_t slots, std::int64_t least) {
-  return std::clamp<std::int64_t>(slots / tiles, 1, std::max<std::int64_t>(1, k / least));
 }
 
 }  // namespace tilewave

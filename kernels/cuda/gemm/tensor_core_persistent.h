@@ -23,6 +23,8 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   using RightCopy = TileCopy<typename Block::Right, Block::threads>;
   LeftCopy left;
   RightCopy right;
+  typename LeftCopy::Stage left_stage;
+  typename RightCopy::Stage right_stage;
   int next_item = static_cast<int>(blockIdx.x), next_from = 0, next_end = 0, next_stage = 0;
   const auto begin_item = [&] {
     const TilePlace place = place_of(p, next_item % tiles);
@@ -32,17 +34,19 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
     next_end = next_item < items ? next_from + p.depth_of_part : -1;
   };
   begin_item();
+  left_stage = left.stage(next_from);
+  right_stage = right.stage(next_from);
   // Copies [first, last) of a stage, left's and then right's.
   constexpr int kCopies = LeftCopy::kCopies + RightCopy::kCopies;
   const auto copy = [&](int first, int last) {
-    const std::uint32_t stage = ring + static_cast<std::uint32_t>(next_stage * Block::stage_bytes);
+    const std::uint32_t tile = ring + static_cast<std::uint32_t>(next_stage * Block::stage_bytes);
 #pragma unroll
     for (int x = 0; x < kCopies; ++x) {
       if (x < first || x >= last) continue;
       if (x < LeftCopy::kCopies) {
-        left.start_one(x, stage, next_from);
+        left.start_one(x, tile, left_stage);
       } else {
-        right.start_one(x - LeftCopy::kCopies, stage + Block::Left::kBytes, next_from);
+        right.start_one(x - LeftCopy::kCopies, tile + Block::Left::kBytes, right_stage);
       }
     }
   };
@@ -51,9 +55,12 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
     next_stage = next_stage + 1 == kStages ? 0 : next_stage + 1;
     if (next_end < 0) return;
     next_from += Block::Left::kDepth;
-    if (next_from < next_end) return;
-    next_item += static_cast<int>(gridDim.x);
-    begin_item();
+    if (next_from == next_end) {
+      next_item += static_cast<int>(gridDim.x);
+      begin_item();
+    }
+    left_stage = left.stage(next_from);
+    right_stage = right.stage(next_from);
   };
 
   for (int s = 0; s < kStages - 1; ++s) {
@@ -67,9 +74,11 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   // step's rows, and a share of the copies is started.
   constexpr int kDown = Block::warp_rows / 16, kPairs = Block::warp_cols / 16, kSlots = Block::steps * kPairs;
   std::uint32_t rows[2][kDown][4], cols[2][4];
+  const std::uint32_t left_lane = Block::Left::left_lane(warp_row, lane);
+  const std::uint32_t right_lane = Block::Left::kBytes + Block::Right::right_lane(warp_col, lane);
 #pragma unroll
-  for (int i = 0; i < kDown; ++i) Block::Left::load_left(rows[0][i], ring, warp_row + 16 * i, 0, lane);
-  Block::Right::load_right(cols[0], ring + Block::Left::kBytes, warp_col, 0, lane);
+  for (int i = 0; i < kDown; ++i) Block::Left::load(rows[0][i], ring + left_lane, i, 0);
+  Block::Right::load(cols[0], ring + right_lane, 0, 0);
   WarpTile<Block> tile;
   int stage = 0;
   for (int item = static_cast<int>(blockIdx.x); item < items; item += static_cast<int>(gridDim.x)) {
@@ -92,12 +101,12 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
         } else {
           copy(slot * kCopies / (kSlots - 1), (slot + 1) * kCopies / (kSlots - 1));
         }
-        Block::Right::load_right(cols[(slot + 1) % 2], (last ? next : here) + Block::Left::kBytes, warp_col + (pair + 1) % kPairs * 16,
-                                 pair + 1 == kPairs ? next_step : step, lane);
+        Block::Right::load(cols[(slot + 1) % 2], (last ? next : here) + right_lane, (pair + 1) % kPairs,
+                           pair + 1 == kPairs ? next_step : step);
 #pragma unroll
         for (int i = 0; i < kDown; ++i) {
           const bool now = step + 1 == Block::steps ? last : i * kPairs / kDown == pair;
-          if (now) Block::Left::load_left(rows[(step + 1) % 2][i], last ? next : here, warp_row + 16 * i, next_step, lane);
+          if (now) Block::Left::load(rows[(step + 1) % 2][i], (last ? next : here) + left_lane, i, next_step);
         }
         tile.multiply_pair(rows[step % 2], cols[slot % 2], pair);
         if (pair == 0 && sum_rows) tile.sum_rows_of(rows[step % 2]);

@@ -39,26 +39,46 @@ struct OperandTile {
     return static_cast<std::uint32_t>((line * kChunks + (chunk ^ key(line))) * 16);
   }
 
-  // mma's A: 16 rows from `first`, step `step` of depth.
-  static __device__ __forceinline__ void load_left(std::uint32_t (&r)[4], std::uint32_t tile, int first, int step, int lane) {
+  // Where this lane reads with ldmatrix, from the tile's start: of mma's A, 16 rows from `first` on, at step 0 of depth, and of mma's B,
+  // as many columns. The swizzle lets fragment `index` (each 16 across) and the step be added to it by address_of.
+  static __device__ __forceinline__ std::uint32_t left_lane(int first, int lane) {
+    if constexpr (kAlongDepth) return offset(first + lane % 16, lane / 16);
+    return offset(lane % 8 + lane / 16 * 8, first / kChunk + lane / 8 % 2);
+  }
+  static __device__ __forceinline__ std::uint32_t right_lane(int first, int lane) {
+    if constexpr (kAlongDepth) return offset(first + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+    return offset(lane % 16, first / kChunk + lane / 16);
+  }
+  static __device__ __forceinline__ std::uint32_t address_of(std::uint32_t lane_address, int index, int step) {
+    static_assert(kAlongDepth || sizeof(T) == 2, "ldmatrix transposes 16-bit elements");
+    if constexpr (kAlongDepth)
+      return (lane_address ^ static_cast<std::uint32_t>(32 * step)) + static_cast<std::uint32_t>(index * 16 * kDepthBytes);
+    return (lane_address ^ static_cast<std::uint32_t>(32 * index)) + static_cast<std::uint32_t>(step * 16 * kChunks * 16);
+  }
+  static __device__ __forceinline__ void load(std::uint32_t (&r)[4], std::uint32_t lane_address, int index, int step) {
     if constexpr (kAlongDepth) {
-      ldmatrix(r, tile + offset(first + lane % 16, 2 * step + lane / 16));
-    } else if constexpr (sizeof(T) == 2) {
-      ldmatrix_transposed(r, tile + offset(16 * step + lane % 8 + lane / 16 * 8, first / kChunk + lane / 8 % 2));
+      ldmatrix(r, address_of(lane_address, index, step));
     } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) r[i] = word(tile, first + lane / 4 + i % 2 * 8, 8 * step + lane % 4 + i / 2 * 4);
+      ldmatrix_transposed(r, address_of(lane_address, index, step));
     }
   }
-  // mma's B for 16 columns from `first`: r[0], r[1] for the first 8, r[2], r[3] for the others.
-  static __device__ __forceinline__ void load_right(std::uint32_t (&r)[4], std::uint32_t tile, int first, int step, int lane) {
-    if constexpr (kAlongDepth) {
-      ldmatrix(r, tile + offset(first + lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2));
-    } else if constexpr (sizeof(T) == 2) {
-      ldmatrix_transposed(r, tile + offset(16 * step + lane % 16, first / kChunk + lane / 16));
+
+  // The same for every type: A's fragment `index` of the rows from `first` on, and B's: r[0], r[1] its first 8 columns, r[2], r[3] the
+  // others.
+  static __device__ __forceinline__ void load_left(std::uint32_t (&r)[4], std::uint32_t tile, int first, int index, int step, int lane) {
+    if constexpr (kAlongDepth || sizeof(T) == 2) {
+      load(r, tile + left_lane(first, lane), index, step);
     } else {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) r[i] = word(tile, first + lane / 4 + i / 2 * 8, 8 * step + lane % 4 + i % 2 * 4);
+      for (int i = 0; i < 4; ++i) r[i] = word(tile, first + 16 * index + lane / 4 + i % 2 * 8, 8 * step + lane % 4 + i / 2 * 4);
+    }
+  }
+  static __device__ __forceinline__ void load_right(std::uint32_t (&r)[4], std::uint32_t tile, int first, int index, int step, int lane) {
+    if constexpr (kAlongDepth || sizeof(T) == 2) {
+      load(r, tile + right_lane(first, lane), index, step);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) r[i] = word(tile, first + 16 * index + lane / 4 + i / 2 * 8, 8 * step + lane % 4 + i % 2 * 4);
     }
   }
 
@@ -90,10 +110,10 @@ struct Fragments {
 
   __device__ __forceinline__ void load(std::uint32_t stage, int warp_row, int warp_col, int step, int lane) {
 #pragma unroll
-    for (int i = 0; i < Block::warp_rows / 16; ++i) Block::Left::load_left(left[i], stage, warp_row + 16 * i, step, lane);
+    for (int i = 0; i < Block::warp_rows / 16; ++i) Block::Left::load_left(left[i], stage, warp_row, i, step, lane);
 #pragma unroll
     for (int j = 0; j < Block::warp_cols / 16; ++j) {
-      Block::Right::load_right(right[j], stage + Block::Left::kBytes, warp_col + 16 * j, step, lane);
+      Block::Right::load_right(right[j], stage + Block::Left::kBytes, warp_col, j, step, lane);
     }
     if constexpr (sizeof(typename Block::Element) == 4) {
 #pragma unroll
@@ -236,20 +256,30 @@ class TileCopy {
     target_ = Tile::offset(line, chunk);
   }
 
-  // The stage of depth from `from` on, into the tile at the shared address; kBytes a copy.
-  template <int kBytes = 16>
-  __device__ __forceinline__ void start(std::uint32_t tile, int from) const {
-#pragma unroll
-    for (int x = 0; x < kCopies; ++x) start_one<kBytes>(x, tile, from);
+  // What a stage's copies have in common: chunk 0's source, how many bytes of a chunk are the operand's, and lines from there on.
+  struct Stage {
+    const char* source = nullptr;
+    int bytes = 0, lines = 0;
+  };
+  __device__ __forceinline__ Stage stage(int from) const {
+    const int along = Tile::kAlongDepth ? depth_ - from : rest_;
+    return {.source = at(0, from), .bytes = min(max(along, 0), Tile::kChunk) * kSize, .lines = Tile::kAlongDepth ? rest_ : depth_ - from};
   }
+  // Chunk x into the tile at the shared address; kBytes a copy.
   template <int kBytes = 16>
-  __device__ __forceinline__ void start_one(int x, std::uint32_t tile, int from) const {
-    const char* const source = at(x, from);
-    const int bytes = valid(x, from) * kSize;
+  __device__ __forceinline__ void start_one(int x, std::uint32_t tile, const Stage& stage) const {
+    const char* const source = stage.source + x * (kStep * ld_bytes_);
+    const int bytes = x * kStep < stage.lines ? stage.bytes : 0;
 #pragma unroll
     for (int part = 0; part < 16; part += kBytes) {
-      cp_async<kBytes>(tile + target(x) + part, source + part, min(max(bytes - part, 0), kBytes));
+      cp_async<kBytes>(tile + target(x) + part, source + part, kBytes == 16 ? bytes : min(max(bytes - part, 0), kBytes));
     }
+  }
+  template <int kBytes = 16>
+  __device__ __forceinline__ void start(std::uint32_t tile, int from) const {
+    const Stage whole = stage(from);
+#pragma unroll
+    for (int x = 0; x < kCopies; ++x) start_one<kBytes>(x, tile, whole);
   }
 
   __device__ __forceinline__ const char* at(int x, int from) const {

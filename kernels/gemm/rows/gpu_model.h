@@ -53,10 +53,11 @@ inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Ti
       device.bandwidth_bytes_per_s > 0.0 ? static_cast<double>(problem.bytes()) / (kMemoryEfficiency * device.bandwidth_bytes_per_s) : 0.0;
 
   double best_s = 0.0;
-  const std::int64_t most =
-      plan.tiling.tiles >= slots || model.least_split == 0 ? 1 : std::max<std::int64_t>(1, problem.k / model.least_split);
-  for (std::int64_t split = 1; split <= std::min<std::int64_t>(most, 64); ++split) {
-    if (split > 1 && plan.tiling.tiles * (split - 1) >= slots) break;
+  // Parts are tried until they make a few waves: past that there is little to even out.
+  constexpr std::int64_t kMostWaves = 4, kMostParts = 64;
+  const std::int64_t most = model.least_split == 0 ? 1 : std::clamp<std::int64_t>(problem.k / model.least_split, 1, kMostParts);
+  for (std::int64_t split = 1; split <= most; ++split) {
+    if (split > 1 && plan.tiling.tiles * split > kMostWaves * slots) break;
     const std::int64_t items = plan.tiling.tiles * split, waves = ceil_div(items, slots);
     const double resident = std::min<double>(static_cast<double>(model.blocks_per_sm), std::ceil(static_cast<double>(items) / sms));
     const auto depth = static_cast<double>(round_up(ceil_div(problem.k, split), model.depth));
