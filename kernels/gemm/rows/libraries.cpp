@@ -1,6 +1,8 @@
 // Model: none; a library's time is measured.
 #include "kernels/gemm/rows/libraries.h"
 
+#include <algorithm>
+
 #include "kernels/error.h"
 #include "kernels/gemm/split.h"
 #include "kernels/queue.h"
