@@ -93,7 +93,7 @@ struct RoleCase {
       case GemmRole::forward:
         return forward_gemm(set.a, set.b, set.d);
       case GemmRole::dgrad:
-        return dgrad_gemm(set.a, set.b, {.gradient = set.d});
+        return dgrad_gemm(set.a, set.b, set.d);
       case GemmRole::wgrad:
         return wgrad_gemm(set.a, set.b, {.gradient = set.d});
     }

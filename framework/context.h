@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "framework/arena.h"
+#include "framework/layout.h"
 #include "framework/pitch.h"
 #include "framework/precision.h"
 #include "framework/profiler.h"
@@ -28,6 +29,7 @@ enum class GradientMode : std::uint8_t { on, off };
 struct ContextOptions {
   Precision precision = Precision::fp32;
   PitchPolicy pitch = PitchPolicy::aligned;
+  ActivationLayout ffn_hidden_layout = ActivationLayout::token_major;
   GemmChoice gemm;
 };
 

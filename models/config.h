@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "framework/data/corpus.h"
+#include "framework/layout.h"
 #include "framework/pitch.h"
 #include "framework/precision.h"
 #include "framework/recipe/describe.h"
@@ -22,7 +23,6 @@ enum class Norm : std::uint8_t { pre, post };
 enum class Positions : std::uint8_t { sinusoidal, learned };
 enum class GemmEngine : std::uint8_t { in_house, cublas, cublaslt };
 enum class WaveFreeBatch : std::uint8_t { off, nearest, up, down };
-enum class FfnHiddenLayout : std::uint8_t { token_major, feature_major };
 
 template <>
 inline constexpr std::array kNames<Architecture> = {Named{Architecture::encoder_decoder, "encoder_decoder"},
@@ -61,8 +61,8 @@ inline constexpr std::array kNames<WaveFreeBatch> = {Named{WaveFreeBatch::off, "
 template <>
 inline constexpr std::array kNames<PitchPolicy> = {Named{PitchPolicy::aligned, "aligned"}, Named{PitchPolicy::packed, "packed"}};
 template <>
-inline constexpr std::array kNames<FfnHiddenLayout> = {Named{FfnHiddenLayout::token_major, "token_major"},
-                                                       Named{FfnHiddenLayout::feature_major, "feature_major"}};
+inline constexpr std::array kNames<ActivationLayout> = {Named{ActivationLayout::token_major, "token_major"},
+                                                        Named{ActivationLayout::feature_major, "feature_major"}};
 template <>
 inline constexpr std::array kNames<GemmRole> = {Named{GemmRole::forward, name_of(GemmRole::forward)},
                                                 Named{GemmRole::dgrad, name_of(GemmRole::dgrad)},
@@ -250,7 +250,7 @@ struct GuidelinesConfig {
   std::string wave_tile = "chosen";
   double wave_limit = 0.1;
   PitchPolicy row_pitch = PitchPolicy::aligned;
-  FfnHiddenLayout ffn_hidden_layout = FfnHiddenLayout::token_major;
+  ActivationLayout ffn_hidden_layout = ActivationLayout::token_major;
 
   template <class Visitor>
   void describe(Visitor& visit) {
@@ -265,7 +265,8 @@ struct GuidelinesConfig {
     visit("wave_tile", wave_tile, {.meaning = "`chosen` or `<M>x<N>`"});
     visit("wave_limit", wave_limit, {.unit = "fraction", .range = between(0, 1), .meaning = "how far from target_tokens to look"});
     visit("row_pitch", row_pitch, {.meaning = "rows of matrices start on multiples of 128 bytes, or right behind each other"});
-    visit("ffn_hidden_layout", ffn_hidden_layout, {.meaning = "`feature_major`: the hidden activation as [d_ff, tokens]"});
+    visit("ffn_hidden_layout", ffn_hidden_layout,
+          {.meaning = "of the feed-forward layers' hidden activation: [tokens, d_ff], or `feature_major`, [d_ff, tokens]"});
   }
   friend bool operator==(const GuidelinesConfig&, const GuidelinesConfig&) = default;
 };

@@ -22,7 +22,8 @@ Variable FeedForward::forward(Context& context, const Variable& x, const Dropout
                                   .down_weight = down_.weight(),
                                   .down_bias = down_.bias(),
                                   .residual = residual,
-                                  .activation = activation_});
+                                  .activation = activation_,
+                                  .hidden_layout = context.options().ffn_hidden_layout});
   });
 }
 

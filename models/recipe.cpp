@@ -273,8 +273,6 @@ void check_supported(const Recipe& recipe) {
   const GemmConfig& gemm = recipe.gemm;
   const Refused refusals[] = {
       {guidelines.wave_free_batch != WaveFreeBatch::off, "guidelines.wave_free_batch", name_of(guidelines.wave_free_batch), "off"},
-      {guidelines.ffn_hidden_layout != FfnHiddenLayout::token_major, "guidelines.ffn_hidden_layout", name_of(guidelines.ffn_hidden_layout),
-       "token_major"},
       {gemm.choice == "measure", "gemm.choice", gemm.choice, "model"}};
   for (const Refused& refused : refusals) {
     TW_CHECK_INPUT(!refused.asked, refused.key, " = \"", refused.value, "\" is not available in this version of tilewave; use --set ",

@@ -13,6 +13,7 @@ namespace tilewave {
 ContextOptions context_options(const Recipe& recipe) {
   return {.precision = recipe.run.precision,
           .pitch = recipe.guidelines.row_pitch,
+          .ffn_hidden_layout = recipe.guidelines.ffn_hidden_layout,
           .gemm = {.forced = recipe.gemm.engine != GemmEngine::in_house ? std::string(name_of(recipe.gemm.engine))
                              : recipe.gemm.choice == "model"            ? ""
                                                                         : recipe.gemm.choice,

@@ -23,6 +23,7 @@ Recipe decisive(Recipe recipe) {
   recipe.run = {.seed = recipe.run.seed, .precision = recipe.run.precision};
   recipe.guidelines.pad_vocabulary_to = GuidelinesConfig{}.pad_vocabulary_to;
   recipe.guidelines.row_pitch = GuidelinesConfig{}.row_pitch;
+  recipe.guidelines.ffn_hidden_layout = GuidelinesConfig{}.ffn_hidden_layout;
   return recipe;
 }
 

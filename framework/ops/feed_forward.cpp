@@ -18,13 +18,14 @@ Variable feed_forward(Context& context, const FeedForwardInputs& inputs) {
 
   // h = activation(z),  z = x U^T + u.  ReLU's derivative can be read off h itself.
   const Activation activation = inputs.activation;
-  const Shape hidden{x.rows(), up.rows()};
-  const Tensor h = context.tensor(hidden, x.dtype());  // [tokens, d_ff]
+  const ActivationLayout layout = inputs.hidden_layout;
+  const Shape hidden = shape_of(x.rows(), up.rows(), layout);
+  const Tensor h = context.tensor(hidden, x.dtype());  // [tokens, d_ff] or [d_ff, tokens]
   const bool saves = context.gradient_mode() == GradientMode::on && activation != Activation::none && activation != Activation::relu;
-  const Tensor z = saves ? context.tensor(hidden, x.dtype()) : h;  // [tokens, d_ff]
+  const Tensor z = saves ? context.tensor(hidden, x.dtype()) : h;  // like h
   {
     const LayerScope scope(context, "up");
-    GemmArgs args = forward_gemm(up, x, h);
+    GemmArgs args = forward_gemm(up, x, {h, layout});
     args.bias = inputs.up_bias.value().view();
     args.activation = activation;
     if (saves) args.saved_input = z.view();
@@ -35,7 +36,7 @@ Variable feed_forward(Context& context, const FeedForwardInputs& inputs) {
   const Tensor y = context.tensor({x.rows(), down.rows()}, x.dtype());  // [tokens, d_model]
   {
     const LayerScope scope(context, "down");
-    GemmArgs args = forward_gemm(down, h, y);
+    GemmArgs args = forward_gemm(down, {h, layout}, y);
     args.bias = inputs.down_bias.value().view();
     if (inputs.residual) args.residual = inputs.residual.value().view();
     launch_gemm(context, args);
@@ -44,22 +45,22 @@ Variable feed_forward(Context& context, const FeedForwardInputs& inputs) {
   // dD = dy^T h;  dd = sum(dy);  dz = (dy D) activation'(z);  dU = dz^T x;  du = sum(dz);  dx = dz U;  dresidual = dy
   return make_variable(context, y, "feed_forward",
                        {inputs.x, inputs.up_weight, inputs.up_bias, inputs.down_weight, inputs.down_bias, inputs.residual},
-                       [x, up, down, h, z, activation](Context& ctx, const Tensor& dy, std::span<GradientSlot> slots) {
+                       [x, up, down, h, z, activation, layout](Context& ctx, const Tensor& dy, std::span<GradientSlot> slots) {
                          GradientSlot &dx = slots[0], &dup = slots[1], &dup_bias = slots[2], &ddown = slots[3], &ddown_bias = slots[4],
                                       &dresidual = slots[5];
-                         const Tensor dz = ctx.tensor(h.shape(), h.dtype());  // [tokens, d_ff]
+                         const Tensor dz = ctx.tensor(h.shape(), h.dtype());  // like h
                          {
                            const LayerScope scope(ctx, "down");
-                           launch_wgrad(ctx, h, dy, ddown, ddown_bias);
-                           GemmArgs args = dgrad_gemm(down, dy, {.gradient = dz});
+                           launch_wgrad(ctx, {h, layout}, dy, ddown, ddown_bias);
+                           GemmArgs args = dgrad_gemm(down, dy, {dz, layout});
                            if (activation != Activation::none) args.derivative_of = z.view();
                            args.derivative = activation;
                            launch_gemm(ctx, args);
                          }
                          {
                            const LayerScope scope(ctx, "up");
-                           launch_wgrad(ctx, x, dz, dup, dup_bias);
-                           if (dx.needed()) launch_gemm(ctx, dgrad_gemm(up, dz, dx.open(ctx)));
+                           launch_wgrad(ctx, x, {dz, layout}, dup, dup_bias);
+                           launch_dgrad(ctx, up, {dz, layout}, dx);
                          }
                          if (dresidual.needed()) dresidual.adopt(ctx, dy);
                        });

@@ -2,6 +2,7 @@
 // two fully-connected layers:  y = activation(x U^T + u) D^T + d + residual.
 #pragma once
 
+#include "framework/layout.h"
 #include "framework/variable.h"
 #include "kernels/gemm/problem.h"
 
@@ -13,6 +14,7 @@ struct FeedForwardInputs {
   Variable down_weight, down_bias;  // [d_model, d_ff], [1, d_model]
   Variable residual;                // [tokens, d_model], or absent
   Activation activation = Activation::relu;
+  ActivationLayout hidden_layout = ActivationLayout::token_major;
 };
 
 Variable feed_forward(Context& context, const FeedForwardInputs& inputs);  // [tokens, d_model]

@@ -37,7 +37,7 @@ Variable linear(Context& context, const LinearInputs& inputs) {
                            ctx.launch(ActivationBackwardArgs{.x = z.view(), .dy = dy.view(), .dx = dz.view(), .activation = activation});
                          }
                          launch_wgrad(ctx, x, dz, dweight, dbias);
-                         if (dx.needed()) launch_gemm(ctx, dgrad_gemm(weight, dz, dx.open(ctx)));
+                         launch_dgrad(ctx, weight, dz, dx);
                          if (dresidual.needed()) dresidual.adopt(ctx, dy);
                        });
 }

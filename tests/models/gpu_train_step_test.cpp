@@ -85,7 +85,8 @@ TEST_F(GpuTrainStep, PaddingPitchAndGhostRowsAreInvisible) {
       SmallRun plain = on_gpu(base);
       const double loss = plain.advance().loss;
       const std::vector<double> weights = plain.weights();
-      for (const char* change : {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed", "guidelines.batch_multiple_of=64"}) {
+      for (const char* change : {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed", "guidelines.batch_multiple_of=64",
+                                 "guidelines.ffn_hidden_layout=feature_major"}) {
         SCOPED_TRACE(sentence(precision, " ", change));
         SmallRun run = on_gpu(with(base, {change}));
         const StepReport report = run.advance();

@@ -200,10 +200,8 @@ TEST(RecipeValidation, GemmChoice) {
 }
 
 TEST(RecipeSupport, ValuesThisVersionCannotHonourAreRefused) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"guidelines.wave_free_batch=nearest", "guidelines.wave_free_batch=off"},
-      {"guidelines.ffn_hidden_layout=feature_major", "guidelines.ffn_hidden_layout=token_major"},
-      {"gemm.choice=measure", "gemm.choice=model"}};
+  const std::vector<std::pair<std::string, std::string>> cases = {{"guidelines.wave_free_batch=nearest", "guidelines.wave_free_batch=off"},
+                                                                  {"gemm.choice=measure", "gemm.choice=model"}};
   for (const auto& [asked, instead] : cases) {
     const Recipe recipe = parse("[run]\n", {asked});
     const std::string message = message_of([&] { check_supported(recipe); });

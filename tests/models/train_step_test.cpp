@@ -80,6 +80,32 @@ TEST_P(TrainStepOf, PaddingAndPitchAreInvisible) {
   }
 }
 
+// The hidden activation lies the other way round in five of a feed-forward layer's six GEMMs, and the sums are the same.
+TEST_P(TrainStepOf, FeatureMajorHiddenActivationsAreInvisible) {
+  for (const char* pitch : {"guidelines.row_pitch=aligned", "guidelines.row_pitch=packed"}) {
+    SmallRun tokens(small_recipe(with({pitch, "run.precision=fp64"})));
+    SmallRun features(small_recipe(with({pitch, "run.precision=fp64", "guidelines.ffn_hidden_layout=feature_major"})));
+    const StepTrace trace = trace_step(features.resolved, features.context.device());
+    features.step.use_step_memory(trace.memory);
+    for (int i = 0; i < 5; ++i) {
+      const StepReport expected = tokens.advance(), report = features.advance();
+      EXPECT_NEAR(report.loss, expected.loss, 1e-12 * expected.loss);
+      EXPECT_NEAR(report.gradient_norm, expected.gradient_norm, 1e-11 * expected.gradient_norm);
+    }
+    std::int64_t turned = 0;
+    for (const TraceEntry& entry : trace.trace.entries) {
+      if (!entry.gemm || entry.layer.find(".ffn.") == std::string::npos) continue;
+      const GemmProblem& gemm = *entry.gemm;
+      const std::int64_t features_a_token = features.resolved.recipe.model.d_ff;
+      const bool hidden_is_d = gemm.role != GemmRole::wgrad && gemm.m == features_a_token;
+      EXPECT_EQ(gemm.d_major, hidden_is_d ? Major::n : Major::m) << entry.layer;
+      turned += hidden_is_d ? 1 : 0;
+    }
+    const ModelConfig& model = features.resolved.recipe.model;
+    EXPECT_EQ(turned, 2 * (model.encoder_layers + model.decoder_layers));
+  }
+}
+
 // The gradients of a step whose rows are computed in any number of passes, or with ghosts among them, are the same up to rounding.
 TEST_P(TrainStepOf, PassesAndGhostsAreInvisible) {
   const std::vector<std::string> still = {"model.dropout=0", "model.attention_dropout=0", "run.precision=fp64"};

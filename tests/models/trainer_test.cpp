@@ -151,8 +151,8 @@ TEST_F(Trainer, ALongerRunGoesOnWhereTheEndedOneStopped) {
 
 TEST_F(Trainer, PaddingPitchAndWhatIsKeptMayChangeOnTheWay) {
   attempt(folder("whole"));
-  for (const char* change :
-       {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed", "run.validate_every=2", "run.checkpoint_every=1", "run.keep=5"}) {
+  for (const char* change : {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed", "guidelines.ffn_hidden_layout=feature_major",
+                             "run.validate_every=2", "run.checkpoint_every=1", "run.keep=5"}) {
     fs::remove_all(folder("changed"));
     attempt(folder("changed"), {.stop_after = 4});
     attempt(folder("changed"), {.overrides = {change}, .start = RunStart::resume});

@@ -9,7 +9,12 @@ namespace {
 
 using namespace testing_support;
 
-class FeedForwardOperation : public Fp64Test, public testing::WithParamInterface<Activation> {
+struct Kind {
+  Activation activation;
+  ActivationLayout layout;
+};
+
+class FeedForwardOperation : public Fp64Test, public testing::WithParamInterface<Kind> {
  protected:
   void SetUp() override {  // off ReLU's kink
     for (const double z : affine(HostMatrix(context, x), HostMatrix(context, up), HostMatrix(context, up_bias)).elements()) {
@@ -23,7 +28,8 @@ class FeedForwardOperation : public Fp64Test, public testing::WithParamInterface
                             .down_weight = down,
                             .down_bias = down_bias,
                             .residual = residual,
-                            .activation = GetParam()});
+                            .activation = GetParam().activation,
+                            .hidden_layout = GetParam().layout});
   }
 
   const Variable x = leaf({5, 3}, 1), up = leaf({7, 3}, 2), up_bias = leaf({1, 7}, 3), down = leaf({3, 7}, 4), down_bias = leaf({1, 3}, 5);
@@ -32,7 +38,7 @@ class FeedForwardOperation : public Fp64Test, public testing::WithParamInterface
 };
 
 TEST_P(FeedForwardOperation, IsTwoLinearOperations) {
-  const Variable hidden = linear(context, {.x = x, .weight = up, .bias = up_bias, .activation = GetParam()});
+  const Variable hidden = linear(context, {.x = x, .weight = up, .bias = up_bias, .activation = GetParam().activation});
   const Variable expected = linear(context, {.x = hidden, .weight = down, .bias = down_bias, .residual = x});
   expect_near(HostMatrix(context, apply(context, x)), HostMatrix(context, expected));
 }
@@ -54,14 +60,26 @@ TEST_P(FeedForwardOperation, GradientsWithTiedWeights) {
                             .up_bias = up_bias,
                             .down_weight = down,
                             .down_bias = down_bias,
-                            .activation = Activation::gelu_tanh});
+                            .activation = Activation::gelu_tanh,
+                            .hidden_layout = GetParam().layout});
   };
   expect_gradients(context, "feed_forward", twice, variables);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FeedForwardOperation,
-                         testing::Values(Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf),
-                         [](const testing::TestParamInfo<Activation>& kind) { return std::string(name_of(kind.param)); });
+std::vector<Kind> kinds() {
+  std::vector<Kind> kinds;
+  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf}) {
+    for (const ActivationLayout layout : {ActivationLayout::token_major, ActivationLayout::feature_major}) {
+      kinds.push_back({activation, layout});
+    }
+  }
+  return kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FeedForwardOperation, testing::ValuesIn(kinds()), [](const testing::TestParamInfo<Kind>& kind) {
+  return std::string(name_of(kind.param.activation)) +
+         (kind.param.layout == ActivationLayout::token_major ? "_token_major" : "_feature_major");
+});
 
 class FeedForwardShapes : public Fp64Test {};
 
