@@ -1,8 +1,8 @@
 // tilewave bench gemm: the catalog's GEMMs on a Transformer's layers, against a library in the same run.
 // tilewave bench sweep: one row and tile on more and more tokens.
-// tilewave bench step RECIPE: whole training steps. bench_op.cpp and bench_attention.cpp have the operations.
+// tilewave bench step RECIPE: whole training steps. bench_op.cpp and bench_attention.cpp have the operations, bench_calibrate.cpp the
+// time model of a GPU.
 #include <algorithm>
-#include <charconv>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
@@ -10,9 +10,11 @@
 #include <optional>
 
 #include "app/bench_attention.h"
+#include "app/bench_calibrate.h"
 #include "app/bench_gemm_cuda.h"
 #include "app/bench_op.h"
 #include "app/command.h"
+#include "app/gemm_suite.h"
 #include "app/openblas.h"
 #include "framework/host_tensor.h"
 #include "framework/io/json_lines.h"
@@ -21,28 +23,11 @@
 #include "framework/random.h"
 #include "kernels/gemm/catalog.h"
 #include "models/corpus_of.h"
+#include "models/step_plans.h"
 #include "models/train_step.h"
 
 namespace tilewave {
 namespace {
-
-Layer parse_layer(const std::string& text) {
-  Layer layer;
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  const auto number = [&](std::int64_t& value, std::string_view separator) {
-    const auto [stop, error] = std::from_chars(at, end, value);
-    const bool whole =
-        error == std::errc() && value > 0 && value < (std::int64_t{1} << 31) && std::string_view(stop, end).starts_with(separator);
-    TW_CHECK_INPUT(whole && (!separator.empty() || stop == end), "--layer ", text,
-                   ": a layer is written out<-in@tokens, for example 512<-128@1536.");
-    at = stop + separator.size();
-  };
-  number(layer.out, "<-");
-  number(layer.in, "@");
-  number(layer.tokens, "");
-  return layer;
-}
 
 // The layers that a claim about the CPU's GEMM is made over.
 const std::vector<std::string> kCpuSuite = {"512<-512@512",  "1024<-1024@1024", "2048<-2048@2048", "512<-128@1536", "128<-512@1536",
@@ -58,22 +43,28 @@ struct GemmOptions {
   std::vector<std::string> forms;
   std::string dtype = "bf16";
   std::string pitch = "packed";
+  std::string suite;
+  bool calibrate = false;
   double block_ms = 20.0;
   bool json = false;
   int rounds = 9;
 };
 
 int bench_gemm_on_gpu(const GemmOptions& options, const DeviceInfo& device) {
-  CudaGemmBench bench = {.layers = options.layers.empty() ? portable_suite() : options.layers,
-                         .forms = options.forms,
-                         .row = options.row,
-                         .against = options.against,
-                         .dtype = options.dtype,
-                         .pitch = options.pitch,
-                         .rounds = options.rounds,
-                         .block_s = options.block_ms * 1e-3,
-                         .json = options.json};
-  for (const std::string& text : bench.layers) bench.shapes.push_back(parse_layer(text));
+  SuiteCut cut = {.forms = {}, .layers = options.layers};
+  for (const std::string& form : options.forms) cut.forms.push_back(parse_gemm_form(form));
+  const bool transformer = options.suite == "transformer";
+  const CudaGemmBench bench = {.suite = transformer
+                                            ? transformer_suite(cut)
+                                            : layers_suite(cut, options.pitch == "packed" ? PitchPolicy::packed : PitchPolicy::aligned),
+                               .row = options.row,
+                               .against = options.against,
+                               .dtype = options.dtype,
+                               .rounds = options.rounds,
+                               .block_s = options.block_ms * 1e-3,
+                               .calibrate = options.calibrate,
+                               .json = options.json};
+  TW_CHECK_INPUT(!bench.suite.items.empty(), "the suite has none of the forms on the layers asked for; leave --form or --layer out.");
   return bench_gemm_cuda(options.device.make_queue(), device, bench);
 }
 
@@ -133,7 +124,7 @@ std::vector<GemmPlan> plans_for(const GemmProblem& problem, const DeviceInfo& de
   for (const GemmRow* row : gemm_catalog()) {
     const bool chosen = wanted.empty() ? row->name != "naive" : row->name == wanted;  // the oracle is slow by design
     if (!chosen || row->launch_cpu == nullptr || !row->refuse(problem, device).empty()) continue;
-    for (const Tile& tile : row->tiles) plans.push_back(row->plan(problem, tile, device));
+    for (const Tile& tile : row->tiles) plans.push_back(row->plan(problem, tile, device, 0));
   }
   TW_CHECK_INPUT(!plans.empty(), wanted.empty() ? "no row of the catalog" : "the row " + wanted, " runs this problem on a CPU.");
   return plans;
@@ -314,8 +305,11 @@ int bench_step(const StepOptions& options) {
   check_files(recipe);
   const Corpus corpus = corpus_of(recipe);
   const ResolvedRecipe resolved = resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0});
-  const StepTrace trace = trace_step(resolved, device);
-  Context context(options.device.make_queue(), device, context_options(resolved.recipe));
+  const Queue queue = options.device.make_queue();
+  const GemmPlans plans =
+      plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});
+  const StepTrace trace = trace_step(resolved, device, plans);
+  Context context(queue, device, context_options(resolved.recipe, plans));
   TrainStep step(context, resolved);
   step.use_step_memory(trace.memory);
   BatchStream stream = corpus.training(batch_shape(resolved));
@@ -367,6 +361,9 @@ Command add_bench(CLI::App& program) {
   gemm->add_option("--form", gemm_options->forms, "GPU: what is asked of a layer; may be repeated (default: the four plain ones)")
       ->check(CLI::IsMember(gemm_forms()))
       ->take_all();
+  gemm->add_option("--suite", gemm_options->suite, "GPU: transformer, with its claims and their targets; --layer and --form cut it")
+      ->check(CLI::IsMember({"transformer"}));
+  gemm->add_flag("--calibrate", gemm_options->calibrate, "GPU: predict by a time model that this run measures first, on other shapes");
   gemm->add_option("--dtype", gemm_options->dtype, "GPU: bf16, f16, tf32, f32 or f64");
   gemm->add_option("--pitch", gemm_options->pitch, "GPU: how rows follow one another")->check(CLI::IsMember({"packed", "aligned"}));
   gemm->add_option("--block-ms", gemm_options->block_ms, "GPU: of one measured block")->check(CLI::Range(1.0, 1000.0));
@@ -392,8 +389,9 @@ Command add_bench(CLI::App& program) {
 
   const Command op = add_bench_op(*command);
   const Command attention = add_bench_attention(*command);
+  const Command calibrate = add_bench_calibrate(*command);
   return {command, [=] {
-            for (const Command& other : {op, attention}) {
+            for (const Command& other : {op, attention, calibrate}) {
               if (other.app->parsed()) return other.action();
             }
             if (sweep->parsed()) return bench_sweep(*sweep_options);

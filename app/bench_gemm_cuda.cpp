@@ -1,315 +1,255 @@
-// Each candidate's launches over all sets of operands are one captured graph, so that neither side's time is the host's. Ratios are
-// by framework/measure's rule: ours / peer in speed, the best of each side after screening, medians of interleaved rounds.
+// Ratios are by framework/measure's rule: ours / peer in speed, the best of each side after screening, medians of interleaved rounds.
 #include "app/bench_gemm_cuda.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
 #include <map>
-#include <memory>
-#include <random>
+#include <vector>
 
 #include "framework/io/json_lines.h"
+#include "framework/measure/calibration.h"
+#include "framework/measure/gemm_scratch.h"
 #include "framework/measure/interleave.h"
-#include "framework/pitch.h"
 #include "kernels/error.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm/catalog.h"
-#include "kernels/graph.h"
-#include "kernels/memory.h"
 
 namespace tilewave {
 namespace {
 
-// What a training step asks of a layer. wgrad_accumulate adds into an fp32 gradient; forward_gelu has a bias and stores the GELU's
-// input; dgrad_gelu multiplies by the GELU's derivative.
-enum class Form { forward, dgrad, wgrad, wgrad_accumulate, forward_gelu, dgrad_gelu };
-const std::vector<std::string> kForms = {"forward", "dgrad", "wgrad", "wgrad_accumulate", "forward_gelu", "dgrad_gelu"};
+constexpr double kSlowest = 4.0;  // a plan that the model puts further behind is not measured, unless its row is asked for
 
-constexpr std::int64_t kRotatedBytes = 256 << 20;  // operands take turns through more than any second-level cache
+// A mean of ratios, and the least of them.
+struct Ratios {
+  double logarithms = 0.0, least = HUGE_VAL;
+  int count = 0;
+  std::string worst;
 
-struct Types {
-  DType operand = DType::bf16, gradient = DType::f32;
-  MathMode math = MathMode::ieee;
+  void add(double ratio, const std::string& name) {
+    logarithms += std::log(ratio);
+    ++count;
+    if (ratio < least) {
+      least = ratio;
+      worst = name;
+    }
+  }
+  double mean() const { return std::exp(logarithms / count); }
 };
-Types types_of(const std::string& name) {
-  if (name == "bf16") return {.operand = DType::bf16};
-  if (name == "f16") return {.operand = DType::f16};
-  if (name == "tf32") return {.operand = DType::f32, .math = MathMode::tf32};
-  if (name == "f32") return {.operand = DType::f32};
-  if (name == "f64") return {.operand = DType::f64, .gradient = DType::f64};
-  throw InputError(sentence("--dtype ", name, ": there are bf16, f16, tf32, f32 and f64."));
-}
 
-// Random normal numbers of one type, on the host: a matrix repeats them from a place of its own.
-class Numbers {
- public:
-  explicit Numbers(DType dtype) : dtype_(dtype), bytes_(static_cast<std::size_t>(kCount * size_of(dtype))) {
-    std::mt19937_64 random(1);
-    std::normal_distribution<float> normal;
-    for (std::int64_t i = 0; i < kCount; ++i) {
-      const float value = normal(random);
-      std::byte* const at = bytes_.data() + i * size_of(dtype);
-      const auto put = [&](auto stored) { std::memcpy(at, &stored, sizeof stored); };
-      if (dtype == DType::f64) put(static_cast<double>(value));
-      if (dtype == DType::f32) put(value);
-      if (dtype == DType::bf16) put(bf16(value));
-      if (dtype == DType::f16) put(f16(value));
-    }
-  }
-  void fill(Queue& queue, const MatrixView& view, std::int64_t from) const {
-    const std::int64_t bytes = view.rows * view.ld * size_of(dtype_), all = static_cast<std::int64_t>(bytes_.size());
-    std::int64_t at = from % kCount * size_of(dtype_);
-    for (std::int64_t done = 0; done < bytes;) {
-      const std::int64_t some = std::min(bytes - done, all - at);
-      copy_to_device(queue, static_cast<std::byte*>(view.data) + done, bytes_.data() + at, some);
-      done += some;
-      at = 0;
-    }
-    synchronize(queue);
-  }
-
- private:
-  static constexpr std::int64_t kCount = (1 << 22) + 3;  // odd: rows of a power of two do not repeat one another
-
-  DType dtype_;
-  std::vector<std::byte> bytes_;
+// One problem's candidates, by name.
+struct Side {
+  GemmProblem problem;
+  GemmPlan chosen;
+  std::vector<Candidate> candidates;
+  std::map<std::string, GemmPlan> plans;
 };
 
 class Bench {
  public:
-  Bench(Queue queue, DeviceInfo device, const CudaGemmBench& options)
-      : queue_(std::move(queue)), device_(std::move(device)), options_(options), types_(types_of(options.dtype)) {
-    interleave_ = {.block_s = options.block_s, .rounds = options.rounds};
+  Bench(const Queue& queue, DeviceInfo device, const CudaGemmBench& options)
+      : scratch_(queue),
+        device_(std::move(device)),
+        options_(options),
+        types_(parse_gemm_types(options.dtype)),
+        library_(options.against.empty() ? nullptr : find_gemm_row(Backend::cuda, options.against)),
+        ratios_(options.suite.claims.size()) {
+    interleave_ = {.block_s = options.block_s, .screening_block_s = std::min(0.003, options.block_s), .rounds = options.rounds};
+    TW_CHECK_INPUT(options.against.empty() || (library_ != nullptr && library_->reference), "--against ", options.against,
+                   ": a GPU's peers are cublas and cublaslt.");
   }
 
   int run_all() {
+    // Finalists of both sides, and what screening and filling memory take.
+    const double seconds = static_cast<double>(options_.suite.items.size()) * (8.0 * options_.rounds * options_.block_s + 0.5);
+    std::cerr << sentence(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
     if (!options_.json) {
-      std::printf("# %s, %s, %s pitch\n%-22s %-17s %-30s %9s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), options_.pitch.c_str(),
-                  "layer", "form", "row/tile", "time us", "TFLOP/s", "predicted");
-      std::printf(" %-30s %9s %8s %6s\n", "chosen by the model", "peer us", "TFLOP/s", "ratio");
+      std::printf("# %s, %s\n%-22s %-17s %-34s %9s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), "layer", "form", "row/tile",
+                  "time us", "TFLOP/s", "predicted");
+      std::printf(" %-34s %9s %8s %6s\n", "chosen by the model", "peer us", "TFLOP/s", "ratio");
     }
-    for (std::size_t i = 0; i < options_.layers.size(); ++i) {
-      for (const std::string& form :
-           options_.forms.empty() ? std::vector<std::string>(kForms.begin(), kForms.begin() + 4) : options_.forms) {
-        const auto which = std::find(kForms.begin(), kForms.end(), form);
-        TW_CHECK_INPUT(which != kForms.end(), "--form ", form, ": there are ", join(kForms), ".");
-        run_one(options_.layers[i], options_.shapes[i], static_cast<Form>(which - kForms.begin()));
-      }
-    }
-    if (!options_.json && !options_.against.empty()) {
-      for (const auto& [form, sums] : ratios_) {
-        std::printf("%-17s geometric mean of the ratios %.3f, least %.3f, over %d\n", form.c_str(), std::exp(sums.logarithms / sums.count),
-                    sums.least, sums.count);
-      }
-    }
+    for (const GemmItem& item : options_.suite.items) run_one(item);
+    print_claims();
+    print_model();
     return 0;
   }
 
  private:
-  struct Ratios {
-    double logarithms = 0.0, least = HUGE_VAL;
-    int count = 0;
-  };
-
-  static std::string join(const std::vector<std::string>& words) {
-    std::string text;
-    for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-    return text;
-  }
-
-  MatrixView matrix(std::int64_t rows, std::int64_t cols, DType dtype, std::int64_t from) {
-    const std::int64_t ld =
-        rows == 1 ? cols : pitch_of(cols, dtype, options_.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed);
-    memory_.push_back(buffer(rows * ld * size_of(dtype)));
-    const MatrixView view = {.data = memory_.back().get(), .rows = rows, .cols = cols, .ld = ld, .dtype = dtype};
-    const auto known = numbers_.try_emplace(dtype, dtype).first;
-    known->second.fill(queue_, view, from);
-    return view;
-  }
-  std::shared_ptr<void> buffer(std::int64_t bytes) {
-    return {allocate(queue_, std::max<std::int64_t>(bytes, 1)), [this](void* data) { release(queue_, data); }};
-  }
-
-  GemmArgs operands(const Layer& layer, Form form, std::int64_t seed) {
-    const auto x = [&] { return matrix(layer.tokens, layer.in, types_.operand, 3 * seed); };
-    const auto w = [&] { return matrix(layer.out, layer.in, types_.operand, 5 * seed + 1); };
-    const auto dy = [&] { return matrix(layer.tokens, layer.out, types_.operand, 7 * seed + 2); };
-    GemmArgs args;
-    args.math = types_.math;
-    switch (form) {
-      case Form::forward:
-      case Form::forward_gelu:
-        args.role = GemmRole::forward;
-        args.a = w();
-        args.b = x();
-        args.d = matrix(layer.tokens, layer.out, types_.operand, 1);
-        if (form == Form::forward) break;
-        args.bias = matrix(1, layer.out, types_.operand, 2);
-        args.activation = Activation::gelu_tanh;
-        args.saved_input = matrix(layer.tokens, layer.out, types_.operand, 1);
-        break;
-      case Form::dgrad:
-      case Form::dgrad_gelu:
-        args.role = GemmRole::dgrad;
-        args.a = w();
-        args.a_major = Major::m;
-        args.b = dy();
-        args.d = matrix(layer.tokens, layer.in, types_.operand, 1);
-        if (form == Form::dgrad) break;
-        args.derivative = Activation::gelu_tanh;
-        args.derivative_of = matrix(layer.tokens, layer.in, types_.operand, 11 * seed);
-        break;
-      case Form::wgrad:
-      case Form::wgrad_accumulate:
-        args.role = GemmRole::wgrad;
-        args.a = x();
-        args.a_major = Major::m;
-        args.b = dy();
-        args.b_major = Major::n;
-        args.d = matrix(layer.out, layer.in, form == Form::wgrad ? types_.operand : types_.gradient, 1);
-        args.accumulate = form == Form::wgrad_accumulate;
-        break;
+  // Every plan of ours, the model's choice to the end.
+  Side side_of(const GemmCase& asked) {
+    const GemmProblem problem = problem_of(asked, types_);
+    Side side = {.problem = problem, .chosen = choose(problem, device_, {.forced = options_.row}), .candidates = {}, .plans = {}};
+    const auto posed = scratch_.pose(problem);
+    for (const GemmPlan& plan : measurable_plans(problem, device_, {.forced = options_.row}, options_.row.empty() ? kSlowest : HUGE_VAL)) {
+      const std::string name = name_of(plan);
+      side.plans[name] = plan;
+      side.candidates.push_back(scratch_.candidate(posed, plan, name));
+      side.candidates.back().always_final = plan == side.chosen;
     }
-    return args;
+    return side;
+  }
+  std::vector<Candidate> library_side(const GemmProblem& problem) {
+    const auto posed = scratch_.pose(problem);
+    GemmPlan plan = library_->plan(problem, library_->tiles.front(), device_, 0);
+    std::vector<Candidate> candidates;
+    for (const int count = scratch_.library_candidates(*library_, *posed); plan.algorithm < count; ++plan.algorithm) {
+      candidates.push_back(scratch_.candidate(posed, plan, sentence(options_.against, " ", plan.algorithm)));
+      candidates.back().always_final = plan.algorithm == 0;
+    }
+    TW_CHECK(!candidates.empty(), options_.against, " has no algorithm for this problem.");
+    return candidates;
   }
 
-  // A candidate that replays one launch for every set of operands.
-  Candidate candidate(const std::vector<GemmArgs>& sets, const GemmPlan& plan, const std::string& name, bool always_final) {
-    const auto kept = std::make_shared<GemmPlan>(plan);
-    if (workspace_bytes_ < plan.workspace_bytes) {
-      workspace_ = buffer(plan.workspace_bytes);
-      workspace_bytes_ = plan.workspace_bytes;
-    }
-    const auto launch_all = [this, &sets, kept, workspace = workspace_] {
-      for (GemmArgs args : sets) {
-        args.plan = kept.get();
-        args.workspace = workspace.get();
-        run(queue_, args);
-      }
-    };
-    launch_all();
-    synchronize(queue_);
-    const auto graph = std::make_shared<Graph>(capture(queue_, launch_all));
-    return {.name = name,
-            .launch = [graph](std::size_t) { graph->replay(); },
-            .always_final = always_final,
-            .wait = [this] { synchronize(queue_); }};
-  }
-
-  void run_one(const std::string& text, const Layer& layer, Form form) {
-    std::vector<GemmArgs> sets = {operands(layer, form, 1)};
-    const GemmProblem problem = problem_of(sets[0]);
-    const std::int64_t count = std::clamp<std::int64_t>(kRotatedBytes / problem.bytes() + 1, 2, 16);
-    for (std::int64_t set = 2; set <= count; ++set) sets.push_back(operands(layer, form, set));
-
-    const GemmPlan chosen = choose(problem, device_, {.forced = options_.row});
-    const auto name_of_plan = [](const GemmPlan& plan) { return sentence(plan.row, "/", plan.tile.m, "x", plan.tile.n); };
-    std::vector<Candidate> ours, peers;
-    std::map<std::string, GemmPlan> plans;
-    for (const GemmRow* row : gemm_catalog()) {
-      const bool wanted = options_.row.empty() ? row->name != "naive" && !row->reference : row->name == options_.row;
-      if (!wanted || row->launch_cuda == nullptr || row->backend != Backend::cuda || !row->refuse(problem, device_).empty()) continue;
-      for (const Tile tile : row->tiles) {
-        const GemmPlan plan = row->plan(problem, tile, device_);
-        // A row that the model puts far behind is not worth its time here; asked for by name, it is measured.
-        if (options_.row.empty() && plan.predicted_s > 6.0 * chosen.predicted_s) continue;
-        plans[name_of_plan(plan)] = plan;
-        ours.push_back(candidate(sets, plan, name_of_plan(plan), plan == chosen));
-      }
-    }
-    if (!options_.against.empty()) {
-      const GemmRow* const row = find_gemm_row(Backend::cuda, options_.against);
-      TW_CHECK_INPUT(row != nullptr && row->reference, "--against ", options_.against, ": a GPU's peers are cublas and cublaslt.");
-      GemmPlan plan = row->plan(problem, row->tiles.front(), device_);
-      auto* const cuda = std::get_if<CudaQueue>(&queue_);
-      const int candidates = row->candidates != nullptr ? row->candidates(*cuda, sets[0]) : 1;
-      for (plan.algorithm = 0; plan.algorithm < candidates; ++plan.algorithm) {
-        peers.push_back(candidate(sets, plan, sentence(options_.against, " ", plan.algorithm), plan.algorithm == 0));
-      }
-    }
-    const Comparison result = compare(ours, peers, interleave_);
+  Comparison compare_warm(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers) {
+    Comparison result = compare(ours, peers, interleave_);
     interleave_.load_s = 0.0;  // the process is warm now
-    print(text, form, problem, static_cast<double>(sets.size()), chosen, plans, result);
-    ours.clear();
-    peers.clear();
-    memory_.clear();
+    return result;
   }
 
-  void print(const std::string& layer, Form form, const GemmProblem& problem, double launches, const GemmPlan& chosen,
-             const std::map<std::string, GemmPlan>& plans, const Comparison& result) {
-    const std::string& form_name = kForms[static_cast<std::size_t>(form)];
-    const Timing& best = result.ours.front();
-    const GemmPlan& plan = plans.at(best.name);
-    const double seconds = best.median_s / launches, flops = static_cast<double>(problem.flops());
-    const std::string chosen_name = sentence(chosen.row, "/", chosen.tile.m, "x", chosen.tile.n);
-    const auto by_model =
-        std::find_if(result.ours.begin(), result.ours.end(), [&](const Timing& timing) { return timing.name == chosen_name; });
-    const double peer = result.peers.empty() ? 0.0 : result.peers.front().median_s / launches;
-    if (peer > 0.0) {
-      Ratios& ratios = ratios_[form_name];
-      ratios.logarithms += std::log(peer / seconds);
-      ratios.least = std::min(ratios.least, peer / seconds);
-      ++ratios.count;
+  // Seconds that a bias gradient adds to the layer's wgrad, for us and for the library.
+  struct Added {
+    double ours_s = 0.0, peer_s = 0.0;
+  };
+  Added bias_gradient_cost(const Layer& layer) {
+    const auto fastest = [&](std::vector<Candidate> candidates) {
+      const std::string name = compare_warm(candidates, {}).ours.front().name;
+      Candidate best = *std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return one.name == name; });
+      best.always_final = true;
+      return best;
+    };
+    const auto both = [&](auto&& side) {
+      std::vector<Candidate> result;
+      for (const GemmForm form : {GemmForm::wgrad, GemmForm::wgrad_bias}) {
+        result.push_back(fastest(side(GemmCase{.layer = layer, .form = form})));
+        result.back().name = name_of(form);
+      }
+      return result;
+    };
+    const Comparison result = compare_warm(both([&](const GemmCase& one) { return side_of(one).candidates; }),
+                                           both([&](const GemmCase& one) { return library_side(problem_of(one, types_)); }));
+    const auto added = [](const std::vector<Timing>& timings) {
+      const bool first_is_plain = timings[0].name == name_of(GemmForm::wgrad);
+      return std::max(0.0, timings[first_is_plain ? 1 : 0].median_s - timings[first_is_plain ? 0 : 1].median_s);
+    };
+    return {.ours_s = added(result.ours), .peer_s = added(result.peers)};
+  }
+
+  void run_one(const GemmItem& item) {
+    if (item.other == std::nullopt && library_ == nullptr && !options_.suite.claims[item.claim].name.empty() &&
+        options_.suite.claims[item.claim].mean > 0.0) {
+      return;  // a claim against a library, and none is asked for
     }
+    const Side ours = side_of(item.ours);
+    std::optional<Side> other;
+    if (item.other) other = side_of(*item.other);
+    const std::vector<Candidate> peers = other                 ? other->candidates
+                                         : library_ != nullptr ? library_side(ours.problem)
+                                                               : std::vector<Candidate>();
+    const Comparison result = compare_warm(ours.candidates, peers);
+    const Added added = item.bias_gradient_on && library_ != nullptr ? bias_gradient_cost(*item.bias_gradient_on) : Added{};
+    print(item, ours, other ? other->problem : ours.problem, result, added);
+  }
+
+  void print(const GemmItem& item, const Side& ours, const GemmProblem& peer_problem, const Comparison& result, const Added& added) {
+    const Timing& best = result.ours.front();
+    const GemmPlan& plan = ours.plans.at(best.name);
+    const std::string layer = item.ours.layer.text(), chosen_name = name_of(ours.chosen);
+    const std::string form = sentence(name_of(item.ours.form), item.ours.pitch == PitchPolicy::packed ? ", packed" : "");
+    const Timing& chosen =
+        *std::find_if(result.ours.begin(), result.ours.end(), [&](const Timing& timing) { return timing.name == chosen_name; });
+    const double seconds = best.median_s + added.ours_s, rate = static_cast<double>(ours.problem.flops()) / seconds;
+    slower_.add(chosen.median_s / best.median_s, layer);
+    prediction_.add(std::exp(std::abs(std::log(ours.chosen.predicted_s / chosen.median_s))), layer);
+    const bool compared = !result.peers.empty();
+    const double peer_s = compared ? result.peers.front().median_s + added.peer_s : 0.0;
+    const double peer_rate = compared ? static_cast<double>(peer_problem.flops()) / peer_s : 0.0, ratio = compared ? rate / peer_rate : 0.0;
+    if (compared) ratios_[item.claim].add(ratio, layer);
     if (options_.json) {
+      const GemmProblem& p = ours.problem;
       JsonObject object;
-      object.add("device", device_.name)
-          .add("layer", layer)
-          .add("form", form_name)
-          .add("dtype", options_.dtype)
-          .add("pitch", options_.pitch);
-      object.add("m", problem.m).add("n", problem.n).add("k", problem.k).add("row", plan.row);
-      object.add("tile", sentence(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", seconds * 1e6);
-      object.add("lower_quartile_us", best.lower_quartile_s / launches * 1e6)
-          .add("upper_quartile_us", best.upper_quartile_s / launches * 1e6);
-      object.add("tflops", flops / seconds * 1e-12).add("predicted_us", plan.predicted_s * 1e6).add("chosen", chosen_name);
-      object.add("chosen_us", by_model->median_s / launches * 1e6);
-      if (peer > 0.0) {
-        object.add("peer", result.peers.front().name).add("peer_us", peer * 1e6).add("peer_tflops", flops / peer * 1e-12);
-        object.add("peer_lower_quartile_us", result.peers.front().lower_quartile_s / launches * 1e6);
-        object.add("peer_upper_quartile_us", result.peers.front().upper_quartile_s / launches * 1e6).add("ratio", peer / seconds);
+      object.add("device", device_.name).add("claim", options_.suite.claims[item.claim].name).add("layer", layer);
+      object.add("form", name_of(item.ours.form)).add("pitch", item.ours.pitch == PitchPolicy::packed ? "packed" : "aligned");
+      object.add("dtype", options_.dtype).add("m", p.m).add("n", p.n).add("k", p.k).add("row", plan.row);
+      object.add("tile", sentence(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", best.median_s * 1e6);
+      object.add("lower_quartile_us", best.lower_quartile_s * 1e6).add("upper_quartile_us", best.upper_quartile_s * 1e6);
+      object.add("bias_gradient_us", added.ours_s * 1e6).add("tflops", rate * 1e-12).add("predicted_us", plan.predicted_s * 1e6);
+      object.add("chosen", chosen_name).add("chosen_us", chosen.median_s * 1e6).add("chosen_predicted_us", ours.chosen.predicted_s * 1e6);
+      if (compared) {
+        const Timing& peer = result.peers.front();
+        object.add("peer", peer.name).add("peer_us", peer.median_s * 1e6).add("peer_bias_gradient_us", added.peer_s * 1e6);
+        object.add("peer_tflops", peer_rate * 1e-12).add("peer_lower_quartile_us", peer.lower_quartile_s * 1e6);
+        object.add("peer_upper_quartile_us", peer.upper_quartile_s * 1e6).add("ratio", ratio);
       }
       std::cout << object.text() << std::endl;
       return;
     }
-    std::printf("%-22s %-17s %-30s %9.1f %8.1f %9.1f %-30s", layer.c_str(), form_name.c_str(), best.name.c_str(), seconds * 1e6,
-                flops / seconds * 1e-12, plan.predicted_s * 1e6,
-                chosen_name == best.name
-                    ? "the same"
-                    : sentence(chosen_name, " ", static_cast<int>(std::lround(100.0 * best.median_s / by_model->median_s)), " %").c_str());
-    if (peer > 0.0) std::printf(" %9.1f %8.1f %6.3f", peer * 1e6, flops / peer * 1e-12, peer / seconds);
+    std::printf("%-22s %-17s %-34s %9.1f %8.1f %9.1f %-34s", layer.c_str(), form.c_str(), best.name.c_str(), seconds * 1e6, rate * 1e-12,
+                plan.predicted_s * 1e6,
+                chosen_name == best.name ? "the same"
+                                         : sentence(chosen_name, " ", std::lround(100.0 * best.median_s / chosen.median_s), " %").c_str());
+    if (compared) std::printf(" %9.1f %8.1f %6.3f", peer_s * 1e6, peer_rate * 1e-12, ratio);
     std::printf("\n");
     std::fflush(stdout);
   }
 
-  Queue queue_;
+  void print_claims() const {
+    bool titled = options_.json;
+    for (std::size_t i = 0; i < ratios_.size(); ++i) {
+      const Ratios& ratios = ratios_[i];
+      const GemmClaim& claim = options_.suite.claims[i];
+      if (ratios.count == 0) continue;
+      if (options_.json) {
+        JsonObject object;
+        object.add("claim", claim.name).add("comparisons", ratios.count).add("geometric_mean", ratios.mean()).add("least", ratios.least);
+        object.add("least_at", ratios.worst);
+        if (claim.mean > 0.0) object.add("target_mean", claim.mean);
+        if (claim.least > 0.0) object.add("target_least", claim.least);
+        std::cout << object.text() << std::endl;
+        continue;
+      }
+      if (!std::exchange(titled, true)) {
+        std::printf("\n%-52s %5s %9s %7s %9s %7s  %s\n", "ratio in speed", "of", "geo. mean", "target", "least", "target", "at");
+      }
+      const auto target = [](double value) { return value > 0.0 ? sentence(">= ", value) : std::string(); };
+      std::printf("%-52s %5d %9.3f %7s %9.3f %7s  %s\n", claim.name.c_str(), ratios.count, ratios.mean(), target(claim.mean).c_str(),
+                  ratios.least, target(claim.least).c_str(), ratios.worst.c_str());
+    }
+  }
+
+  void print_model() const {
+    if (slower_.count == 0) return;
+    if (options_.json) {
+      std::cout << JsonObject().add("chosen_time_fraction", slower_.mean()).add("prediction_error_factor", prediction_.mean()).text()
+                << std::endl;
+      return;
+    }
+    std::printf(
+        "the model's choice takes %.3f times the best's time, and its prediction is off by a factor of %.3f (geometric means over %d)\n",
+        slower_.mean(), prediction_.mean(), slower_.count);
+  }
+
+  GemmScratch scratch_;
   DeviceInfo device_;
   const CudaGemmBench& options_;
-  Types types_;
+  GemmTypes types_;
+  const GemmRow* library_;
   InterleaveOptions interleave_;
-  std::map<DType, Numbers> numbers_;
-  std::vector<std::shared_ptr<void>> memory_;
-  std::shared_ptr<void> workspace_;
-  std::int64_t workspace_bytes_ = 0;
-  std::map<std::string, Ratios> ratios_;
+  std::vector<Ratios> ratios_;  // by claim
+  Ratios slower_, prediction_;
 };
 
 }  // namespace
 
-std::vector<std::string> portable_suite() {
-  return {"4096<-1024@2048", "4096<-1024@4096",  "4096<-1024@5120",  "4096<-1024@16384", "1024<-4096@5120",
-          "1024<-1024@4096", "1024<-1024@16384", "3072<-1024@5120",  "33712<-1024@5120", "50304<-768@16384",
-          "768<-768@65536",  "3072<-768@65536",  "768<-3072@65536",  "1024<-1024@1024",  "2048<-2048@2048",
-          "4096<-4096@4096", "8192<-8192@8192",  "33708<-1024@5120", "50257<-768@16384"};
-}
-
-std::vector<std::string> gemm_forms() { return kForms; }
-
-int bench_gemm_cuda(Queue queue, const DeviceInfo& device, const CudaGemmBench& options) {
-  return Bench(std::move(queue), device, options).run_all();
+int bench_gemm_cuda(const Queue& queue, DeviceInfo device, const CudaGemmBench& options) {
+  if (options.calibrate) {
+    const Calibration calibration = fit_time_model(measure_for_calibration(queue, device, [] {}), device);
+    device.time_model = std::make_shared<TimeModel>(calibration.model);
+    std::cerr << sentence("calibrated on ", calibration.points, " other GEMMs: predictions are off by ",
+                          std::lround(1000.0 * calibration.error_after) / 10.0, " % there\n");
+  }
+  std::cerr << sentence("predicted times: ", source_of(time_model_of(device)), "\n");
+  return Bench(queue, device, options).run_all();
 }
 
 }  // namespace tilewave

@@ -2,7 +2,10 @@
 #include "app/command.h"
 
 #include <charconv>
+#include <iostream>
 #include <string_view>
+
+#include "framework/measure/calibration.h"
 
 namespace tilewave {
 
@@ -18,7 +21,7 @@ void DeviceOptions::add_to(CLI::App& command) {
   command.add_option("--threads", threads, "CPU threads; 0 takes every one the process may use")->check(CLI::Range(0, 4096));
 }
 
-DeviceInfo DeviceOptions::probe() const {
+DeviceInfo DeviceOptions::find() const {
   constexpr std::string_view kNumbered = "cuda:";
   int index = -1;  // the first that can be used
   bool known = device == "auto" || device == "cpu" || device == "cuda";
@@ -39,8 +42,15 @@ DeviceInfo DeviceOptions::probe() const {
                        gpus.refused.empty() ? "" : " ", gpus.refused));
 }
 
+DeviceInfo DeviceOptions::probe() const {
+  DeviceInfo found = find();
+  const std::string note = use_calibration(found);
+  if (!note.empty()) std::cerr << "tilewave: " << note << '\n';
+  return found;
+}
+
 Queue DeviceOptions::make_queue() const {
-  const DeviceInfo info = probe();
+  const DeviceInfo info = find();
   if (info.backend == Backend::cuda) return make_cuda_queue(info.index);
   return make_cpu_queue(threads);
 }

@@ -8,6 +8,7 @@
 #include "framework/io/json_lines.h"
 #include "models/batch_file.h"
 #include "models/step_file.h"
+#include "models/step_plans.h"
 #include "models/weight_files.h"
 
 namespace tilewave {
@@ -52,7 +53,11 @@ int run_step(const StepOptions& options) {
     recipe = recipe_of_step(recipe, *batch);
   }
   const ResolvedRecipe resolved = resolve(recipe);
-  Context context(options.device.make_queue(), options.device.probe(), context_options(recipe));
+  const DeviceInfo device = options.device.probe();
+  const Queue queue = options.device.make_queue();
+  const GemmPlans plans =
+      plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});
+  Context context(queue, device, context_options(recipe, plans));
   TrainStep step(context, resolved);
   if (!options.weights.empty()) load_weights(options.weights, step.model().parameters());
   if (!options.dump_weights.empty()) write_safetensors(options.dump_weights, weight_contents(step.model().parameters()));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gemm/time_model.h"
+
 namespace tilewave {
 namespace {
 
@@ -83,6 +85,7 @@ void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& 
          << bytes_text(trace.persistent_bytes) << ", within a step " << bytes_text(trace.memory.bytes) << '\n';
   print(stream, "a step          %.3f GFLOP in %zu launches on %s", static_cast<double>(flops) * 1e-9, trace.trace.entries.size(),
         device_text(device).c_str());
+  if (device.backend == Backend::cuda) stream << "predicted times " << source_of(time_model_of(device)) << '\n';
   stream << '\n';
   print(stream, "%-34s %-8s %5s %7s %7s %7s  %-11s %-22s %6s %7s %6s %6s", "layer", "role", "count", "M", "N", "K", "align A/B/D",
         "row/tile", "tiles", "useful", "waves", "tail");

@@ -9,7 +9,11 @@
 namespace tilewave {
 
 Context::Context(Queue queue, DeviceInfo device, Options options)
-    : queue_(std::move(queue)), device_(std::move(device)), options_(std::move(options)), precision_(precision_table(options_.precision)) {
+    : queue_(std::move(queue)),
+      device_(std::move(device)),
+      options_(std::move(options)),
+      precision_(precision_table(options_.precision)),
+      plans_(options_.plans) {
   step_state_ = persistent({1, static_cast<std::int64_t>(sizeof(StepState) / sizeof(std::int32_t))}, DType::i32);
   write_step_state({});
 }

@@ -26,11 +26,14 @@ namespace tilewave {
 
 enum class GradientMode : std::uint8_t { on, off };
 
+using GemmPlans = std::map<GemmProblem, GemmPlan>;
+
 struct ContextOptions {
   Precision precision = Precision::fp32;
   PitchPolicy pitch = PitchPolicy::aligned;
   ActivationLayout ffn_hidden_layout = ActivationLayout::token_major;
   GemmChoice gemm;
+  GemmPlans plans;  // these problems' plans; those of others are chosen when they are first asked for
 };
 
 class Context {
@@ -77,7 +80,7 @@ class Context {
 
   // The plan for a problem, chosen once.
   const GemmPlan& plan(const GemmProblem& problem);
-  const std::map<GemmProblem, GemmPlan>& plans() const { return plans_; }
+  const GemmPlans& plans() const { return plans_; }
 
   StepState* step_state() const { return static_cast<StepState*>(step_state_.data()); }  // device memory
   StepState read_step_state();
@@ -112,7 +115,7 @@ class Context {
   std::shared_ptr<Arena> arena_;
   bool in_step_ = false;
   std::int64_t persistent_bytes_ = 0;
-  std::map<GemmProblem, GemmPlan> plans_;
+  GemmPlans plans_;
   Tensor step_state_;
   std::uint32_t next_site_ = 0;
   std::uint64_t next_node_ = 0;

@@ -1,6 +1,7 @@
-// The table of peaks, and the way to the CUDA back end's probe.
+// The table of peaks, and the way to the CUDA back end's probe, whose devices get the time model that goes with their name.
 #include "kernels/device.h"
 
+#include "kernels/gemm/time_model.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
@@ -23,7 +24,9 @@ MathRates math_rates(int capability) {
 
 CudaDevices probe_cuda() {
   if constexpr (kHasCuda) {
-    return probe_cuda_devices();
+    CudaDevices devices = probe_cuda_devices();
+    for (DeviceInfo& device : devices.usable) device.time_model = std::make_shared<TimeModel>(default_time_model(device.name));
+    return devices;
   } else {
     return {.usable = {}, .refused = "this build of tilewave has no CUDA kernels."};
   }

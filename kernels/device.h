@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tilewave {
+
+struct TimeModel;  // kernels/gemm/time_model.h
 
 enum class Backend : std::uint8_t { cpu, cuda };
 
@@ -22,6 +25,8 @@ struct DeviceInfo {
   std::int64_t shared_bytes = 0;  // CUDA: the most shared memory that one block can have
   double clock_hz = 0.0;          // the highest
   double bandwidth_bytes_per_s = 0.0;
+  std::string driver;                           // CUDA: "580.95.05", or what CUDA it knows where the system does not tell
+  std::shared_ptr<const TimeModel> time_model;  // CUDA: what GEMMs' predicted times are made of; null: an H200's, scaled
 };
 
 // Multiply-adds a clock and SM of a GPU with fp32 accumulation (fp64: fp64), by its compute capability; 0 where it has none.

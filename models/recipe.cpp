@@ -212,8 +212,9 @@ void validate_gemm(const Recipe& recipe) {
                      " names no tile; write <row>/<M>x<N>, such as ", row->name, "/", row->tiles.front().m, "x", row->tiles.front().n, ".");
     }
   }
-  TW_CHECK_INPUT(recipe.gemm.engine == GemmEngine::in_house || choice == "model", "gemm.engine = \"", name_of(recipe.gemm.engine),
-                 "\" multiplies with a library, and gemm.choice = ", toml_string(choice), " names a row of tilewave's; set one of them.");
+  TW_CHECK_INPUT(recipe.gemm.engine == GemmEngine::in_house || choice == "model" || choice == "measure", "gemm.engine = \"",
+                 name_of(recipe.gemm.engine), "\" multiplies with a library, and gemm.choice = ", toml_string(choice),
+                 " names a row of tilewave's; set one of them.");
   const std::string_view tile = recipe.guidelines.wave_tile;
   TW_CHECK_INPUT(tile == "chosen" || parse_tile(tile), "guidelines.wave_tile = ", toml_string(tile),
                  " names no tile; write \"chosen\" or <M>x<N>, such as \"256x128\".");
@@ -270,10 +271,9 @@ void check_supported(const Recipe& recipe) {
     std::string_view key, value, instead;
   };
   const GuidelinesConfig& guidelines = recipe.guidelines;
-  const GemmConfig& gemm = recipe.gemm;
   const Refused refusals[] = {
       {guidelines.wave_free_batch != WaveFreeBatch::off, "guidelines.wave_free_batch", name_of(guidelines.wave_free_batch), "off"},
-      {gemm.choice == "measure", "gemm.choice", gemm.choice, "model"}};
+  };
   for (const Refused& refused : refusals) {
     TW_CHECK_INPUT(!refused.asked, refused.key, " = \"", refused.value, "\" is not available in this version of tilewave; use --set ",
                    refused.key, "=", refused.instead, ".");

@@ -14,9 +14,9 @@ ContextOptions context_options(const Recipe& recipe) {
   return {.precision = recipe.run.precision,
           .pitch = recipe.guidelines.row_pitch,
           .ffn_hidden_layout = recipe.guidelines.ffn_hidden_layout,
-          .gemm = {.forced = recipe.gemm.engine != GemmEngine::in_house ? std::string(name_of(recipe.gemm.engine))
-                             : recipe.gemm.choice == "model"            ? ""
-                                                                        : recipe.gemm.choice,
+          .gemm = {.forced = recipe.gemm.engine != GemmEngine::in_house                         ? std::string(name_of(recipe.gemm.engine))
+                             : recipe.gemm.choice == "model" || recipe.gemm.choice == "measure" ? ""
+                                                                                                : recipe.gemm.choice,
                    .alignment_policy = recipe.gemm.alignment_policy}};
 }
 
@@ -147,9 +147,11 @@ std::int64_t StepTrace::matrix_flops() const {
   return flops;
 }
 
-StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device) {
+StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const GemmPlans& plans) {
   StepTrace result;
-  Context context(TraceQueue{}, device, context_options(resolved.recipe));
+  ContextOptions options = context_options(resolved.recipe);
+  options.plans = plans;
+  Context context(TraceQueue{}, device, options);
   TrainStep step(context, resolved);
   result.persistent_bytes = context.persistent_bytes();
   result.parameters = step.model().parameters().count();

@@ -92,7 +92,7 @@ struct StepTrace {
   std::int64_t matrix_flops() const;  // of matrix products, attention's included: what a device's peak is compared with
 };
 
-// Runs a step on a trace: no memory, no arithmetic.
-StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device);
+// Runs a step on a trace: no memory, no arithmetic. GEMMs that `plans` does not know are planned by the recipe's choice.
+StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const GemmPlans& plans = {});
 
 }  // namespace tilewave

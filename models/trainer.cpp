@@ -11,6 +11,7 @@
 #include "models/corpus_of.h"
 #include "models/decode.h"
 #include "models/memory_check.h"
+#include "models/step_plans.h"
 #include "models/training_state.h"
 
 namespace tilewave {
@@ -69,9 +70,18 @@ std::string first_nonfinite(TrainStep& step) {
   return found.empty() ? "the sum of the gradients' squares" : found;
 }
 
+// The plans that the run began with, where it is resumed as it was; else those that the recipe asks to be measured.
+GemmPlans plans_of(const ResolvedRecipe& resolved, const StepPlansRequest& request, const RunFolder& folder) {
+  if (folder.state() != RunState::fresh && read_recipe(folder.path() / "recipe.toml").gemm == resolved.recipe.gemm) {
+    GemmPlans plans = stored_plans(folder.path(), request);
+    if (!plans.empty()) return plans;
+  }
+  return plans_for_step(resolved, request);
+}
+
 // The step's trace; throws where it does not fit into a GPU's memory.
-StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request) {
-  StepTrace trace = trace_step(resolved, request.device);
+StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request, const GemmPlans& plans) {
+  StepTrace trace = trace_step(resolved, request.device, plans);
   Queue queue = request.queue;
   if (const std::optional<std::int64_t> free = free_bytes(queue)) check_memory(resolved, trace, request.device, *free);
   return trace;
@@ -85,8 +95,9 @@ class Run {
         folder_(folder.path()),
         corpus_(corpus),
         resolved_(resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0})),
-        trace_(traced(resolved_, request)),
-        context_(request.queue, request.device, context_options(resolved_.recipe)),
+        plans_(plans_of(resolved_, {.queue = request.queue, .device = request.device, .noted = observer.noted}, folder)),
+        trace_(traced(resolved_, request, plans_)),
+        context_(request.queue, request.device, context_options(resolved_.recipe, plans_)),
         step_(context_, resolved_),
         stream_(corpus.training(batch_shape(resolved_))) {
     step_.use_step_memory(trace_.memory);
@@ -124,6 +135,7 @@ class Run {
   void begin() {
     write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
     if (corpus_.tokenizer() && corpus_.tokenizer()->kind() == TokenizerKind::bpe) corpus_.tokenizer()->save(folder_ / "tokenizer.model");
+    store_plans(folder_, trace_.trace, request_.device);
     metrics_.emplace(JsonLines::create(folder_ / "metrics.jsonl"));
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary = resolved_.shapes.vocabulary;
@@ -153,6 +165,7 @@ class Run {
     state_.recipe_hash = recipe_hash;
     stream_.restore(state_.position);
     remove_file(folder_ / "summary.json");
+    store_plans(folder_, trace_.trace, request_.device);
     write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
     metrics_.emplace(JsonLines::resume(folder_ / "metrics.jsonl", state_.step));
   }
@@ -292,6 +305,7 @@ class Run {
   std::filesystem::path folder_;
   const Corpus& corpus_;
   ResolvedRecipe resolved_;
+  GemmPlans plans_;
   StepTrace trace_;
   Context context_;
   TrainStep step_;

@@ -1,5 +1,5 @@
-// The folder of a run: recipe.toml (written first), metrics.jsonl, checkpoints/, summary.json (written last: the run has ended).
-// Who trains in it holds its lock for as long as the RunFolder lives; the lock dies with its process. New runs are called
+// The folder of a run: recipe.toml (written first), plans.jsonl, metrics.jsonl, checkpoints/, summary.json (written last: the run has
+// ended). Who trains in it holds its lock for as long as the RunFolder lives; the lock dies with its process. New runs are called
 // runs/<recipe>, then -2, -3; nothing that has ended is overwritten, and nothing that is unfinished started over, unless forced.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace tilewave {
 
 // What tilewave makes in a run folder beside checkpoints/; --force removes these and nothing else. recipe.toml goes last.
-inline constexpr std::array<std::string_view, 6> kRunFiles{"summary.json", "metrics.jsonl",   "loss.csv",
+inline constexpr std::array<std::string_view, 7> kRunFiles{"summary.json", "metrics.jsonl",   "plans.jsonl", "loss.csv",
                                                            "loss.png",     "tokenizer.model", "recipe.toml"};
 
 enum class RunState : std::uint8_t { fresh, unfinished, ended };

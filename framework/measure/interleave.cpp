@@ -16,29 +16,33 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 struct Contender {
   const Candidate* candidate = nullptr;
-  std::int64_t launches = 1;  // a block
+  std::int64_t calls = 1;  // of Candidate::launch in a block
   std::size_t turn = 0;
-  std::vector<double> seconds = {};  // a launch, one entry a block
+  std::vector<double> seconds = {};  // of one launch, an entry a block
 
-  double block() {
+  double block() {  // seconds of one call
     const Clock::time_point start = Clock::now();
-    for (std::int64_t i = 0; i < launches; ++i) candidate->launch(turn++);
+    for (std::int64_t i = 0; i < calls; ++i) candidate->launch(turn++);
     if (candidate->wait) candidate->wait();
-    return seconds_since(start) / static_cast<double>(launches);
+    return seconds_since(start) / static_cast<double>(calls);
+  }
+  void measure() { seconds.push_back(block() / static_cast<double>(candidate->launches)); }
+  void lengthen(double block_s) {
+    for (double taken = block(); taken * static_cast<double>(calls) < block_s; taken = block()) {
+      const double wanted = block_s / std::max(taken, 1e-9);
+      calls = std::max(calls + 1, static_cast<std::int64_t>(std::ceil(std::min(wanted, 1e6))));
+    }
   }
 };
 
-// Blocks as long as asked, and their best time so far.
+// The fastest by short blocks, and those that stay whatever it says, with blocks as long as asked.
 std::vector<Contender> screen(const std::vector<Candidate>& candidates, const InterleaveOptions& options) {
   std::vector<Contender> contenders;
   for (const Candidate& candidate : candidates) {
     Contender contender{.candidate = &candidate};
     contender.block();
-    for (double taken = contender.block(); taken * static_cast<double>(contender.launches) < options.block_s; taken = contender.block()) {
-      const double wanted = options.block_s / std::max(taken, 1e-9);
-      contender.launches = std::max(contender.launches + 1, static_cast<std::int64_t>(std::ceil(std::min(wanted, 1e6))));
-    }
-    for (int i = 0; i < options.screening_blocks; ++i) contender.seconds.push_back(contender.block());
+    contender.lengthen(options.screening_block_s);
+    for (int i = 0; i < options.screening_blocks; ++i) contender.measure();
     contenders.push_back(std::move(contender));
   }
   std::stable_sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
@@ -46,7 +50,10 @@ std::vector<Contender> screen(const std::vector<Candidate>& candidates, const In
   });
   std::size_t rank = 0;
   std::erase_if(contenders, [&](const Contender& contender) { return ++rank > options.finalists && !contender.candidate->always_final; });
-  for (Contender& contender : contenders) contender.seconds.clear();
+  for (Contender& contender : contenders) {
+    if (options.block_s > options.screening_block_s) contender.lengthen(options.block_s);
+    contender.seconds.clear();
+  }
   return contenders;
 }
 
@@ -85,8 +92,8 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
   std::vector<Contender> our_finalists = screen(ours, options), peer_finalists = screen(peers, options);
   for (int round = 0; round < options.rounds; ++round) {
     for (std::size_t rank = 0; rank < std::max(our_finalists.size(), peer_finalists.size()); ++rank) {
-      if (rank < our_finalists.size()) our_finalists[rank].seconds.push_back(our_finalists[rank].block());
-      if (rank < peer_finalists.size()) peer_finalists[rank].seconds.push_back(peer_finalists[rank].block());
+      if (rank < our_finalists.size()) our_finalists[rank].measure();
+      if (rank < peer_finalists.size()) peer_finalists[rank].measure();
     }
   }
   return {.ours = timings(our_finalists), .peers = timings(peer_finalists)};

@@ -13,8 +13,9 @@ namespace tilewave {
 
 struct Candidate {
   std::string name;
-  // Launches once. `turn` counts up: operands should rotate with it through more than the caches hold.
+  // Launches `launches` times. `turn` counts up: operands should rotate with it through more than the caches hold.
   std::function<void(std::size_t turn)> launch;
+  std::size_t launches = 1;
   bool always_final = false;             // measured to the end whatever the screening says (a library's own choice)
   std::function<void()> wait = nullptr;  // for a block's launches, at its end; absent where launch itself waits
 };
@@ -28,6 +29,7 @@ struct Timing {
 struct InterleaveOptions {
   double load_s = 2.0;    // of work before the first measurement of the process
   double block_s = 0.02;  // launches are timed in blocks at least this long
+  double screening_block_s = 0.005;
   int screening_blocks = 2;
   int rounds = 9;
   std::size_t finalists = 3;  // a side

@@ -1,4 +1,6 @@
 // Probes the GPUs for kernels/device.h through the CUDA runtime, which finds the driver when it is asked, not before.
+#include <fstream>
+
 #include "kernels/cuda/check.h"
 #include "kernels/device.h"
 
@@ -9,6 +11,19 @@ std::int64_t attribute(cudaDeviceAttr which, int index) {
   int value = 0;
   TW_CUDA(cudaDeviceGetAttribute(&value, which, index));
   return value;
+}
+
+std::string version(int number) { return sentence(number / 1000, ".", number % 1000 / 10); }
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ...": the first word with a dot that begins with a digit.
+std::string driver_version() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; file >> word;) {
+    if (word.front() >= '0' && word.front() <= '9' && word.find('.') != std::string::npos) return word;
+  }
+  int number = 0;
+  TW_CUDA(cudaDriverGetVersion(&number));
+  return sentence("of CUDA ", version(number));
 }
 
 DeviceInfo probe(int index) {
@@ -25,10 +40,9 @@ DeviceInfo probe(int index) {
           .shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin),
           .clock_hz = 1e3 * static_cast<double>(attribute(cudaDevAttrClockRate, index)),
           .bandwidth_bytes_per_s = 2e3 * static_cast<double>(attribute(cudaDevAttrMemoryClockRate, index)) *
-                                   static_cast<double>(properties.memoryBusWidth) / 8.0};
+                                   static_cast<double>(properties.memoryBusWidth) / 8.0,
+          .driver = driver_version()};
 }
-
-std::string version(int number) { return sentence(number / 1000, ".", number % 1000 / 10); }
 
 }  // namespace
 

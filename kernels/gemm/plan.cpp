@@ -63,40 +63,56 @@ std::string refusal_of(const GemmRow& row, const GemmProblem& problem, const Dev
   return row.refuse(problem, device);
 }
 
+bool faster(const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.predicted_s; }
+
+// The rows that may run the problem, and why the others do not. Throws where there is none.
+struct Willing {
+  Forced forced;
+  std::vector<const GemmRow*> rows;
+  std::string refusals;
+};
+Willing willing_rows(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
+  Willing willing = {.forced = choice.forced.empty() ? Forced{} : parse(choice.forced, device.backend), .rows = {}, .refusals = {}};
+  const GemmRow* const forced = willing.forced.row;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (forced != nullptr ? row != forced : row->backend != device.backend || row->reference) continue;
+    const std::string refusal = refusal_of(*row, problem, device, choice.alignment_policy);
+    if (refusal.empty()) {
+      willing.rows.push_back(row);
+    } else {
+      willing.refusals += sentence(" ", row->name, ": ", refusal);
+    }
+  }
+  TW_CHECK_INPUT(forced == nullptr || !willing.rows.empty(), text(problem), " cannot run as \"", choice.forced, "\":", willing.refusals);
+  TW_CHECK(!willing.rows.empty(), "no GEMM row runs ", text(problem), ":", willing.refusals);
+  return willing;
+}
+
+// The plans of one row, of the forced tile alone where one is forced, the least predicted time first.
+std::vector<GemmPlan> plans_of(const GemmRow& row, const GemmProblem& problem, const DeviceInfo& device, std::string_view tile) {
+  std::vector<GemmPlan> plans;
+  for (const Tile one : row.tiles) {
+    if (tile.empty() || tile == text(one)) plans.push_back(row.plan(problem, one, device, 0));
+  }
+  std::stable_sort(plans.begin(), plans.end(), faster);
+  return plans;
+}
+
 }  // namespace
 
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
-  const Forced forced = choice.forced.empty() ? Forced{} : parse(choice.forced, device.backend);
+  const Willing willing = willing_rows(problem, device, choice);
   // Rows may round differently, tiles never do: a CPU's row is chosen as for one thread, so that results do not depend on
   // the number of threads; its tile is chosen for the threads there are.
   DeviceInfo row_device = device;
   if (device.backend == Backend::cpu) row_device.sm_count = 1;
 
-  const auto faster = [](const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.predicted_s; };
-  std::vector<GemmPlan> rows, tiles;  // the best plan of each row on row_device; the plans of the best row on the device
-  std::string refusals;
-  for (const GemmRow* row : gemm_catalog()) {
-    if (forced.row != nullptr ? row != forced.row : row->backend != device.backend || row->reference) continue;
-    const std::string refusal = refusal_of(*row, problem, device, choice.alignment_policy);
-    if (!refusal.empty()) {
-      refusals += sentence(" ", row->name, ": ", refusal);
-      continue;
-    }
-    std::vector<GemmPlan> plans;
-    for (const Tile tile : row->tiles) plans.push_back(row->plan(problem, tile, row_device));
-    rows.push_back(*std::min_element(plans.begin(), plans.end(), faster));
-  }
-  TW_CHECK_INPUT(forced.row == nullptr || !rows.empty(), text(problem), " cannot run as \"", choice.forced, "\":", refusals);
-  TW_CHECK(!rows.empty(), "no GEMM row runs ", text(problem), ":", refusals);
-
-  const GemmRow& row = *find_gemm_row(device.backend, std::min_element(rows.begin(), rows.end(), faster)->row);
-  for (const Tile tile : row.tiles) {
-    if (forced.tile.empty() || forced.tile == text(tile)) tiles.push_back(row.plan(problem, tile, device));
-  }
-  std::stable_sort(tiles.begin(), tiles.end(), faster);
+  std::vector<GemmPlan> rows;  // the best plan of each row on row_device
+  for (const GemmRow* row : willing.rows) rows.push_back(plans_of(*row, problem, row_device, {}).front());
   std::stable_sort(rows.begin(), rows.end(), faster);
+  const std::vector<GemmPlan> tiles = plans_of(*find_gemm_row(device.backend, rows.front().row), problem, device, willing.forced.tile);
   GemmPlan best = tiles.front();
-  if (forced.row != nullptr) {
+  if (willing.forced.row != nullptr) {
     best.reason = sentence("forced by \"", choice.forced, "\"");
   } else {
     best.reason = sentence("predicted ", microseconds(best.predicted_s));
@@ -105,9 +121,19 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
       if (other.row != best.row)
         best.reason += sentence(", ", other.row, " ", one_decimal(other.predicted_s / rows.front().predicted_s), " times as long");
     }
-    if (!refusals.empty()) best.reason += sentence("; refused:", refusals);
+    if (!willing.refusals.empty()) best.reason += sentence("; refused:", willing.refusals);
   }
   return best;
+}
+
+std::vector<GemmPlan> gemm_candidates(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
+  const Willing willing = willing_rows(problem, device, choice);
+  std::vector<GemmPlan> candidates;
+  for (const GemmRow* row : willing.rows) {
+    for (GemmPlan& plan : plans_of(*row, problem, device, willing.forced.tile)) candidates.push_back(std::move(plan));
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), faster);
+  return candidates;
 }
 
 }  // namespace tilewave

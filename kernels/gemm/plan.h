@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/gemm/problem.h"
 #include "kernels/gemm/tiling.h"
@@ -51,5 +52,9 @@ struct GemmChoice {
 // Throws Error where no row runs it, with each row's reason; InputError where the forced row or tile is unknown, with the
 // known ones, or the forced row refuses.
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice = {});
+
+// All that choose() would look at, each row's tiles, the least predicted time first: what to measure where a measurement decides.
+// Reasons are empty. Throws as choose() does.
+std::vector<GemmPlan> gemm_candidates(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice = {});
 
 }  // namespace tilewave

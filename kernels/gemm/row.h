@@ -28,8 +28,9 @@ struct GemmRow {
   std::span<const Tile> tiles;  // in order of preference
   // Why this row cannot run the problem on the device, as a sentence; empty where it can.
   std::string (*refuse)(const GemmProblem& problem, const DeviceInfo& device) = nullptr;
-  // Everything of the plan but the reason: waves, alignments, workspace, predicted time.
-  GemmPlan (*plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device) = nullptr;
+  // Everything of the plan but the reason: waves, alignments, workspace, predicted time. A row that can split K does so in `split`
+  // parts, or, where that is 0, in as many as its model takes the least time for; other rows do not look at it.
+  GemmPlan (*plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) = nullptr;
   // Null where this build has no kernel for it: a row names its CUDA launch under `if constexpr (kHasCuda)`.
   CpuGemmLaunch launch_cpu = nullptr;
   CudaGemmLaunch launch_cuda = nullptr;
@@ -48,6 +49,14 @@ inline GemmPlan plan_tiles(std::string_view row, const GemmProblem& problem, Til
           .b_alignment = problem.b_alignment,
           .d_alignment = problem.d_alignment,
           .reason = {}};
+}
+
+// Rows and columns of a tile as D lies in memory.
+struct TileInMemory {
+  std::int64_t rows = 0, cols = 0;
+};
+constexpr TileInMemory in_memory(const GemmProblem& problem, Tile tile) {
+  return problem.d_major == Major::m ? TileInMemory{.rows = tile.n, .cols = tile.m} : TileInMemory{.rows = tile.m, .cols = tile.n};
 }
 
 // Cycles into seconds; GemmPlan::predicted_s says what an unknown clock means.

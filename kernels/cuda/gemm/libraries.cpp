@@ -1,6 +1,6 @@
 // The reference rows. D as it lies in memory, [rows, cols], is a library's column-major cols x rows: right^T times left^T. cuBLAS
-// multiplies; cuBLASLt also fuses what it can (bias, ReLU, GELU by tanh with its input stored, GELU's derivative). Everything else
-// is a following pass: sums to the workspace, then the epilogue that our own rows have.
+// multiplies; cuBLASLt also fuses what it can (bias, ReLU, GELU by tanh with its input stored, GELU's derivative, the bias gradient of
+// a wgrad). Everything else is a following pass: sums to the workspace, then the epilogue that our own rows have.
 #include "kernels/gemm/rows/libraries.h"
 
 #include <array>
@@ -131,8 +131,8 @@ struct CublasLt {
   TW_LT(cublasLtMatmulAlgoGetHeuristic);
 #undef TW_LT
   std::map<int, cublasLtHandle_t> handles;  // by device
-  // By device, problem, whether D is written itself, and the alignments of the three addresses in bytes.
-  using Key = std::tuple<int, GemmProblem, bool, std::array<std::uint32_t, 3>>;
+  // By device, problem, epilogue, whether D is written itself, and the alignments of the three addresses in bytes.
+  using Key = std::tuple<int, GemmProblem, cublasLtEpilogue_t, bool, std::array<std::uint32_t, 3>>;
   std::map<Key, Matmul> matmuls;
 };
 
@@ -154,6 +154,10 @@ struct LtEpilogue {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   ConstMatrixView auxiliary;
 };
+// Whether the library can sum the bias gradient: over K of its second operand, into a vector of D's type.
+bool sums_bias_gradient(const GemmArgs& args) {
+  return args.bias_gradient && !args.accumulate_bias_gradient && args.bias_gradient.dtype == args.d.dtype && args.d_major == Major::m;
+}
 LtEpilogue lt_epilogue(const GemmArgs& args) {
   const bool half = args.d.dtype == DType::bf16 || args.d.dtype == DType::f16;
   const auto auxiliary = [&](const ConstMatrixView& view) {
@@ -204,7 +208,7 @@ Matmul& matmul_of(CublasLt& lt, int device, const GemmArgs& args, const ColumnMa
   };
   const std::array<std::uint32_t, 3> alignments = {alignment(product.first.data), alignment(product.second.data),
                                                    alignment(product.c.data)};
-  Matmul& matmul = lt.matmuls[{device, problem_of(args), straight, alignments}];
+  Matmul& matmul = lt.matmuls[{device, problem_of(args), epilogue.epilogue, straight, alignments}];
   const bool known = matmul.description != nullptr;
   if (!known) {
     check_status(lt.cublasLtMatmulDescCreate(&matmul.description, product.compute, product.type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F),
@@ -222,6 +226,7 @@ Matmul& matmul_of(CublasLt& lt, int device, const GemmArgs& args, const ColumnMa
   }
   if (straight) {
     if (args.bias) describe(lt, matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias.data);
+    if (epilogue.epilogue == CUBLASLT_EPILOGUE_BGRADB) describe(lt, matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias_gradient.data);
     if (epilogue.auxiliary) {
       describe(lt, matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.auxiliary.data);
       describe(lt, matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, epilogue.auxiliary.ld);
@@ -256,6 +261,25 @@ Matmul& matmul_of(CublasLt& lt, int device, const GemmArgs& args, const ColumnMa
 // Where the product goes: D itself where there is no epilogue beside what the library does.
 bool straight(const GemmArgs& args, const LtEpilogue& epilogue) { return epilogue.fused || library_sums_bytes(problem_of(args)) == 0; }
 
+// A launch as the library is asked for it. A bias gradient that it will not sum is left to the following pass.
+struct LtLaunch {
+  LtEpilogue epilogue;
+  bool direct = false;
+  ColumnMajor product;
+  Matmul* matmul = nullptr;
+
+  LtLaunch(CublasLt& lt, int device, const GemmArgs& args)
+      : epilogue(lt_epilogue(args)), direct(straight(args, epilogue)), product(args, problem_of(args), library_target(args, direct)) {
+    LtEpilogue summing = epilogue;
+    summing.epilogue = CUBLASLT_EPILOGUE_BGRADB;
+    if (direct && epilogue.epilogue == CUBLASLT_EPILOGUE_DEFAULT && sums_bias_gradient(args)) {
+      matmul = &matmul_of(lt, device, args, product, summing, direct);
+      if (!matmul->candidates.empty()) epilogue = summing;
+    }
+    if (matmul == nullptr || matmul->candidates.empty()) matmul = &matmul_of(lt, device, args, product, epilogue, direct);
+  }
+};
+
 }  // namespace
 
 void launch_cublas(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
@@ -281,15 +305,17 @@ void launch_cublas(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
 }
 
 void launch_cublaslt(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const GemmProblem problem = problem_of(args);
-  const LtEpilogue epilogue = lt_epilogue(args);
-  const bool direct = straight(args, epilogue);
+  GemmArgs rest = args;  // what the pass behind it does
+  bool direct = false;
   {
     const std::lock_guard lock(library_mutex);
     CublasLt& lt = cublaslt();
     const int device = device_of(queue).index;
-    const ColumnMajor p(args, problem, library_target(args, direct));
-    Matmul& matmul = matmul_of(lt, device, args, p, epilogue, direct);
+    const LtLaunch launch(lt, device, args);
+    const ColumnMajor& p = launch.product;
+    const Matmul& matmul = *launch.matmul;
+    direct = launch.direct;
+    if (launch.epilogue.epilogue == CUBLASLT_EPILOGUE_BGRADB) rest.bias_gradient = {};
     TW_CHECK(plan.algorithm >= 0 && plan.algorithm < static_cast<int>(matmul.candidates.size()), "gemm ", name_of(args.role),
              ": cuBLASLt's heuristic has ", matmul.candidates.size(), " candidates for this problem, and number ", plan.algorithm,
              " was planned.");
@@ -301,16 +327,12 @@ void launch_cublaslt(CudaQueue& queue, const GemmArgs& args, const GemmPlan& pla
                                    kLibraryWorkspace, stream_of(queue)),
                  "cublasLtMatmul");
   }
-  finish_library(queue, args, direct);
+  finish_library(queue, rest, direct);
 }
 
 int cublaslt_candidates(CudaQueue& queue, const GemmArgs& args) {
   const std::lock_guard lock(library_mutex);
-  const GemmProblem problem = problem_of(args);
-  const LtEpilogue epilogue = lt_epilogue(args);
-  const bool direct = straight(args, epilogue);
-  const ColumnMajor p(args, problem, library_target(args, direct));
-  return static_cast<int>(matmul_of(cublaslt(), device_of(queue).index, args, p, epilogue, direct).candidates.size());
+  return static_cast<int>(LtLaunch(cublaslt(), device_of(queue).index, args).matmul->candidates.size());
 }
 
 }  // namespace tilewave

@@ -6,7 +6,7 @@
 #include "kernels/cuda/gemm/epilogue.h"
 #include "kernels/cuda/prim/cp_async.h"
 #include "kernels/cuda/prim/mma.h"
-#include "kernels/gemm/rows/gpu_model.h"
+#include "kernels/gemm/row.h"
 
 namespace tilewave {
 

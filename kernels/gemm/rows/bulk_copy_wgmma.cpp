@@ -4,13 +4,11 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
 namespace {
-
-constexpr double kFill = 1500.0;  // cycles
-constexpr double kWaiting = 1.3;
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   std::int64_t most = 0;
@@ -18,13 +16,14 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return refuse_warpgroup(problem, device, most);
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
   plan.stages = kBulkCopyWgmmaStages;
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 0.35}, device);
-  const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)),
-               waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
-  plan.predicted_s = seconds_of(time.launch + waves * (kFill + kWaiting * blocks * time.stage + time.epilogue), device);
+  const TimeModel& model = time_model_of(device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2}, device);
+  const double waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
+  const double one_tile = model.fill_cycles + time.products / model.unspecialized_fraction + time.epilogue;
+  plan.predicted_s = warpgroup_seconds(problem, plan, waves * one_tile, device);
   return plan;
 }
 

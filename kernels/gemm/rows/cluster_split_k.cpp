@@ -4,13 +4,11 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
 namespace {
-
-constexpr double kFill = 1500.0;  // cycles
-constexpr double kExchangeBytesPerCycle = 24.0;
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   std::int64_t most = 0;
@@ -25,26 +23,27 @@ std::int64_t clusters_at_a_time(int size, const DeviceInfo& device) {
   return kSeen[size - 1] * device.sm_count / 132;
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   GemmPlan plan = plan_tiles("cluster_split_k", problem, tile, device.sm_count);
   plan.stages = split_stages(tile);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 0.3}, device);
-  const std::int64_t blocks = ceil_div(problem.k, kBlockK);
-  double least = 0.0;
-  for (const int split : {2, 3, 4, 5, 6, 7, 8, 1}) {
-    const std::int64_t at_a_time = clusters_at_a_time(split, device);
-    if (split > blocks || at_a_time < 1) continue;
-    const double exchange = static_cast<double>(tile.m * tile.n * 4) / kExchangeBytesPerCycle;
-    const double cycles =
-        time.launch + static_cast<double>(ceil_div(plan.tiling.tiles, at_a_time)) *
-                          (kFill + static_cast<double>(ceil_div(blocks, split)) * time.stage + exchange + time.epilogue / split);
-    if (least != 0.0 && cycles >= least) continue;
-    least = cycles;
-    plan.split = plan.cluster = split;
+  const TimeModel& model = time_model_of(device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2}, device);
+  const std::int64_t stages = ceil_div(problem.k, kBlockK);
+  const double exchange = static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
+  GemmPlan best = plan;
+  for (const int parts : {2, 3, 4, 5, 6, 7, 8, 1}) {
+    const std::int64_t at_a_time = clusters_at_a_time(parts, device);
+    if (parts > stages || at_a_time < 1 || (split > 0 && parts != split)) continue;
+    const double share = static_cast<double>(ceil_div(stages, parts)) / static_cast<double>(stages);
+    plan.split = plan.cluster = parts;
+    plan.blocks = plan.tiling.tiles * parts;
+    plan.predicted_s = warpgroup_seconds(problem, plan,
+                                         static_cast<double>(ceil_div(plan.tiling.tiles, at_a_time)) *
+                                             (model.fill_cycles + share * time.products + exchange + time.epilogue / parts),
+                                         device);
+    if (best.predicted_s == 0.0 || plan.predicted_s < best.predicted_s) best = plan;
   }
-  plan.blocks = plan.tiling.tiles * plan.split;
-  plan.predicted_s = seconds_of(least, device);
-  return plan;
+  return best;
 }
 
 constexpr CudaGemmLaunch cuda_launch() {

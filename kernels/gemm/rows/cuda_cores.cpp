@@ -7,9 +7,13 @@
 namespace tilewave {
 namespace {
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   return plan_on_gpu("cuda_cores", problem, tile, device,
-                     {.multiply_adds_per_cycle = 0.12 * cuda_core_rate(problem, device), .blocks_per_sm = 4, .least_split = 0});
+                     {.multiply_adds_per_cycle = time_model_of(device).one_output_fraction * cuda_core_rate(problem, device),
+                      .peak_multiply_adds_per_cycle = cuda_core_rate(problem, device),
+                      .blocks_per_sm = 4,
+                      .least_split = 0,
+                      .split = split});
 }
 
 constexpr CudaGemmLaunch cuda_launch() {

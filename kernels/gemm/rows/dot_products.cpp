@@ -29,7 +29,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
   return {};
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("dot_products", problem, tile, device.sm_count);
   const std::int64_t size = size_of(problem.operand_dtype), lanes = std::max(device.vector_bytes, std::int64_t{16}) / size;
   const auto outputs = static_cast<double>(problem.m * problem.n);

@@ -1,6 +1,6 @@
-// What the CUDA rows' plans share: how a tile lies in memory, whether K is split, and a model of the time: each wave of tiles takes
-// the longest of its products, its reads from the second-level cache and its share of the memory's traffic; then come the
-// epilogue, and for a split the pass that adds the parts. Constants are an H200's.
+// What the portable CUDA rows' plans share: how a tile lies in memory, whether K is split, and a model of the time: waves of tiles, each
+// its products and then its epilogue, behind the latency of the first loads; for a split the pass that adds the parts. The device's
+// TimeModel turns that, the bytes and the peak rate into seconds.
 #pragma once
 
 #include <algorithm>
@@ -9,32 +9,20 @@
 
 #include "kernels/gemm/row.h"
 #include "kernels/gemm/split.h"
+#include "kernels/gemm/time_model.h"
 
 namespace tilewave {
 
 struct GpuRowModel {
   double multiply_adds_per_cycle = 0.0;  // of an SM, while all its blocks are busy
-  double cached_bytes_per_cycle = 24.0;  // of an SM, from the second-level cache
-  double prologue_cycles = 1500.0;       // until the first products of a tile
-  double epilogue_cycles = 0.3;          // an element of D and an SM
-  double pass_cycles = 0.1;              // a further pass over D's shape
+  double peak_multiply_adds_per_cycle = 0.0;
   int blocks_per_sm = 1;
   int stages = 1;
   std::int64_t depth = 1;           // of K that a block takes at a time
   std::int64_t least_split = 1024;  // of K in a part; K is not split where it is 0
   std::int64_t most_blocks = 0;     // launched; 0: a block for every tile
+  int split = 0;                    // in so many parts; 0: what takes the least
 };
-
-constexpr double kLaunchSeconds = 2.5e-6;
-constexpr double kMemoryEfficiency = 0.85;
-
-// Rows and columns of a tile as D lies in memory.
-struct TileInMemory {
-  std::int64_t rows = 0, cols = 0;
-};
-constexpr TileInMemory in_memory(const GemmProblem& problem, Tile tile) {
-  return problem.d_major == Major::m ? TileInMemory{.rows = tile.n, .cols = tile.m} : TileInMemory{.rows = tile.m, .cols = tile.n};
-}
 
 // Blocks that an SM holds at a time, by their shared memory.
 constexpr std::int64_t resident_blocks(std::int64_t wanted, std::int64_t shared_bytes, const DeviceInfo& device) {
@@ -44,34 +32,36 @@ constexpr std::int64_t resident_blocks(std::int64_t wanted, std::int64_t shared_
 
 inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device,
                             const GpuRowModel& model) {
+  const TimeModel& time = time_model_of(device);
   const std::int64_t slots = device.sm_count * model.blocks_per_sm;
   GemmPlan plan = plan_tiles(row, problem, tile, slots);
-  const auto sms = static_cast<double>(device.sm_count);
+  const auto sms = static_cast<double>(device.sm_count), tiles = static_cast<double>(plan.tiling.tiles);
   const double area = static_cast<double>(tile.m * tile.n);
   const std::int64_t size = size_of(problem.operand_dtype);
-  const double memory_s =
-      device.bandwidth_bytes_per_s > 0.0 ? static_cast<double>(problem.bytes()) / (kMemoryEfficiency * device.bandwidth_bytes_per_s) : 0.0;
 
   double best_s = 0.0;
   // Parts are tried until they make a few waves: past that there is little to even out.
   constexpr std::int64_t kMostWaves = 4, kMostParts = 64;
   const std::int64_t most = model.least_split == 0 ? 1 : std::clamp<std::int64_t>(problem.k / model.least_split, 1, kMostParts);
-  for (std::int64_t split = 1; split <= most; ++split) {
-    if (split > 1 && plan.tiling.tiles * split > kMostWaves * slots) break;
+  const std::int64_t first = model.split > 0 ? std::min<std::int64_t>(model.split, most) : 1;
+  for (std::int64_t split = first; split <= (model.split > 0 ? first : most); ++split) {
+    if (split > first && plan.tiling.tiles * split > kMostWaves * slots) break;
     const std::int64_t items = plan.tiling.tiles * split, waves = ceil_div(items, slots);
     const double resident = std::min<double>(static_cast<double>(model.blocks_per_sm), std::ceil(static_cast<double>(items) / sms));
     const auto depth = static_cast<double>(round_up(ceil_div(problem.k, split), model.depth));
-    const double products = area * depth / model.multiply_adds_per_cycle;
-    const double cached = static_cast<double>((tile.m + tile.n) * size) * depth / model.cached_bytes_per_cycle;
     const double passes = split > 1 ? 0.0 : static_cast<double>(problem.epilogue.passes() - 1);
-    const double epilogue = area * (model.epilogue_cycles + model.pass_cycles * passes);
-    const double cycles = model.prologue_cycles + static_cast<double>(waves) * resident * (std::max(products, cached) + epilogue);
-    double seconds = kLaunchSeconds + std::max(seconds_of(cycles, device), memory_s);
-    if (split > 1 && device.bandwidth_bytes_per_s > 0.0) {
-      seconds +=
-          kLaunchSeconds + 2.0 * static_cast<double>(split_bytes(problem, split)) / (kMemoryEfficiency * device.bandwidth_bytes_per_s);
-    }
-    if (split == 1 || seconds < best_s) {
+    const double epilogue = area * (time.mma_store_cycles + time.mma_pass_cycles * passes);
+    const double cycles =
+        time.mma_fill_cycles + static_cast<double>(waves) * resident * (area * depth / model.multiply_adds_per_cycle + epilogue);
+    const double padded = tiles * area * static_cast<double>(split) * depth;  // multiply-adds
+    const auto split_traffic = static_cast<double>(split_bytes(problem, split));
+    double seconds = seconds_of({.schedule_cycles = cycles,
+                                 .peak_cycles = padded / (sms * model.peak_multiply_adds_per_cycle),
+                                 .l2_bytes = tiles * static_cast<double>((tile.m + tile.n) * size * split) * depth,
+                                 .memory_bytes = static_cast<double>(problem.bytes()) + split_traffic},
+                                device);
+    if (split > 1) seconds += seconds_of({.memory_bytes = split_traffic}, device);
+    if (split == first || seconds < best_s) {
       best_s = seconds;
       plan.split = static_cast<int>(split);
     }

@@ -31,10 +31,10 @@ GemmPlan plan_library(std::string_view row, const GemmProblem& problem, Tile til
   plan.raster = "library";
   return plan;
 }
-GemmPlan plan_cublas(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan_cublas(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   return plan_library("cublas", problem, tile, device);
 }
-GemmPlan plan_cublaslt(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan_cublaslt(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   return plan_library("cublaslt", problem, tile, device);
 }
 

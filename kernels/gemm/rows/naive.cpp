@@ -10,7 +10,7 @@ constexpr double kCyclesPerMultiplyAdd = 12.0;  // two look-ups of an element by
 
 std::string refuse(const GemmProblem&, const DeviceInfo&) { return {}; }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("naive", problem, tile, device.sm_count);
   const double multiply_adds = static_cast<double>(problem.flops()) / 2.0;
   plan.predicted_s =

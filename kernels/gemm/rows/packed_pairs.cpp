@@ -21,7 +21,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
   return {};
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("packed_pairs", problem, tile, device.sm_count);
   const PairsLayout layout(problem, tile);
   plan.workspace_bytes = layout.bytes(device.sm_count);

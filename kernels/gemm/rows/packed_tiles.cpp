@@ -26,7 +26,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
   return {};
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("packed_tiles", problem, tile, device.sm_count);
   const PackedLayout layout(problem, tile);
   const std::int64_t size = size_of(problem.operand_dtype);

@@ -1,8 +1,10 @@
-// Model: every block's tiles one after another, each its products and then its epilogue; loads run ahead.
+// Model: every block's tiles one after another, each its products and then the part of its epilogue that one consumer does not hide
+// under the other's products; loads run ahead.
 #include "kernels/gemm/rows/persistent_cooperative.h"
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
@@ -14,17 +16,17 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return refuse_warpgroup(problem, device, most);
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("persistent_cooperative", problem, tile, device.sm_count);
   plan.stages = cooperative_stages(tile);
   plan.cluster = cluster_of(plan.tiling);
   plan.raster = "bands";
   const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
   plan.blocks = std::min(turns, clusters) * plan.cluster;
-  const std::int64_t sums = tile.m * tile.n / cooperative_consumers(tile) / 128;  // of a thread
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = sums >= 128 ? 0.5 : 0.35}, device);
-  const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)), rounds = static_cast<double>(ceil_div(turns, clusters));
-  plan.predicted_s = seconds_of(time.launch + rounds * (blocks * time.stage + time.epilogue), device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = cooperative_consumers(tile)}, device);
+  const double rounds = static_cast<double>(ceil_div(turns, clusters)), exposed = time_model_of(device).exposed_fraction * time.epilogue;
+  const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + exposed) + time.epilogue - exposed;
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
 

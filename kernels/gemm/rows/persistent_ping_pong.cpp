@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
@@ -15,17 +16,18 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return refuse_warpgroup(problem, device, most);
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("persistent_ping_pong", problem, tile, device.sm_count);
   plan.stages = ping_pong_stages(tile);
   plan.cluster = cluster_of(plan.tiling);
   plan.raster = "bands";
   const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
   plan.blocks = std::min(turns, clusters) * plan.cluster;
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 1.9}, device);
-  const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)), rounds = static_cast<double>(ceil_div(turns, clusters));
-  plan.predicted_s =
-      seconds_of(time.launch + rounds * std::max(blocks * time.stage, 0.5 * (blocks * time.stage + time.epilogue)) + time.epilogue, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 1}, device);
+  const double rounds = static_cast<double>(ceil_div(turns, clusters));
+  const double cycles =
+      time_model_of(device).fill_cycles + rounds * std::max(time.products, 0.5 * (time.products + time.epilogue)) + time.epilogue;
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
 

@@ -7,10 +7,13 @@
 namespace tilewave {
 namespace {
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
-  return plan_on_gpu(
-      "shared_memory_tiles", problem, tile, device,
-      {.multiply_adds_per_cycle = 0.6 * cuda_core_rate(problem, device), .depth = kSharedMemoryTilesDepth, .least_split = 256});
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
+  return plan_on_gpu("shared_memory_tiles", problem, tile, device,
+                     {.multiply_adds_per_cycle = time_model_of(device).cuda_core_fraction * cuda_core_rate(problem, device),
+                      .peak_multiply_adds_per_cycle = cuda_core_rate(problem, device),
+                      .depth = kSharedMemoryTilesDepth,
+                      .least_split = 256,
+                      .split = split});
 }
 
 constexpr CudaGemmLaunch cuda_launch() {

@@ -7,10 +7,13 @@
 namespace tilewave {
 namespace {
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
-  return plan_on_gpu(
-      "tensor_core", problem, tile, device,
-      {.multiply_adds_per_cycle = 0.4 * mma_rate(problem, device), .depth = 128 / size_of(problem.operand_dtype), .least_split = 512});
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
+  return plan_on_gpu("tensor_core", problem, tile, device,
+                     {.multiply_adds_per_cycle = time_model_of(device).mma_one_stage_fraction * mma_rate(problem, device),
+                      .peak_multiply_adds_per_cycle = mma_rate(problem, device),
+                      .depth = 128 / size_of(problem.operand_dtype),
+                      .least_split = 512,
+                      .split = split});
 }
 
 constexpr CudaGemmLaunch cuda_launch() {

@@ -34,17 +34,19 @@ double efficiency(Tile tile) {
   return larger >= 128 ? 0.85 : 0.7;
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   const auto [rows, cols] = in_memory(problem, tile);
   const TensorCoreConfig config = tensor_core_persistent_config(rows, cols);
   const std::int64_t blocks = resident_blocks(config.blocks, shared_bytes(rows, cols), device);
   return plan_on_gpu("tensor_core_persistent", problem, tile, device,
-                     {.multiply_adds_per_cycle = efficiency(tile) * mma_rate(problem, device),
+                     {.multiply_adds_per_cycle = efficiency(tile) * time_model_of(device).mma_fraction * mma_rate(problem, device),
+                      .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .blocks_per_sm = static_cast<int>(blocks),
                       .stages = config.stages,
                       .depth = 128 / size_of(problem.operand_dtype),
                       .least_split = 512,
-                      .most_blocks = device.sm_count * blocks});
+                      .most_blocks = device.sm_count * blocks,
+                      .split = split});
 }
 
 constexpr CudaGemmLaunch cuda_launch() {

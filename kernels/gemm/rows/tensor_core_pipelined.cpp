@@ -15,15 +15,20 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return refuse_without_tensor_cores(problem, device);
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
-  constexpr double kEfficiency[] = {0.9, 0.7, 0.6, 0.5};  // by alignment: 16, 8, 4, 2 bytes
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
+  const TimeModel& time = time_model_of(device);
   const std::int64_t alignment = std::min({problem.a_alignment, problem.b_alignment, std::int64_t{16}});
-  const int narrow = alignment >= 16 ? 0 : alignment == 8 ? 1 : alignment == 4 ? 2 : 3;
+  const double fraction = alignment >= 16  ? time.mma_pipelined_fraction
+                          : alignment == 8 ? time.mma_narrow_8_fraction
+                          : alignment == 4 ? time.mma_narrow_4_fraction
+                                           : time.mma_narrow_2_fraction;
   return plan_on_gpu("tensor_core_pipelined", problem, tile, device,
-                     {.multiply_adds_per_cycle = kEfficiency[narrow] * mma_rate(problem, device),
+                     {.multiply_adds_per_cycle = fraction * mma_rate(problem, device),
+                      .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .stages = kTensorCorePipelinedStages,
                       .depth = 128 / size_of(problem.operand_dtype),
-                      .least_split = 512});
+                      .least_split = 512,
+                      .split = split});
 }
 
 constexpr CudaGemmLaunch cuda_launch() {

@@ -23,14 +23,14 @@ inline std::string refuse_without_tensor_cores(const GemmProblem& problem, const
   return refuse_huge(problem);
 }
 
-// Multiply-adds a cycle and SM by mma.sync: on Hopper it reaches a part of the rate, the rest is wgmma's.
+// Multiply-adds a cycle and SM by mma.sync: on Hopper it can issue a part of the tensor cores' rate, the rest is wgmma's.
 inline double mma_rate(const GemmProblem& problem, const DeviceInfo& device) {
   const MathRates rates = math_rates(device.capability);
   const int rate = problem.operand_dtype == DType::f32    ? rates.tensor_tf32
                    : problem.operand_dtype == DType::bf16 ? rates.tensor_bf16
                                                           : rates.tensor_f16;
   const int known = rate > 0 ? rate : problem.operand_dtype == DType::f32 ? 128 : 256;  // an unlisted device's least
-  return (device.capability == 90 ? 0.38 : 0.85) * known;
+  return (device.capability == 90 ? 0.625 : 1.0) * known;
 }
 
 }  // namespace tilewave

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
 namespace {
-
-constexpr double kFill = 1500.0;  // cycles
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   std::int64_t most = 0;
@@ -16,13 +15,12 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return refuse_warpgroup(problem, device, most);
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("warp_specialized", problem, tile, device.sm_count);
   plan.stages = kWarpSpecializedStages;
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .activation_cycles = 0.5}, device);
-  const double blocks = static_cast<double>(ceil_div(problem.k, kBlockK)),
-               waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
-  plan.predicted_s = seconds_of(time.launch + waves * (kFill + blocks * time.stage + time.epilogue), device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2}, device);
+  const double waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
+  plan.predicted_s = warpgroup_seconds(problem, plan, waves * (time_model_of(device).fill_cycles + time.products + time.epilogue), device);
   return plan;
 }
 

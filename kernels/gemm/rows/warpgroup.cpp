@@ -1,4 +1,4 @@
-// What the rows on Hopper's tensor cores refuse, and the parts of their time.
+// What the rows on Hopper's tensor cores refuse.
 #include "kernels/gemm/rows/warpgroup.h"
 
 #include <algorithm>
@@ -36,23 +36,5 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
 }
 
 int cluster_of(const Tiling& tiling) { return tiling.tiles_n % 2 == 0 || tiling.tiles_n > 16 ? 2 : 1; }
-
-WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const WarpgroupShape& shape, const DeviceInfo& device) {
-  constexpr double kEfficiency = 0.7;
-  constexpr double kSharedBytesPerCycle = 128.0;
-  constexpr double kStoreBytesPerCycle = 24.0;
-  constexpr double kDerivative = 1.4;  // a derivative costs so many activations
-  const double area = static_cast<double>(tile.m * tile.n);
-  const double math = area * kBlockK / static_cast<double>(math_rates(device.capability).tensor_bf16);
-  const std::int64_t wgmmas = tile.m / shape.columns * (tile.n / 64) * (kBlockK / 16);  // each reads its 64 rows and its columns of 16 k
-  const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (64 + shape.columns) * 16 * 2) / kSharedBytesPerCycle;
-  const Epilogue& epilogue = problem.epilogue;
-  const double bytes = area * static_cast<double>(size_of(problem.output_dtype) * epilogue.passes());
-  const auto computed = [](Activation activation) { return activation == Activation::none || activation == Activation::relu ? 0.0 : 1.0; };
-  return {.stage = std::max(math, shared) / kEfficiency,
-          .epilogue = 800.0 + bytes / kStoreBytesPerCycle +
-                      area * shape.activation_cycles * (computed(epilogue.activation) + kDerivative * computed(epilogue.derivative)),
-          .launch = 5000.0};
-}
 
 }  // namespace tilewave

@@ -22,7 +22,8 @@ Candidate busy(const std::string& name, double microseconds, std::vector<std::st
           .always_final = always_final};
 }
 
-constexpr InterleaveOptions kShort = {.load_s = 0.0, .block_s = 0.002, .screening_blocks = 1, .rounds = 5, .finalists = 2};
+constexpr InterleaveOptions kShort = {
+    .load_s = 0.0, .block_s = 0.002, .screening_block_s = 0.002, .screening_blocks = 1, .rounds = 5, .finalists = 2};
 
 TEST(Interleave, QuantilesLieBetweenValuesByProportion) {
   EXPECT_EQ(quantile({3.0}, 0.5), 3.0);
@@ -60,6 +61,14 @@ TEST(Interleave, ABlockEndsWithItsWait) {
   const Timing timing = compare({queued}, {}, kShort).ours.front();
   EXPECT_EQ(waits, 1 + 1 + kShort.screening_blocks + kShort.rounds) << "one for each block";
   EXPECT_GE(timing.median_s, 3e-3);
+}
+
+TEST(Interleave, ATimeIsOneLaunchs) {
+  Candidate four = busy("four at a call", 2000);
+  four.launches = 4;
+  const Timing timing = compare({four}, {}, kShort).ours.front();
+  EXPECT_GE(timing.median_s, 500e-6);
+  EXPECT_LT(timing.lower_quartile_s, 2000e-6);
 }
 
 TEST(Interleave, RoundsTakeTurns) {

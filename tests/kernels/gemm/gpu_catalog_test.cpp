@@ -7,8 +7,7 @@
 
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/rows/naive.h"
-#include "tests/kernels/gemm/cases.h"
-#include "tests/kernels/gpu.h"
+#include "tests/kernels/gemm/gpu_gemm.h"
 
 namespace tilewave {
 namespace {
@@ -18,70 +17,7 @@ using namespace gemm_sweep;
 const Lengths kLengths = {.ks = {1, 2, 7, 63, 64, 72, 129, 200, 520, 4099}, .most_work = 64 << 20};
 constexpr std::size_t kSample = 48;  // cases of every tile but the first
 
-// Device memory that the operands of one case after another lie in.
-class GpuGemmCatalog : public testing_support::GpuTest {
- protected:
-  static constexpr std::int64_t kBytes = 192 << 20;
-
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (IsSkipped()) return;
-    memory_ = static_cast<std::byte*>(allocate(queue_, kBytes));
-  }
-  void TearDown() override {
-    if (memory_ != nullptr) release(queue_, memory_);
-  }
-
-  // Runs the case on the row and brings back every byte, guards and gaps included.
-  void run_on(const GemmRow& row, const Case& c, Operands& operands) {
-    Matrix* const matrices[] = {&operands.a,           &operands.b,
-                                &operands.d,           &operands.bias,
-                                &operands.saved_input, &operands.derivative_of,
-                                &operands.residual,    &operands.bias_gradient};
-    GemmArgs args = operands.args(c);
-    std::byte* next = memory_;
-    const auto place = [&](Matrix& matrix) {
-      std::byte* const at = next;
-      copy_to_device(queue_, at, matrix.bytes().data(), static_cast<std::int64_t>(matrix.bytes().size()));
-      next += round_up(static_cast<std::int64_t>(matrix.bytes().size()), 256);
-      return at;
-    };
-    std::vector<std::byte*> places;
-    for (Matrix* matrix : matrices) places.push_back(place(*matrix));
-    const auto onto_device = [&](auto& view) {
-      for (std::size_t i = 0; i < std::size(matrices); ++i) {
-        if (view && view.data == matrices[i]->view().data) {
-          view.data = places[i] + (static_cast<const std::byte*>(view.data) - matrices[i]->bytes().data());
-          return;
-        }
-      }
-    };
-    onto_device(args.a);
-    onto_device(args.b);
-    onto_device(args.d);
-    onto_device(args.bias);
-    onto_device(args.saved_input);
-    onto_device(args.derivative_of);
-    onto_device(args.residual);
-    onto_device(args.bias_gradient);
-
-    const GemmPlan plan = row.plan(problem_of(args), c.tile, device_);
-    std::vector<std::byte> guard(256);
-    args.plan = &plan;
-    args.workspace = next;
-    next += plan.workspace_bytes;
-    ASSERT_LE(next + 256, memory_ + kBytes);
-    fill_bytes(queue_, args.workspace, 0xff, plan.workspace_bytes + 256);
-    run(queue_, args);
-    for (std::size_t i = 0; i < std::size(matrices); ++i) {
-      copy_to_host(queue_, matrices[i]->bytes().data(), places[i], static_cast<std::int64_t>(matrices[i]->bytes().size()));
-    }
-    copy_to_host(queue_, guard.data(), next, 256);
-    EXPECT_TRUE(std::all_of(guard.begin(), guard.end(), [](std::byte byte) { return byte == kPoison; })) << "the workspace is too small";
-  }
-
-  std::byte* memory_ = nullptr;
-};
+class GpuGemmCatalog : public GpuGemmTest {};
 
 TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
   CpuQueue cpu = make_cpu_queue(0);
@@ -91,7 +27,7 @@ TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
     Operands ours(c, random), expected = ours;
     run_on(kCudaNaiveRow, c, ours);
     GemmArgs args = expected.args(c);
-    const GemmPlan plan = kNaiveRow.plan(problem_of(args), c.tile, probe_cpu(thread_count(cpu)));
+    const GemmPlan plan = kNaiveRow.plan(problem_of(args), c.tile, probe_cpu(thread_count(cpu)), 0);
     args.plan = &plan;
     run(cpu, args);
     const auto gelu = [](Activation which) { return which == Activation::gelu_tanh || which == Activation::gelu_erf; };

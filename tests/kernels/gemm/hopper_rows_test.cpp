@@ -9,6 +9,7 @@
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 #include "kernels/gemm/rows/warp_specialized.h"
+#include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {
 namespace {
@@ -16,19 +17,6 @@ namespace {
 constexpr std::int64_t kSharedBytes = 232448;
 const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow, &kWarpSpecializedRow, &kPersistentCooperativeRow, &kPersistentPingPongRow,
                                       &kClusterSplitKRow};
-
-DeviceInfo h200() {
-  return {.backend = Backend::cuda,
-          .name = "NVIDIA H200",
-          .capability = 90,
-          .sm_count = 132,
-          .instruction_set = {},
-          .l2_bytes = 60 << 20,
-          .memory_bytes = std::int64_t{140} << 30,
-          .shared_bytes = kSharedBytes,
-          .clock_hz = 1.98e9,
-          .bandwidth_bytes_per_s = 4.8e12};
-}
 
 GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m,
@@ -90,7 +78,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   for (const GemmRow* row : kHopperRows) {
     for (const Tile tile : row->tiles) {
       for (const GemmProblem& problem : {aligned(1, 1, 1), aligned(4096, 5120, 1024), aligned(768, 768, 65536), aligned(50257, 129, 768)}) {
-        const GemmPlan plan = row->plan(problem, tile, h200());
+        const GemmPlan plan = row->plan(problem, tile, h200(), 0);
         EXPECT_GE(plan.blocks, 1);
         EXPECT_EQ(plan.blocks % plan.cluster, 0) << row->name;
         EXPECT_GE(plan.stages, 3) << row->name;

@@ -1,0 +1,247 @@
+// Points, fit and file of a calibration.
+#include "framework/measure/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "framework/io/file.h"
+#include "framework/io/json_lines.h"
+#include "framework/measure/gemm_scratch.h"
+#include "framework/measure/least_squares.h"
+#include "framework/pitch.h"
+#include "kernels/error.h"
+#include "kernels/gemm/catalog.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
+constexpr std::string_view kFormat = "tilewave time model 1";
+
+// A GEMM of a fully-connected layer as a training step poses it.
+GemmProblem problem(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k, PitchPolicy pitch = PitchPolicy::aligned) {
+  GemmProblem p = {.role = role, .m = m, .n = n, .k = k, .operand_dtype = DType::bf16, .output_dtype = DType::bf16, .epilogue = {}};
+  p.a_major = role == GemmRole::forward ? Major::k : Major::m;
+  p.b_major = role == GemmRole::wgrad ? Major::n : Major::k;
+  p.a_pitch = pitch_of(p.a_major == Major::k ? k : m, p.operand_dtype, pitch);
+  p.b_pitch = pitch_of(p.b_major == Major::k ? k : n, p.operand_dtype, pitch);
+  p.d_pitch = pitch_of(m, p.output_dtype, pitch);
+  p.a_alignment = alignment_of(0, 2 * p.a_pitch);
+  p.b_alignment = alignment_of(0, 2 * p.b_pitch);
+  p.d_alignment = alignment_of(0, 2 * p.d_pitch);
+  return p;
+}
+
+GemmProblem into_fp32(GemmProblem p) {
+  p.output_dtype = DType::f32;
+  p.epilogue.accumulate = true;
+  p.d_alignment = alignment_of(0, 4 * p.d_pitch);
+  return p;
+}
+GemmProblem with(GemmProblem p, const Epilogue& epilogue) {
+  p.epilogue = epilogue;
+  return p;
+}
+
+// Fast plans count most: they are what choosing is between.
+double weight_of(const PlannedGemm& gemm, double fastest_s) {
+  return gemm.seconds < 1.3 * fastest_s ? 1.0 : gemm.seconds < 2.0 * fastest_s ? 0.5 : 0.2;
+}
+
+using Groups = std::map<GemmProblem, std::vector<const PlannedGemm*>>;
+
+struct Quality {
+  double error = 0.0, choice = 1.0;
+};
+Quality quality(const Groups& groups, const std::vector<double>& logs, const std::map<const PlannedGemm*, std::size_t>& index) {
+  double errors = 0.0, choices = 0.0;
+  for (const auto& [posed, plans] : groups) {
+    const auto predicted = [&](const PlannedGemm* gemm) { return logs[index.at(gemm)] + std::log(gemm->seconds); };
+    const auto* const fastest =
+        *std::min_element(plans.begin(), plans.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+    const auto* const chosen =
+        *std::min_element(plans.begin(), plans.end(), [&](const auto* a, const auto* b) { return predicted(a) < predicted(b); });
+    errors += std::abs(logs[index.at(fastest)]);
+    choices += std::log(chosen->seconds / fastest->seconds);
+  }
+  const auto count = static_cast<double>(groups.size());
+  return {.error = errors / count, .choice = std::exp(choices / count)};
+}
+
+}  // namespace
+
+std::vector<GemmProblem> calibration_problems() {
+  using enum GemmRole;
+  const Epilogue gelu = {.bias = true, .activation = Activation::gelu_tanh, .saved_input = true};
+  const Epilogue relu = {.bias = true, .activation = Activation::relu, .saved_input = true};
+  const Epilogue through_gelu = {.derivative = Activation::gelu_tanh};
+  const Epilogue bias = {.bias = true}, residual = {.bias = true, .residual = true}, sums = {.bias_gradient = true};
+  std::vector<GemmProblem> problems;
+  struct Sizes {
+    std::int64_t out, in, tokens;
+  };
+  for (const auto& [out, in, tokens] : {Sizes{2048, 1024, 3072},
+                                        {5120, 1280, 2560},
+                                        {1280, 5120, 6144},
+                                        {1536, 1536, 12288},
+                                        {6144, 1536, 8192},
+                                        {24576, 1024, 4096},
+                                        {640, 640, 49152},
+                                        {896, 896, 7000},
+                                        {2736, 1024, 4600},
+                                        {6144, 6144, 6144}}) {
+    problems.push_back(problem(forward, out, tokens, in));
+    problems.push_back(problem(dgrad, in, tokens, out));
+    problems.push_back(problem(wgrad, in, out, tokens));
+    problems.push_back(into_fp32(problem(wgrad, in, out, tokens)));
+  }
+  for (const auto& [out, in, tokens] : {Sizes{2048, 1024, 3072}, {5120, 1280, 2560}, {6144, 1536, 8192}, {2560, 640, 49152}}) {
+    problems.push_back(with(problem(forward, out, tokens, in), gelu));
+    problems.push_back(with(problem(forward, out, tokens, in), relu));
+    problems.push_back(with(problem(dgrad, out, tokens, in), through_gelu));
+    problems.push_back(with(problem(forward, in, tokens, out), residual));
+    problems.push_back(with(problem(wgrad, in, out, tokens), sums));
+  }
+  problems.push_back(with(problem(forward, 1536, 12288, 1536), bias));
+  // Operands that no 16-byte load can take.
+  for (const std::int64_t width : {2044, 2050, 2047}) {
+    problems.push_back(problem(dgrad, 1024, 3072, width, PitchPolicy::packed));
+    problems.push_back(problem(forward, width, 3072, 1024, PitchPolicy::packed));
+  }
+  // Without wgmma.
+  GemmProblem tf32 = problem(forward, 2048, 3072, 1024), fp32 = problem(forward, 1024, 1536, 1024);
+  tf32.math = MathMode::tf32;
+  for (GemmProblem* p : {&tf32, &fp32}) {
+    p->operand_dtype = p->output_dtype = DType::f32;
+    problems.push_back(*p);
+  }
+  return problems;
+}
+
+std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const DeviceInfo& device, const std::function<void()>& done) {
+  constexpr double kSlowest = 3.0;  // times the least predicted: what is further off is never chosen
+  constexpr std::size_t kTilesOfARow = 4;
+  TW_CHECK_INPUT(device.backend == Backend::cuda, "a calibration fits the time model of a GPU; a CPU's rows have their own.");
+  GemmScratch scratch(queue);
+  InterleaveOptions options = {
+      .load_s = 2.0, .block_s = 0.004, .screening_block_s = 0.004, .screening_blocks = 1, .rounds = 5, .finalists = 64};
+  std::vector<PlannedGemm> measured;
+  for (const GemmProblem& posed_problem : calibration_problems()) {
+    const auto posed = scratch.pose(posed_problem);
+    std::map<std::string_view, std::size_t> tiles;
+    std::map<std::string, GemmPlan> plans;
+    std::vector<Candidate> candidates;
+    for (const GemmPlan& plan : measurable_plans(posed_problem, device, {}, kSlowest)) {
+      if (++tiles[plan.row] > kTilesOfARow) continue;
+      plans[name_of(plan)] = plan;
+      candidates.push_back(scratch.candidate(posed, plan, name_of(plan)));
+    }
+    for (const Timing& timing : compare(candidates, {}, options).ours) {
+      measured.push_back({.problem = posed_problem, .plan = plans.at(timing.name), .seconds = timing.median_s});
+    }
+    options.load_s = 0.0;
+    done();
+  }
+  return measured;
+}
+
+Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceInfo& device) {
+  TW_CHECK(!measured.empty(), "a fit needs measured GEMMs.");
+  const std::span<const TimeConstant> constants = time_constants();
+  Groups groups;
+  std::map<const PlannedGemm*, std::size_t> index;
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    groups[measured[i].problem].push_back(&measured[i]);
+    index[&measured[i]] = i;
+  }
+  std::vector<const GemmRow*> rows;
+  std::vector<double> weights;
+  for (const PlannedGemm& gemm : measured) {
+    rows.push_back(find_gemm_row(device.backend, gemm.plan.row));
+    const auto& group = groups.at(gemm.problem);
+    const auto fastest = std::min_element(group.begin(), group.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+    weights.push_back(weight_of(gemm, (*fastest)->seconds));
+  }
+  const auto model_at = [&](std::span<const double> logs) {
+    TimeModel model = time_model_of(device);
+    for (std::size_t i = 0; i < constants.size(); ++i) model.*constants[i].value = std::exp(logs[i]);
+    return model;
+  };
+  const auto errors = [&](std::span<const double> logs) {
+    DeviceInfo with_model = device;
+    with_model.time_model = std::make_shared<TimeModel>(model_at(logs));
+    std::vector<double> result;
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      const PlannedGemm& gemm = measured[i];
+      const GemmPlan plan = rows[i]->plan(gemm.problem, gemm.plan.tile, with_model, gemm.plan.split);
+      result.push_back(std::log(plan.predicted_s / gemm.seconds));
+    }
+    return result;
+  };
+  std::vector<double> start;
+  for (const TimeConstant& constant : constants) start.push_back(std::log(time_model_of(device).*constant.value));
+  const std::vector<double> end = fit({.residuals =
+                                           [&](std::span<const double> logs) {
+                                             std::vector<double> weighted = errors(logs);
+                                             for (std::size_t i = 0; i < weighted.size(); ++i) weighted[i] *= weights[i];
+                                             return weighted;
+                                           },
+                                       .start = start,
+                                       .huber = 0.1,
+                                       .pull = 0.05});
+  const Quality before = quality(groups, errors(start), index), after = quality(groups, errors(end), index);
+  Calibration calibration = {.model = model_at(end),
+                             .points = measured.size(),
+                             .error_before = before.error,
+                             .error_after = after.error,
+                             .choice_before = before.choice,
+                             .choice_after = after.choice};
+  calibration.model.source = TimeModelSource::calibrated;
+  return calibration;
+}
+
+std::filesystem::path calibration_path(const DeviceInfo& device) {
+  const std::filesystem::path folder = cache_folder();
+  return folder.empty() ? folder : folder / (file_name_of(device) + ".json");
+}
+
+void save_calibration(const std::filesystem::path& path, const Calibration& calibration, const DeviceInfo& device) {
+  JsonObject object;
+  object.add("format", kFormat).add("device", device.name).add("driver", device.driver).add("capability", device.capability);
+  object.add("points", calibration.points).add("error_before", calibration.error_before).add("error_after", calibration.error_after);
+  for (const TimeConstant& constant : time_constants()) object.add(constant.name, calibration.model.*constant.value);
+  make_folders(path.parent_path());
+  write_file_atomically(path, object.text() + "\n");
+}
+
+std::string use_calibration(DeviceInfo& device) {
+  const std::filesystem::path path = calibration_path(device);
+  std::error_code code;
+  if (device.backend != Backend::cuda || path.empty() || !std::filesystem::exists(path, code)) return {};
+  const auto unused = [&](const std::string& why) {
+    return sentence(path.string(), ": ", why, "; the default time model is used. tilewave bench calibrate makes the file anew.");
+  };
+  try {
+    const nlohmann::json object = nlohmann::json::parse(read_file(path, kMostBytes));
+    TimeModel model = time_model_of(device);
+    if (object.at("format") != kFormat) return unused("its format is another version's");
+    if (object.at("device") != device.name || object.at("driver") != device.driver || object.at("capability") != device.capability) {
+      return unused(sentence("it is of ", printable(object.at("device").get<std::string>()), " under driver ",
+                             printable(object.at("driver").get<std::string>()), ", and this is ", device.name, " under ", device.driver));
+    }
+    for (const TimeConstant& constant : time_constants()) {
+      const double value = object.at(std::string(constant.name)).get<double>();
+      if (!(value > 0.0) || !std::isfinite(value)) return unused(sentence(constant.name, " is not a number above 0"));
+      model.*constant.value = value;
+    }
+    model.source = TimeModelSource::calibrated;
+    device.time_model = std::make_shared<TimeModel>(model);
+    return {};
+  } catch (const std::exception& error) {
+    return unused(sentence("it cannot be read (", printable(error.what()), ")"));
+  }
+}
+
+}  // namespace tilewave

@@ -1,0 +1,40 @@
+// The time model of a GPU, fitted to what it measures: GEMMs of a fixed set of shapes, forms, rows and tiles, outside the suites
+// that claims are made over. Stored in cache_folder()/<device>.json: who it is about, the constants by name, and how well they fit.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/io/planned_gemms.h"
+#include "kernels/gemm/time_model.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+
+// The problems that a calibration measures.
+std::vector<GemmProblem> calibration_problems();
+
+// Times the best few plans of every row on each problem; `done` hears of each problem as it ends.
+std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const DeviceInfo& device, const std::function<void()>& done);
+
+struct Calibration {
+  TimeModel model;
+  std::size_t points = 0;
+  double error_before = 0.0, error_after = 0.0;    // the mean of |ln(predicted / measured)|, of each problem's fastest plan
+  double choice_before = 1.0, choice_after = 1.0;  // the chosen plan's time over the fastest's, geometric mean
+};
+// The constants that predict the times best, beginning at the device's own.
+Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceInfo& device);
+
+// Where the device's calibration is kept; empty where there is no cache folder.
+std::filesystem::path calibration_path(const DeviceInfo& device);
+void save_calibration(const std::filesystem::path& path, const Calibration& calibration, const DeviceInfo& device);
+
+// Gives the device its stored calibration, if there is one. What there is to say about it: nothing where there is none, a sentence
+// where a file is there that cannot be used (unreadable, another driver's) and the defaults stay.
+std::string use_calibration(DeviceInfo& device);
+
+}  // namespace tilewave

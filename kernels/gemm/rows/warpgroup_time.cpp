@@ -1,0 +1,43 @@
+// From a problem and a tile to cycles, and from a schedule of them to seconds.
+#include "kernels/gemm/rows/warpgroup_time.h"
+
+#include <algorithm>
+
+namespace tilewave {
+
+WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const WarpgroupShape& shape, const DeviceInfo& device) {
+  constexpr double kSharedBytesPerCycle = 128.0;
+  const TimeModel& time = time_model_of(device);
+  const Epilogue& epilogue = problem.epilogue;
+  const double area = static_cast<double>(tile.m * tile.n), stages = static_cast<double>(ceil_div(problem.k, kBlockK));
+  const double math = area * kBlockK / static_cast<double>(math_rates(device.capability).tensor_bf16);
+  const std::int64_t wgmmas = tile.m / shape.columns * (tile.n / 64) * (kBlockK / 16);  // each reads its 64 rows and its columns of 16 k
+  const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (64 + shape.columns) * 16 * 2) / kSharedBytesPerCycle;
+  const double row_sums = epilogue.bias_gradient ? time.row_sums_fraction : 0.0;
+  const auto computed = [](Activation activation) { return activation == Activation::none || activation == Activation::relu ? 0.0 : 1.0; };
+  const double one_element =
+      time.activation_cycles * computed(epilogue.activation) + time.derivative_cycles * computed(epilogue.derivative);
+  const EpilogueBytes bytes = epilogue_bytes(problem);
+  return {.products = stages * std::max(math, shared) * (1.0 + row_sums) / time.wgmma_fraction,
+          .epilogue = time.tile_cycles + area * (bytes.stored / time.store_bytes_per_cycle + bytes.loaded / time.load_bytes_per_cycle +
+                                                 one_element / shape.consumers)};
+}
+
+double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, double schedule_cycles, const DeviceInfo& device) {
+  const Tile tile = plan.tile;
+  const auto tiles = static_cast<double>(plan.tiling.tiles), depth = static_cast<double>(round_up(problem.k, kBlockK));
+  const int sharing = plan.split > 1 ? 1 : plan.cluster;
+  const double loaded = tiles * depth * 2.0 * (static_cast<double>(tile.m) / sharing + static_cast<double>(tile.n));
+  const EpilogueBytes bytes = epilogue_bytes(problem);
+  const double rows_bytes = static_cast<double>(problem.n * problem.k * 2);
+  const bool rows_stay = device.l2_bytes == 0 || rows_bytes < 0.5 * static_cast<double>(device.l2_bytes);
+  const auto bands = static_cast<double>(ceil_div(problem.m, kBandColumns));
+  return seconds_of({.schedule_cycles = schedule_cycles,
+                     .peak_cycles = tiles * static_cast<double>(tile.m * tile.n) * depth /
+                                    static_cast<double>(device.sm_count * math_rates(device.capability).tensor_bf16),
+                     .l2_bytes = loaded + static_cast<double>(problem.m * problem.n) * (bytes.stored + bytes.loaded),
+                     .memory_bytes = static_cast<double>(problem.bytes()) + (rows_stay ? 0.0 : (bands - 1.0) * rows_bytes)},
+                    device);
+}
+
+}  // namespace tilewave

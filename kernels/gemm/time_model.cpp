@@ -1,0 +1,79 @@
+// The constants' names, and seconds from work.
+#include "kernels/gemm/time_model.h"
+
+#include <cmath>
+
+#include "kernels/error.h"
+#include "kernels/gemm/row.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::string_view kMeasured = "NVIDIA H200";
+
+}  // namespace
+
+std::span<const TimeConstant> time_constants() {
+  using M = TimeModel;
+  static constexpr TimeConstant constants[] = {{"launch_s", &M::launch_s},
+                                               {"sustained_fraction", &M::sustained_fraction},
+                                               {"l2_bytes_per_cycle", &M::l2_bytes_per_cycle},
+                                               {"memory_fraction", &M::memory_fraction},
+                                               {"wgmma_fraction", &M::wgmma_fraction},
+                                               {"unspecialized_fraction", &M::unspecialized_fraction},
+                                               {"fill_cycles", &M::fill_cycles},
+                                               {"tile_cycles", &M::tile_cycles},
+                                               {"store_bytes_per_cycle", &M::store_bytes_per_cycle},
+                                               {"load_bytes_per_cycle", &M::load_bytes_per_cycle},
+                                               {"activation_cycles", &M::activation_cycles},
+                                               {"derivative_cycles", &M::derivative_cycles},
+                                               {"exposed_fraction", &M::exposed_fraction},
+                                               {"row_sums_fraction", &M::row_sums_fraction},
+                                               {"exchange_bytes_per_cycle", &M::exchange_bytes_per_cycle},
+                                               {"mma_fraction", &M::mma_fraction},
+                                               {"mma_pipelined_fraction", &M::mma_pipelined_fraction},
+                                               {"mma_narrow_8_fraction", &M::mma_narrow_8_fraction},
+                                               {"mma_narrow_4_fraction", &M::mma_narrow_4_fraction},
+                                               {"mma_narrow_2_fraction", &M::mma_narrow_2_fraction},
+                                               {"mma_one_stage_fraction", &M::mma_one_stage_fraction},
+                                               {"mma_fill_cycles", &M::mma_fill_cycles},
+                                               {"mma_store_cycles", &M::mma_store_cycles},
+                                               {"mma_pass_cycles", &M::mma_pass_cycles},
+                                               {"cuda_core_fraction", &M::cuda_core_fraction},
+                                               {"one_output_fraction", &M::one_output_fraction}};
+  return constants;
+}
+
+const TimeModel& time_model_of(const DeviceInfo& device) {
+  static const TimeModel scaled;
+  return device.time_model != nullptr ? *device.time_model : scaled;
+}
+
+TimeModel default_time_model(std::string_view device_name) {
+  return {.source = device_name == kMeasured ? TimeModelSource::measured : TimeModelSource::scaled};
+}
+
+std::string source_of(const TimeModel& model) {
+  switch (model.source) {
+    case TimeModelSource::calibrated:
+      return "calibrated here";
+    case TimeModelSource::measured:
+      return sentence("measured on an ", kMeasured);
+    default:
+      return sentence("not measured: scaled from an ", kMeasured);
+  }
+}
+
+double seconds_of(const GemmWork& work, const DeviceInfo& device) {
+  constexpr double kSharpness = 8.0;  // of the maximum
+  const TimeModel& model = time_model_of(device);
+  const double bandwidth = model.memory_fraction * device.bandwidth_bytes_per_s;
+  const double parts[] = {seconds_of(work.schedule_cycles, device), seconds_of(work.peak_cycles / model.sustained_fraction, device),
+                          seconds_of(work.l2_bytes / (model.l2_bytes_per_cycle * static_cast<double>(device.sm_count)), device),
+                          bandwidth > 0.0 ? work.memory_bytes / bandwidth : 0.0};
+  double sum = 0.0;
+  for (const double part : parts) sum += std::pow(part * 1e6, kSharpness);  // in microseconds: no power is out of range
+  return model.launch_s + 1e-6 * std::pow(sum, 1.0 / kSharpness);
+}
+
+}  // namespace tilewave

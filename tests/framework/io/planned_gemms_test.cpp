@@ -1,0 +1,83 @@
+// Plans come back from their file as they were, where the device still has them.
+#include "framework/io/planned_gemms.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+
+#include "framework/measure/calibration.h"
+#include "kernels/error.h"
+#include "tests/kernels/gemm/gpus.h"
+
+namespace tilewave {
+namespace {
+
+const std::filesystem::path kPath = std::filesystem::path(testing::TempDir()) / "tilewave-plans.jsonl";
+
+PlannedGemms all_plans() {
+  PlannedGemms gemms = {.device = "NVIDIA H200", .driver = "580.1", .gemms = {}};
+  for (const GemmProblem& problem : calibration_problems()) {
+    for (const GemmPlan& plan : gemm_candidates(problem, h200()))
+      gemms.gemms.push_back({.problem = problem, .plan = plan, .seconds = 3e-6});
+  }
+  return gemms;
+}
+
+TEST(PlannedGemms, ComeBackAsTheyWere) {
+  const PlannedGemms written = all_plans();
+  write_planned_gemms(kPath, written);
+  const ReadGemms read = read_planned_gemms(kPath, h200());
+  EXPECT_EQ(read.left_out, 0u);
+  EXPECT_EQ(read.gemms.device, "NVIDIA H200");
+  EXPECT_EQ(read.gemms.driver, "580.1");
+  ASSERT_EQ(read.gemms.gemms.size(), written.gemms.size());
+  for (std::size_t i = 0; i < written.gemms.size(); ++i) {
+    EXPECT_EQ(read.gemms.gemms[i].problem, written.gemms[i].problem) << i;
+    EXPECT_EQ(read.gemms.gemms[i].plan, written.gemms[i].plan) << i;
+    EXPECT_DOUBLE_EQ(read.gemms.gemms[i].seconds, 3e-6);
+  }
+}
+
+TEST(PlannedGemms, WhatADeviceCannotRunIsLeftOut) {
+  const PlannedGemms written = all_plans();
+  write_planned_gemms(kPath, written);
+  const ReadGemms read = read_planned_gemms(kPath, a100());
+  EXPECT_GT(read.left_out, 0u);
+  EXPECT_EQ(read.left_out + read.gemms.gemms.size(), written.gemms.size());
+  for (const PlannedGemm& gemm : read.gemms.gemms) EXPECT_EQ(gemm.plan.row.find("wgmma"), std::string_view::npos);
+}
+
+TEST(PlannedGemms, ASpoiltFileIsRefusedWithItsLine) {
+  PlannedGemms one = all_plans();
+  one.gemms.resize(1);
+  write_planned_gemms(kPath, one);
+  std::ifstream in(kPath);
+  std::string header, line;
+  std::getline(in, header);
+  std::getline(in, line);
+  const auto said = [&](const std::string& text) {
+    std::ofstream(kPath) << text;
+    try {
+      read_planned_gemms(kPath, h200());
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const auto spoilt = [&](const std::string& from, const std::string& to) {
+    std::string text = line;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return said(header + "\n" + text.replace(at, from.size(), to) + "\n");
+  };
+  EXPECT_EQ(said(header + "\n" + line + "\n"), "no error");
+  EXPECT_NE(said("").find("is empty"), std::string::npos);
+  EXPECT_NE(said("{\"format\": 3}\n").find("line 1: its format is another"), std::string::npos);
+  EXPECT_NE(said(header + "\n" + line.substr(0, 30)).find("line 2: "), std::string::npos);
+  EXPECT_NE(spoilt("\"role\": \"forward\"", "\"role\": \"sideward\"").find("\"role\": \"sideward\" is unknown"), std::string::npos);
+  EXPECT_NE(spoilt("\"m\": 2048", "\"m\": 0").find("M, N and K must be at least 1"), std::string::npos);
+  EXPECT_EQ(spoilt("\"row\": \"", "\"row\": \"un"), "no error") << "a row that is not there is left out, not refused";
+  std::filesystem::remove(kPath);
+}
+
+}  // namespace
+}  // namespace tilewave

@@ -1,0 +1,87 @@
+// A thousand random problems: shapes, pitches, majors, types and epilogues drawn together, on the plan that choose() takes and on one
+// other; against the GPU's naive, bit for bit where sums of small integers are exact, and twice with equal bits.
+#include <cmath>
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+#include <string>
+
+#include "kernels/gemm/catalog.h"
+#include "kernels/gemm/rows/naive.h"
+#include "tests/kernels/gemm/gpu_gemm.h"
+
+namespace tilewave {
+namespace {
+
+using namespace gemm_sweep;
+
+class GpuGemmRandom : public GpuGemmTest {};
+
+Case random_case(std::mt19937& random) {
+  const auto coin = [&](unsigned one_in) { return random() % one_in == 0; };
+  const auto size = [&](double most) {  // as often small as large, and on a multiple of 8 half the time
+    const auto drawn = static_cast<std::int64_t>(std::exp(std::uniform_real_distribution<double>(0.0, std::log(most))(random)));
+    return coin(2) ? round_up(drawn, 8) : drawn;
+  };
+  constexpr Major kMajors[][3] = {{Major::k, Major::k, Major::m}, {Major::m, Major::k, Major::m}, {Major::m, Major::n, Major::m},
+                                  {Major::k, Major::n, Major::m}, {Major::k, Major::k, Major::n}, {Major::m, Major::n, Major::n}};
+  const auto& majors = kMajors[random() % (coin(4) ? 6 : 3)];
+  const DType types[] = {DType::bf16, DType::bf16, DType::f16, DType::f32, DType::f64};
+  Case c = {.a_major = majors[0], .b_major = majors[1], .d_major = majors[2]};
+  c.operand_dtype = types[random() % std::size(types)];
+  c.output_dtype = size_of(c.operand_dtype) == 2 && coin(3) ? DType::f32 : c.operand_dtype;
+  c.side_dtype = coin(2) ? c.output_dtype : c.operand_dtype;
+  c.math = c.operand_dtype == DType::f32 && coin(2) ? MathMode::tf32 : MathMode::ieee;
+  c.m = size(700.0);
+  c.n = size(700.0);
+  c.k = std::min(size(4000.0), (std::int64_t{24} << 20) / (c.m * c.n) + 1);
+  const auto gap = [&](std::int64_t cols, DType dtype) {
+    return gap_of(coin(3) ? static_cast<Pitch>(random() % 6) : Pitch::to_128_bytes, cols, dtype);
+  };
+  c.a_gap = gap(c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
+  c.b_gap = gap(c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
+  c.d_gap = gap(c.d_major == Major::m ? c.m : c.n, c.output_dtype);
+  c.bias = coin(3);
+  c.activation = coin(2) ? Activation::none : static_cast<Activation>(random() % 4);
+  c.saved_input = coin(4);
+  c.derivative = coin(3) ? static_cast<Activation>(random() % 4) : Activation::none;
+  c.residual = coin(3) ? static_cast<Residual>(random() % 3) : Residual::none;
+  c.accumulate = coin(3);
+  c.bias_gradient = coin(3) ? static_cast<BiasGradient>(random() % 3) : BiasGradient::none;
+  c.values = coin(2) ? Values::small_integers : Values::random;
+  return c;
+}
+
+TEST_F(GpuGemmRandom, AThousandProblemsAgreeWithNaive) {
+  std::mt19937 random(20261121);
+  std::map<std::string_view, int> rows;
+  for (int i = 0; i < 1000; ++i) {
+    Case c = random_case(random);
+    Operands expected(c, random);
+    const Operands fresh = expected;
+    const GemmProblem problem = problem_of(expected.args(c));
+    const std::vector<GemmPlan> candidates = gemm_candidates(problem, device_);
+    std::vector<GemmPlan> plans = {choose(problem, device_), candidates[random() % candidates.size()]};
+    c.tile = kCudaNaiveRow.tiles.front();
+    run_on(kCudaNaiveRow, c, expected);
+    for (const GemmPlan& plan : plans) {
+      if (plan.row == kCudaNaiveRow.name) continue;
+      const GemmRow& row = *find_gemm_row(Backend::cuda, plan.row);
+      ++rows[row.name];
+      c.tile = plan.tile;
+      SCOPED_TRACE(sentence("problem ", i, ", ", row.name, "/", text(c), " in ", plan.split, " parts"));
+      Operands ours = fresh, again = fresh;
+      run_on(row, c, ours, plan.split);
+      compare(ours, expected, c, sums_of(c));
+      run_on(row, c, again, plan.split);
+      EXPECT_TRUE(again.d == ours.d && again.saved_input == ours.saved_input && again.bias_gradient == ours.bias_gradient)
+          << "other bits in a second run";
+    }
+    if (HasFailure()) return;
+  }
+  for (const auto& [row, count] : rows) std::printf("[          ] %s: %d\n", std::string(row).c_str(), count);
+  EXPECT_GE(rows.size(), device_.capability == 90 ? 6u : 4u);
+}
+
+}  // namespace
+}  // namespace tilewave
