@@ -35,7 +35,8 @@ std::shared_ptr<void> Context::workspace(std::int64_t bytes) {
 }
 
 Tensor Context::tensor(Shape shape, DType dtype) {
-  const std::int64_t pitch = shape.rows == 1 ? shape.cols : pitch_of(shape.cols, dtype);
+  const bool vector = shape.rows == 1 || shape.cols == 1;
+  const std::int64_t pitch = vector ? shape.cols : pitch_of(shape.cols, dtype);
   return {workspace(shape.rows * pitch * size_of(dtype)), shape, pitch, dtype};
 }
 

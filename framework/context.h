@@ -64,7 +64,7 @@ class Context {
   bool profiling() const { return profiler_ != nullptr; }
 
   // Uninitialised memory. tensor() and workspace() live within a step and come from its arena; persistent() is zeroed and
-  // outlives steps. The row pitch follows Options::pitch; vectors are packed.
+  // outlives steps. The row pitch follows Options::pitch; vectors, of one row or one column, are packed.
   Tensor tensor(Shape shape, DType dtype);
   Tensor persistent(Shape shape, DType dtype);
   std::shared_ptr<void> workspace(std::int64_t bytes);

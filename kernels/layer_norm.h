@@ -6,6 +6,8 @@
 // layer_norm_row_chunk(rows) rows, and added in an order that the number of rows decides.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/gemm/tiling.h"
 #include "kernels/queue.h"
 #include "kernels/view.h"
@@ -14,8 +16,8 @@ namespace tilewave {
 
 inline constexpr double kLayerNormEpsilon = 1e-5;
 
-// Few rows make short chunks, so that there are enough of them to share out.
-constexpr std::int64_t layer_norm_row_chunk(std::int64_t rows) { return rows <= 16384 ? 16 : 64; }
+// Many rows make a fixed number of chunks, which a GPU takes at once; few rows make short ones, so that there are some to share out.
+constexpr std::int64_t layer_norm_row_chunk(std::int64_t rows) { return std::max<std::int64_t>(16, ceil_div(rows, 768)); }
 
 struct LayerNormArgs {
   static constexpr std::string_view kOperation = "layer_norm";

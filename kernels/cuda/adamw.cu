@@ -43,7 +43,7 @@ struct Operands {
 template <class T, Access kAccess>
 __device__ __forceinline__ Operands<T> load_operands(const TableEntry& entry, const Place& at) {
   const auto pack = [&](const void* data, std::int64_t ld) {
-    return load_pack<kAccess, kPackWidth<T>>(static_cast<const T*>(data) + at.row * ld, at.column, entry.cols);
+    return load_pack<kAccess, kPackWidth<T>, Reuse::none>(static_cast<const T*>(data) + at.row * ld, at.column, entry.cols);
   };
   return {.weight = pack(entry.master, entry.master_ld),
           .gradient = pack(entry.gradient, entry.gradient_ld),
@@ -57,13 +57,14 @@ __device__ __forceinline__ void store_compute(const TableEntry& entry, const Pla
   Arithmetic<Rounded> values[kWidth];
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) values[i] = static_cast<Arithmetic<Rounded>>(weight.get(i));
-  store_pack<kAccess>(static_cast<Rounded*>(entry.compute) + at.row * entry.compute_ld, at.column, entry.cols, pack_of<Rounded>(values));
+  store_pack<kAccess, Reuse::none>(static_cast<Rounded*>(entry.compute) + at.row * entry.compute_ld, at.column, entry.cols,
+                                   pack_of<Rounded>(values));
 }
 
 template <class T, Access kAccess>
 __device__ __forceinline__ void store_operands(const TableEntry& entry, const Place& at, const Operands<T>& operands) {
   const auto put = [&](void* data, std::int64_t ld, const Pack<T>& pack) {
-    store_pack<kAccess>(static_cast<T*>(data) + at.row * ld, at.column, entry.cols, pack);
+    store_pack<kAccess, Reuse::none>(static_cast<T*>(data) + at.row * ld, at.column, entry.cols, pack);
   };
   put(entry.master, entry.master_ld, operands.weight);
   put(entry.first, entry.first_ld, operands.first);

@@ -82,15 +82,19 @@ __device__ __forceinline__ bool moves_whole(std::int64_t column, std::int64_t co
   return kAccess == Access::whole || (kAccess == Access::wide && column + kWidth <= cols);
 }
 
+// Whether the caches keep a pack for others: what nothing reads again while it could still be there goes through and leaves first.
+enum class Reuse : std::uint8_t { soon, none };
+
 // Elements from `cols` on are zero.
-template <Access kAccess, int kWidth, class T>
+template <Access kAccess, int kWidth, Reuse kReuse = Reuse::soon, class T>
 __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t column, std::int64_t cols) {
   Pack<T, kWidth> pack;
   if (moves_whole<kAccess, kWidth>(column, cols)) {
     using W = Words<Pack<T, kWidth>::kWords>;
 #pragma unroll
     for (int i = 0; i < static_cast<int>(sizeof(pack) / sizeof(W)); ++i) {
-      const W words = reinterpret_cast<const W*>(row + column)[i];
+      const W* const from = reinterpret_cast<const W*>(row + column) + i;
+      const W words = kReuse == Reuse::none ? __ldcs(from) : *from;
       memcpy(pack.words + i * (sizeof(W) / 4), &words, sizeof(W));
     }
     return pack;
@@ -103,7 +107,7 @@ __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t 
   return pack;
 }
 
-template <Access kAccess, int kWidth, class T>
+template <Access kAccess, Reuse kReuse = Reuse::soon, int kWidth, class T>
 __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int64_t cols, const Pack<T, kWidth>& pack) {
   if (moves_whole<kAccess, kWidth>(column, cols)) {
     using W = Words<Pack<T, kWidth>::kWords>;
@@ -111,7 +115,12 @@ __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int
     for (int i = 0; i < static_cast<int>(sizeof(pack) / sizeof(W)); ++i) {
       W words;
       memcpy(&words, pack.words + i * (sizeof(W) / 4), sizeof(W));
-      __stwb(reinterpret_cast<W*>(row + column) + i, words);  // an ordinary store that the compiler does not take apart
+      W* const to = reinterpret_cast<W*>(row + column) + i;
+      if constexpr (kReuse == Reuse::none) {
+        __stcs(to, words);
+      } else {
+        __stwb(to, words);  // an ordinary store that the compiler does not take apart
+      }
     }
     return;
   }
