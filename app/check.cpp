@@ -12,6 +12,7 @@ namespace {
 
 struct Options {
   RecipeOptions recipe;
+  DeviceOptions device;
   GradientCheckOptions check;
   bool json = false;
 };
@@ -29,9 +30,9 @@ std::string list(const std::vector<std::int64_t>& numbers) {
   return text;
 }
 
-void print_plan(const Recipe& recipe, const GradientCheckPlan& plan) {
+void print_plan(const Recipe& recipe, const GradientCheckPlan& plan, const DeviceInfo& device) {
   const StepShapes& shapes = plan.resolved.shapes;
-  std::cout << recipe.name << " in double precision on the CPU: ";
+  std::cout << recipe.name << " in double precision on " << (device.backend == Backend::cpu ? "the CPU" : device.name) << ": ";
   if (shapes.source_rows > 0) std::cout << shapes.source_rows << " source rows (sequences of " << list(plan.source_lengths) << "), ";
   std::cout << shapes.target_rows << " target rows (sequences of " << list(plan.target_lengths) << "), the rest ghosts\n";
   for (const Reduction& reduction : plan.reductions) {
@@ -84,10 +85,15 @@ void print_json(const GradientCheckReport& report) {
 int check(const Options& options) {
   const Recipe recipe = options.recipe.read();
   check_supported(recipe);
+  GradientCheckOptions where = options.check;
+  if (const DeviceInfo device = options.device.probe(); device.backend == Backend::cuda) {
+    where.queue = options.device.make_queue();
+    where.device = device;
+  }
   const GradientCheckPlan plan = plan_gradient_check(recipe);
-  options.json ? print_json(plan) : print_plan(recipe, plan);
+  options.json ? print_json(plan) : print_plan(recipe, plan, where.device);
   const GradientCheckReport report =
-      check_gradients(plan, options.check, [&](const GradientCheckRow& row) { options.json ? print_json(row) : print_row(row); });
+      check_gradients(plan, where, [&](const GradientCheckRow& row) { options.json ? print_json(row) : print_row(row); });
   options.json ? print_json(report) : print_verdict(report);
   return report.passed() ? 0 : 1;
 }
@@ -98,6 +104,7 @@ Command add_check(CLI::App& program) {
   CLI::App* command = program.add_subcommand("check", "compare every gradient of a recipe's model with central differences");
   const auto options = std::make_shared<Options>();
   options->recipe.add_to(*command);
+  options->device.add_to(*command);
   command->add_option("--layer", options->check.layer, "check this layer alone, or `model` for the whole model");
   command->add_option("--plant", options->check.plant, "add a wrong term to this operation's backward pass: the check must fail")
       ->type_name("OPERATION");

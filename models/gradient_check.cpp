@@ -1,5 +1,4 @@
-// The layers to check, as functions of leaves; framework/gradcheck.h does the probing. One thread does it all: matrices of a few rows
-// are multiplied before a second one has woken up.
+// The layers to check, as functions of leaves; framework/gradcheck.h does the probing.
 #include "models/gradient_check.h"
 
 #include <algorithm>
@@ -46,7 +45,7 @@ class Checker {
         seed_(options.seed),
         sequence_(plan.resolved.recipe.batch.sequence),
         rates_{.hidden = config_.dropout, .attention = config_.attention_dropout},
-        context_(make_cpu_queue(1), probe_cpu(1), fp64_options(plan.resolved.recipe)),
+        context_(options.queue, options.device, fp64_options(plan.resolved.recipe)),
         batch_(make_batch_tensors(context_, batch_shape(plan.resolved))) {
     const bool known = options.layer.empty() || std::find(plan.layers.begin(), plan.layers.end(), options.layer) != plan.layers.end();
     TW_CHECK_INPUT(known, "--layer ", options.layer, ": this recipe's model has no such layer; it has ", joined(plan.layers), ".");

@@ -1,4 +1,4 @@
-// Every gradient of a recipe's model against central differences, in double precision on the CPU whatever the recipe's precision:
+// Every gradient of a recipe's model against central differences, in double precision whatever the recipe's:
 // each kind of layer alone, with the recipe's norm placement, activation, dropout and tying, and the whole model with its loss.
 // They run on few packed rows: sequences of uneven lengths, ghost rows, an ignored label. Biases and norms are moved off their
 // initial zeros and ones, which would hide terms. Models too large to probe are made smaller, and the plan says where.
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "framework/shape.h"
+#include "kernels/device.h"
+#include "kernels/queue.h"
 #include "models/recipe.h"
 
 namespace tilewave {
@@ -18,6 +20,9 @@ struct GradientCheckOptions {
   std::string layer;       // the only one to check; empty: all of them
   std::string plant;       // an operation whose backward pass gets a wrong term, so that the check must fail; empty: none
   std::uint64_t seed = 1;  // of weights, inputs, dropout and samples
+  // Where it runs. Of a CPU one thread: matrices of a few rows are multiplied before a second one has woken up.
+  Queue queue = make_cpu_queue(1);
+  DeviceInfo device = probe_cpu(1);
 };
 
 // A key of the recipe that is checked at another value than it says.

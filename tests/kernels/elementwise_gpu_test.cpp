@@ -140,23 +140,5 @@ TYPED_TEST(GpuElementwise, DropoutDrawsAsTheCpuDoes) {
 }
 
 // One past 2^31 elements: offsets are 64-bit.
-class GpuLargeMatrix : public GpuTest {};
-
-TEST_F(GpuLargeMatrix, IsFilledToItsEnd) {
-  constexpr std::int64_t kRows = (std::int64_t{1} << 16) + 1, kCols = std::int64_t{1} << 15;
-  if (free_bytes(queue_).value_or(0) < kRows * kCols * 2 + (std::int64_t{1} << 30)) GTEST_SKIP() << "too little memory is free";
-  void* data = allocate(queue_, kRows * kCols * 2);
-  for (const std::int64_t ld : {kCols, kCols - 1}) {  // one long row, and rows with a gap
-    const MatrixView y{.data = data, .rows = kRows, .cols = kCols - 2 + (ld == kCols ? 2 : 0), .ld = ld, .dtype = DType::bf16};
-    run(queue_, FillArgs{.y = y, .value = static_cast<double>(ld % 7)});
-    for (const std::int64_t at : {std::int64_t{0}, (kRows - 1) * ld, (kRows - 1) * ld + y.cols - 1}) {
-      bf16 element;
-      copy_to_host(queue_, &element, static_cast<bf16*>(data) + at, sizeof(element));
-      EXPECT_EQ(to_double(element), static_cast<double>(ld % 7)) << "element " << at;
-    }
-  }
-  release(queue_, data);
-}
-
 }  // namespace
 }  // namespace tilewave

@@ -2,9 +2,12 @@
 // belong to the mathematics changes nothing.
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
+#include "kernels/gemm/catalog.h"
 #include "tests/kernels/gpu.h"
 #include "tests/models/small_runs.h"
+#include "tests/test_environment.h"
 
 namespace tilewave {
 namespace {
@@ -120,6 +123,36 @@ TEST_F(GpuTrainStep, LearnsAsTheCpuDoes) {
   const std::vector<double> losses = run.losses(60);
   EXPECT_LT(losses.back(), 0.8 * losses.front());
   EXPECT_GT(run.step.validate(run.corpus.validation(batch_shape(run.resolved))), 0.0);
+}
+
+TEST_F(GpuTrainStep, StrictAlignmentKeepsTensorCoresToMultiplesOf8) {
+  const std::vector<std::string> base = {"run.precision=bf16",    "guidelines.row_pitch=packed", "model.d_model=256",      "model.d_ff=512",
+                                         "model.vocabulary=1001", "batch.source_tokens=500",     "batch.target_tokens=504"};
+  SmallRun any = on_gpu(base), strict = on_gpu(with(base, {"gemm.alignment_policy=strict"}));
+  EXPECT_LE(difference(strict.losses(3), any.losses(3)), 1e-2);
+  int on_tensor_cores = 0, off_them = 0;
+  for (const auto& [problem, plan] : strict.context.plans()) {
+    const bool multiples = problem.m % 8 == 0 && problem.n % 8 == 0 && problem.k % 8 == 0;
+    const GemmRow* const row = find_gemm_row(Backend::cuda, plan.row);
+    ASSERT_NE(row, nullptr);
+    EXPECT_TRUE(multiples || !row->tensor_cores) << plan.row;
+    ++(row->tensor_cores ? on_tensor_cores : off_them);
+  }
+  EXPECT_GT(off_them, 0);
+  for (const auto& [problem, plan] : any.context.plans()) on_tensor_cores += find_gemm_row(Backend::cuda, plan.row)->tensor_cores ? 1 : 0;
+  EXPECT_GT(on_tensor_cores, 0);
+}
+
+TEST_F(GpuTrainStep, ToyTranslationLearnsInBf16AsInFp32) {
+  const auto mean_loss = [&](const char* precision) {
+    const std::vector<std::string> overrides = {sentence("run.precision=", precision)};
+    SmallRun run(read_recipe(test_environment().data / ".." / "recipes" / "toy_translation.toml", overrides), queue_, device_);
+    run.step.use_step_memory(trace_step(run.resolved, device_).memory);
+    const std::vector<double> losses = run.losses(200);
+    EXPECT_LT(losses.back(), 0.5 * losses.front());
+    return std::accumulate(losses.end() - 20, losses.end(), 0.0) / 20.0;
+  };
+  EXPECT_NEAR(mean_loss("bf16") / mean_loss("fp32"), 1.0, 0.01);
 }
 
 }  // namespace

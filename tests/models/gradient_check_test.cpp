@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/error.h"
+#include "tests/kernels/gpu.h"
 #include "tests/test_environment.h"
 
 namespace tilewave {
@@ -25,10 +26,10 @@ std::vector<std::string> decoder_only() {
   return {"model.architecture=\"decoder_only\"", "model.encoder_layers=0", "batch.source_tokens=0"};
 }
 
-void expect_passes(const Recipe& recipe) {
+void expect_passes(const Recipe& recipe, const GradientCheckOptions& options = {}) {
   const GradientCheckPlan plan = plan_gradient_check(recipe);
   std::set<std::string> layers;
-  const GradientCheckReport report = check_gradients(plan, {});
+  const GradientCheckReport report = check_gradients(plan, options);
   for (const GradientCheckRow& row : report.rows) {
     EXPECT_TRUE(row.passed) << row.layer << ' ' << row.tensor << " is off by " << row.error;
     EXPECT_GT(row.norm, 0.0) << row.layer << ' ' << row.tensor;
@@ -43,23 +44,41 @@ class GradientCheckVariant : public testing::TestWithParam<std::vector<std::stri
 
 TEST_P(GradientCheckVariant, Passes) { expect_passes(tiny(GetParam())); }
 
+class GpuGradientCheck : public testing_support::GpuTest, public testing::WithParamInterface<std::vector<std::string>> {
+ protected:
+  GradientCheckOptions here(const std::string& layer = "", const std::string& plant = "") const {
+    return {.layer = layer, .plant = plant, .queue = queue_, .device = device_};
+  }
+};
+
+TEST_P(GpuGradientCheck, Passes) { expect_passes(tiny(GetParam()), here()); }
+
+TEST_P(GpuGradientCheck, FindsEveryPlant) {
+  const GradientCheckPlan plan = plan_gradient_check(tiny(GetParam()));
+  for (const std::string& layer : plan.layers) {
+    if (layer == "model") continue;  // made of the others
+    for (const std::string& operation : checked_operations(plan, here(layer))) {
+      EXPECT_FALSE(check_gradients(plan, here(layer, operation)).passed()) << operation << " in " << layer;
+    }
+  }
+}
+
 std::vector<std::string> with(std::vector<std::string> first, const std::vector<std::string>& more) {
   first.insert(first.end(), more.begin(), more.end());
   return first;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Tiny, GradientCheckVariant,
-    testing::Values(std::vector<std::string>{},
-                    std::vector<std::string>{"model.norm=\"post\"", "model.activation=\"gelu_erf\"", "model.tied=false"},
-                    std::vector<std::string>{"model.dropout=0.2", "model.attention_dropout=0.3", "optimizer.label_smoothing=0.1"},
-                    std::vector<std::string>{"model.norm=\"post\"", "model.dropout=0.2", "model.positions=\"learned\"",
-                                             "model.activation=\"gelu_tanh\""},
-                    std::vector<std::string>{"guidelines.pad_vocabulary_to=8", "guidelines.row_pitch=\"packed\"",
-                                             "model.positions=\"learned\""},
-                    with(decoder_only(), {"model.activation=\"gelu_tanh\"", "model.positions=\"learned\""}),
-                    with(decoder_only(),
-                         {"model.norm=\"post\"", "model.tied=false", "model.attention_dropout=0.3", "guidelines.pad_vocabulary_to=8"})));
+auto variants() {
+  return testing::Values(
+      std::vector<std::string>{}, std::vector<std::string>{"model.norm=\"post\"", "model.activation=\"gelu_erf\"", "model.tied=false"},
+      std::vector<std::string>{"model.dropout=0.2", "model.attention_dropout=0.3", "optimizer.label_smoothing=0.1"},
+      std::vector<std::string>{"model.norm=\"post\"", "model.dropout=0.2", "model.positions=\"learned\"", "model.activation=\"gelu_tanh\""},
+      std::vector<std::string>{"guidelines.pad_vocabulary_to=8", "guidelines.row_pitch=\"packed\"", "model.positions=\"learned\""},
+      with(decoder_only(), {"model.activation=\"gelu_tanh\"", "model.positions=\"learned\""}),
+      with(decoder_only(), {"model.norm=\"post\"", "model.tied=false", "model.attention_dropout=0.3", "guidelines.pad_vocabulary_to=8"}));
+}
+INSTANTIATE_TEST_SUITE_P(Tiny, GradientCheckVariant, variants());
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuGradientCheck, variants());
 
 // One key a query: its probability is 1 whatever query and key are, whose gradients are zero.
 TEST(GradientCheck, OfSingleTokens) {
