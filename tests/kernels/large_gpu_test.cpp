@@ -149,7 +149,7 @@ TEST_F(GpuLargeMatrix, EveryGemmRowReachesTheEndOfD) {
   const MatrixView a = random(kCols, kK, true), b = random(kRows, kK, true), d = matrix(kRows, kCols), alone = matrix(kLast, kCols);
   const auto multiply = [&](const GemmRow& row, const MatrixView& tokens, const MatrixView& to) {
     GemmArgs args{.a = a, .b = tokens, .d = to};
-    const GemmPlan plan = row.plan(problem_of(args), row.tiles.front(), device_);
+    const GemmPlan plan = row.plan(problem_of(args), row.tiles.front(), device_, 0);
     args.plan = &plan;
     args.workspace = take(std::max<std::int64_t>(plan.workspace_bytes, 256));
     run(queue_, args);
