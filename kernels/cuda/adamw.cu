@@ -30,9 +30,9 @@ struct Table {
 };
 static_assert(sizeof(Table) <= 32764, "a launch takes 32,764 bytes of parameters");
 
-constexpr int kThreads = 256, kBlocks = 4;  // of a multiprocessor
-constexpr int kBatch = 2, kBatches = 2;     // of a tile: packs loaded at once, and how often
-constexpr std::int64_t kTilePacks = kThreads * kBatch * kBatches;
+constexpr int kThreads = 256, kBlocks = 5;  // of a multiprocessor
+constexpr int kPacks = 4;                   // of a tile and thread
+constexpr std::int64_t kTilePacks = kThreads * kPacks;
 
 // A master's columns that a thread updates together, and what it needs for them.
 template <class T>
@@ -87,31 +87,22 @@ __device__ __forceinline__ void store_operands(const TableEntry& entry, const Pl
 template <class T, Access kAccess>
 __device__ __forceinline__ void update_tile(const TableEntry& entry, std::int64_t tile, AdamWCoefficients<T> k) {
   if (entry.decay == WeightDecay::no) k.kept = T(1);
+  const std::int64_t end = min(entry.packs, (tile + 1) * kTilePacks);
 #pragma unroll 1
-  for (int batch = 0; batch < kBatches; ++batch) {
-    const std::int64_t first = tile * kTilePacks + batch * kBatch * kThreads + threadIdx.x;
-    Operands<T> operands[kBatch];
-    Place places[kBatch];
+  for (std::int64_t pack = tile * kTilePacks + threadIdx.x; pack < end; pack += kThreads) {
+    Place place;
+    place.row = entry.packs_a_row.quotient(pack);
+    place.column = (pack - place.row * entry.packs_a_row.value()) * kPackWidth<T>;
+    Operands<T> operands = load_operands<T, kAccess>(entry, place);
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const std::int64_t pack = first + i * kThreads;
-      places[i].row = entry.packs_a_row.quotient(pack);
-      places[i].column = (pack - places[i].row * entry.packs_a_row.value()) * kPackWidth<T>;
-      if (pack < entry.packs) operands[i] = load_operands<T, kAccess>(entry, places[i]);
+    for (int j = 0; j < kPackWidth<T>; ++j) {
+      T weight = operands.weight.get(j), first_moment = operands.first.get(j), second_moment = operands.second.get(j);
+      adamw_update(k, operands.gradient.get(j), weight, first_moment, second_moment);
+      operands.weight.set(j, weight);
+      operands.first.set(j, first_moment);
+      operands.second.set(j, second_moment);
     }
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      if (first + i * kThreads >= entry.packs) return;
-#pragma unroll
-      for (int j = 0; j < kPackWidth<T>; ++j) {
-        T weight = operands[i].weight.get(j), first_moment = operands[i].first.get(j), second_moment = operands[i].second.get(j);
-        adamw_update(k, operands[i].gradient.get(j), weight, first_moment, second_moment);
-        operands[i].weight.set(j, weight);
-        operands[i].first.set(j, first_moment);
-        operands[i].second.set(j, second_moment);
-      }
-      store_operands<T, kAccess>(entry, places[i], operands[i]);
-    }
+    store_operands<T, kAccess>(entry, place, operands);
   }
 }
 
