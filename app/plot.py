@@ -1,4 +1,5 @@
 """Reads a run folder's metrics.jsonl; writes loss.csv (step, loss and validation_loss where there is one) and loss.png beside it.
+Or reads the ablation.json of a folder and draws ablation.png beside it.
 Or reads what `tilewave bench sweep --json` printed into a file NAME.jsonl, and draws NAME.png.
 
 Without matplotlib loss.png is left out with a sentence. A step that was run again after a resume counts as it went last;
@@ -103,6 +104,41 @@ def plot_sweep(path):
     return draw_where_possible(lambda: draw_sweep(points, picture), f"{picture} is not drawn")
 
 
+def read_ablation(path):
+    """[(name, predicted and measured gain in percent)] of the variants that were compared, and the picture's title. A library's
+    gain is not predicted."""
+    ablation = json.loads(path.read_text(encoding="utf-8"))
+    gains = [(variant["name"], 100 * (variant["predicted_gain_fraction"] or 0), 100 * variant["measured_gain_fraction"])
+             for variant in ablation["variants"] if variant["ran"] and variant["name"] != variant["baseline"]]
+    return gains, f"{ablation['recipe']} on {ablation['device']}: gain a real target token"
+
+
+def draw_ablation(gains, title, path):
+    pyplot = new_pyplot()
+    figure, axes = pyplot.subplots(figsize=(8, 1.2 + 0.6 * len(gains)), layout="constrained")
+    places = range(len(gains))
+    axes.barh([place - 0.2 for place in places], [gain[1] for gain in gains], 0.36, label="predicted", color="#c8a048")
+    axes.barh([place + 0.2 for place in places], [gain[2] for gain in gains], 0.36, label="measured", color="#4878a8")
+    axes.set_yticks(list(places), [gain[0] for gain in gains])
+    axes.invert_yaxis()
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xlabel("percent")
+    axes.grid(alpha=0.3, axis="x")
+    axes.legend()
+    figure.suptitle(title, fontsize=10)
+    figure.savefig(path, dpi=100)
+
+
+def plot_ablation(path):
+    try:
+        gains, title = read_ablation(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"plot.py: {path} is not what `tilewave ablate` writes ({error!r}).", file=sys.stderr)
+        return 2
+    picture = path.with_suffix(".png")
+    return draw_where_possible(lambda: draw_ablation(gains, title, picture), f"{picture} is not drawn")
+
+
 def draw_where_possible(draw_it, without):
     try:
         draw_it()
@@ -115,11 +151,13 @@ def draw_where_possible(draw_it, without):
 
 def main(arguments):
     if len(arguments) != 1:
-        print("usage: plot.py RUN, the folder that holds metrics.jsonl; or plot.py SWEEP.jsonl", file=sys.stderr)
+        print("usage: plot.py FOLDER, which holds metrics.jsonl or ablation.json; or plot.py SWEEP.jsonl", file=sys.stderr)
         return 2
     if arguments[0].endswith(".jsonl"):
         return plot_sweep(pathlib.Path(arguments[0]))
     folder = pathlib.Path(arguments[0])
+    if (folder / "ablation.json").exists():
+        return plot_ablation(folder / "ablation.json")
     try:
         losses = read_metrics(folder / "metrics.jsonl")
     except (OSError, ValueError) as error:

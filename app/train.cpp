@@ -5,12 +5,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <spawn.h>
 #include <sstream>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "app/command.h"
+#include "app/plotter.h"
 #include "app/progress.h"
 #include "app/step_table.h"
 #include "framework/io/json_lines.h"
@@ -45,20 +44,6 @@ void catch_signals() {
   action.sa_handler = catch_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-}
-
-// loss.csv and loss.png beside metrics.jsonl, drawn by plot.py. A picture that cannot be drawn costs a sentence.
-void draw_losses(const std::filesystem::path& folder) {
-  const std::filesystem::path plotter = std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "share/tilewave/plot.py";
-  const std::string words[] = {"python3", plotter.string(), folder.string()};
-  char* arguments[] = {const_cast<char*>(words[0].c_str()), const_cast<char*>(words[1].c_str()), const_cast<char*>(words[2].c_str()),
-                       nullptr};
-  pid_t child = 0;
-  int status = 0;
-  std::cerr.flush();
-  const bool ran = posix_spawnp(&child, "python3", nullptr, nullptr, arguments, environ) == 0 && waitpid(child, &status, 0) == child;
-  if (!ran || status != 0)
-    std::cerr << "tilewave: loss.csv and loss.png could not be made: python3 " << plotter.string() << " did not run.\n";
 }
 
 int dry_run(const Options& options) {
@@ -169,7 +154,7 @@ int train_recipe(const Options& options) {
     return 128 + result.signal;
   }
   display.say("");
-  draw_losses(result.folder);
+  draw(result.folder, "loss.csv and loss.png");
   options.output == Output::json ? print_json(result)
                                  : print_table(result, peak_flops_per_s(request.device, context_options(recipe).precision));
   return 0;

@@ -271,6 +271,18 @@ struct GuidelinesConfig {
   friend bool operator==(const GuidelinesConfig&, const GuidelinesConfig&) = default;
 };
 
+struct AblationConfig {
+  std::string switches;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("switches", switches,
+          {.meaning = "`key=value,value`, with spaces between: every combination is measured, the first value of the first switch being "
+                      "what the others are compared with; empty: each guideline alone, all of them, none"});
+  }
+  friend bool operator==(const AblationConfig&, const AblationConfig&) = default;
+};
+
 struct Recipe {
   std::string name = "recipe";  // the file's stem: no key, and no part of the recipe's text or hash
   ModelConfig model;
@@ -281,6 +293,7 @@ struct Recipe {
   RunConfig run;
   GemmConfig gemm;
   GuidelinesConfig guidelines;
+  AblationConfig ablation;
 
   template <class Visitor>
   void describe(Visitor& visit) {
@@ -292,6 +305,7 @@ struct Recipe {
     visit("run", run, "How long, in which precision, and what is kept.");
     visit("gemm", gemm, "Who multiplies the matrices.");
     visit("guidelines", guidelines, "The Tensor Core guidelines as switches; the defaults leave shapes alone.");
+    visit("ablation", ablation, "What `tilewave ablate` varies, where --switch does not say it (docs/ablate.md).");
   }
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };

@@ -94,7 +94,10 @@ void TrainStep::submit(std::span<const Batch> batches, std::int64_t step, Update
     state.real_tokens += batches[i].real_tokens;
   }
   context_.write_step_state(state);
+  enqueue(update);
+}
 
+void TrainStep::enqueue(Update update) {
   // The first step runs launch by launch, so that plans are chosen and kernels are loaded before the second one is captured.
   const bool capturable = launches_ == Launches::captured && update == Update::yes && !context_.profiling() &&
                           std::holds_alternative<CudaQueue>(context_.queue());

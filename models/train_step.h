@@ -58,6 +58,8 @@ class TrainStep {
   StepReport run(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
   // Puts the step into the queue; on a GPU it returns before the step is done.
   void submit(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
+  // The step that was submitted last, once more: for timing.
+  void repeat() { enqueue(Update::yes); }
   // Waits for the step that was submitted last.
   StepReport collect();
   // The launches of a step, whatever the batches and the step state hold.
@@ -72,6 +74,8 @@ class TrainStep {
   Context& context() { return context_; }
 
  private:
+  void enqueue(Update update);
+
   Context& context_;
   ResolvedRecipe resolved_;
   Transformer model_;

@@ -22,6 +22,7 @@ constexpr std::size_t kSamples = 5;
 // What decides the numbers that are computed; a resumed run may change the rest.
 Recipe decisive(Recipe recipe) {
   recipe.run = {.seed = recipe.run.seed, .precision = recipe.run.precision};
+  recipe.ablation = {};
   recipe.guidelines.pad_vocabulary_to = GuidelinesConfig{}.pad_vocabulary_to;
   recipe.guidelines.row_pitch = GuidelinesConfig{}.row_pitch;
   recipe.guidelines.ffn_hidden_layout = GuidelinesConfig{}.ffn_hidden_layout;

@@ -22,6 +22,7 @@ case "$1 $*" in
   'test '*) exit 0 ;;                                                   # these very tests
   *'--device cuda'*) exec PROGRAM "$@" --dry-run ;;                     # may lack its GPU
   'train '*) exec PROGRAM "$@" --set run.steps=2 ;;                     # two steps stand for all
+  'ablate '*) exec PROGRAM "$@" --device cpu --steps 1 --rounds 1 ;;    # one round too
   *) exec PROGRAM "$@" ;;
 esac
 )";

@@ -1,0 +1,204 @@
+// tilewave ablate RECIPE: one recipe under several settings, timed in turns, each shown to compute the same loss; docs/ablate.md
+// explains the columns. Exit code 0: every variant ran and no loss differed; 1: one did not fit or differed; 2: a value that a key
+// cannot have, after the variants that could run have run.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <set>
+
+#include "app/ablation_files.h"
+#include "app/command.h"
+#include "app/plotter.h"
+#include "app/step_table.h"
+#include "framework/io/file.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPrintedGroups = 9;  // of GEMMs; the files hold them all
+
+struct Options {
+  RecipeOptions recipe;
+  DeviceOptions device;
+  std::vector<std::string> switches;
+  std::int64_t steps = 5;
+  int rounds = 9;
+  fs::path out;
+  bool full = false, json = false;
+};
+
+template <class... Values>
+void print_line(const char* pattern, const Values&... values) {
+  char line[512];
+  std::snprintf(line, sizeof line, pattern, values...);
+  std::cout << line << '\n';
+}
+
+// An empty folder: the one asked for, or the next of runs/<recipe>-ablation, -2, -3.
+fs::path make_folder(const Options& options, const std::string& recipe) {
+  if (!options.out.empty()) {
+    make_folders(options.out);
+    TW_CHECK_INPUT(names_in(options.out).empty(), options.out.string(), " is not empty; name another folder with --out.");
+    return options.out;
+  }
+  make_folders("runs");
+  for (int number = 1;; ++number) {
+    const fs::path folder = fs::path("runs") / (number == 1 ? recipe + "-ablation" : sentence(recipe, "-ablation-", number));
+    std::error_code code;
+    if (fs::create_directory(folder, code)) return folder;
+    TW_CHECK(!code, folder.string(), ": cannot make the folder: ", code.message(), "; name another one with --out.");
+  }
+}
+
+void print_steps(const AblationReport& report) {
+  std::size_t width = 8;
+  for (const AblationVariant& variant : report.variants) width = std::max(width, variant.setting.name.size());
+  const int name = static_cast<int>(width);
+  print_line("%-*s %6s %6s %19s %10s %8s %9s %9s %9s %7s  %s", name, "variant", "rows", "V", "step ms (quartiles)", "tokens/s", "TFLOP/s",
+             "memory", "predicted", "measured", "error", "same loss");
+  for (const AblationVariant& variant : report.variants) {
+    if (!variant.ran()) {
+      std::cout << variant.setting.name << std::string(width - variant.setting.name.size(), ' ') << " did not run: " << variant.refused
+                << '\n';
+      continue;
+    }
+    char step[64], predicted[32] = "", measured[32] = "", error[32] = "";
+    std::snprintf(step, sizeof step, "%.3f (%.3f-%.3f)", 1e3 * variant.step.median_s, 1e3 * variant.step.lower_quartile_s,
+                  1e3 * variant.step.upper_quartile_s);
+    if (variant.same_loss.verdict != SameLoss::Verdict::itself) {
+      std::snprintf(measured, sizeof measured, "%+.2f %%", 100.0 * variant.measured_gain);
+    }
+    if (variant.same_loss.verdict != SameLoss::Verdict::itself && variant.predicted_gain) {
+      std::snprintf(predicted, sizeof predicted, "%+.2f %%", 100.0 * *variant.predicted_gain);
+      std::snprintf(error, sizeof error, "%+.2f", *variant.error_points());
+    }
+    const SameLoss& same = variant.same_loss;
+    print_line("%-*s %6ld %6ld %19s %10.0f %8.2f %9s %9s %9s %7s  %s%s%s", name, variant.setting.name.c_str(),
+               static_cast<long>(variant.resolved.shapes.target_rows), static_cast<long>(variant.resolved.shapes.vocabulary_padded), step,
+               variant.target_tokens_per_s(), variant.tflops(), bytes_text(variant.memory_bytes).c_str(), predicted, measured, error,
+               std::string(name_of(same.verdict)).c_str(), same.how.empty() ? "" : ", ", same.how.c_str());
+  }
+}
+
+// The largest groups of GEMMs whose problem or plan a setting changes, each in every variant.
+void print_gemms(const AblationReport& report) {
+  struct Group {
+    std::string layer;
+    GemmRole role;
+    double seconds;
+  };
+  std::vector<Group> groups;
+  for (const AblationVariant& variant : report.variants) {
+    for (const GemmTimes& gemm : variant.gemms) {
+      if (!gemm.concerned) continue;
+      const auto known =
+          std::find_if(groups.begin(), groups.end(), [&](const Group& one) { return one.layer == gemm.layer && one.role == gemm.role; });
+      if (known == groups.end()) {
+        groups.push_back({gemm.layer, gemm.role, gemm.measured_s});
+      } else {
+        known->seconds = std::max(known->seconds, gemm.measured_s);
+      }
+    }
+  }
+  if (groups.empty()) return;
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.seconds > b.seconds; });
+  std::cout << '\n';
+  if (groups.size() > kPrintedGroups) {
+    print_line("the %zu largest of %zu groups of GEMMs that a setting changes, launch by launch; the files hold them all", kPrintedGroups,
+               groups.size());
+    groups.resize(kPrintedGroups);
+  }
+  print_line("%-28s %-8s %5s %6s %6s %6s %-9s %-36s %6s %6s %9s %9s %8s  %s", "layer", "role", "count", "M", "N", "K", "align", "row/tile",
+             "useful", "waves", "us", "predicted", "TFLOP/s", "variant");
+  for (const Group& group : groups) {
+    for (const AblationVariant& variant : report.variants) {
+      for (const GemmTimes& gemm : variant.gemms) {
+        if (gemm.layer != group.layer || gemm.role != group.role) continue;
+        const GemmPlan& plan = gemm.plan;
+        const auto number = [](std::int64_t value) { return static_cast<long>(value); };
+        print_line("%-28s %-8s %5ld %6ld %6ld %6ld %-9s %-36s %5.1f%% %6.2f %9.1f %9.1f %8.2f  %s", gemm.layer.c_str(),
+                   std::string(name_of(gemm.role)).c_str(), number(gemm.count), number(gemm.problem.m), number(gemm.problem.n),
+                   number(gemm.problem.k), sentence(plan.a_alignment, "/", plan.b_alignment, "/", plan.d_alignment).c_str(),
+                   sentence(plan.row, "/", plan.tile.m, "x", plan.tile.n).c_str(), 100.0 * plan.tiling.useful_fraction, plan.tiling.waves,
+                   1e6 * gemm.measured_s, 1e6 * gemm.predicted_s, 1e-12 * static_cast<double>(gemm.flops) / gemm.measured_s,
+                   variant.setting.name.c_str());
+      }
+    }
+  }
+}
+
+void print_losses(const AblationReport& report) {
+  std::cout << "\nloss and gradient norm\n";
+  for (const AblationVariant& variant : report.variants) {
+    if (!variant.ran() || variant.same_as) continue;
+    std::cout << "  " << variant.setting.name << '\n';
+    for (std::size_t step = 0; step < variant.curve.losses.size(); ++step) {
+      print_line("    step %-4zu %.9g  %.9g", step + 1, variant.curve.losses[step], variant.curve.gradient_norms[step]);
+    }
+    const SameLoss& same = variant.same_loss;
+    if (same.verdict == SameLoss::Verdict::itself || same.verdict == SameLoss::Verdict::another_model) continue;
+    print_line("    %s over %s: loss off by %.2g of %.2g allowed, gradients by %.2g of %.2g%s%s",
+               std::string(name_of(same.verdict)).c_str(), same.how.c_str(), same.loss_error, same.tolerance.loss, same.gradient_error,
+               same.tolerance.gradient, same.worst.empty() ? "" : ", most in ", same.worst.c_str());
+  }
+}
+
+int run_ablation(const Options& options) {
+  Recipe recipe = options.recipe.read();
+  std::string switches;
+  for (const std::string& one : options.switches) switches += (switches.empty() ? "" : " ") + one;
+  const AblationRequest request{.recipe = recipe,
+                                .settings = settings_of(parse_switches(options.switches.empty() ? recipe.ablation.switches : switches)),
+                                .steps = options.steps,
+                                .sizes = options.full ? AblationSizes::full : AblationSizes::fitting,
+                                .timing = {.block_s = 0.05, .rounds = options.rounds, .finalists = kMostSettings},
+                                .queue = options.device.make_queue(),
+                                .device = options.device.probe(),
+                                .noted = [](const std::string& note) { std::cerr << note << '\n'; }};
+  const fs::path folder = make_folder(options, recipe.name);
+  const AblationReport report = ablate(request);
+  write_ablation(folder, report);
+  draw(folder, "ablation.png");
+
+  for (const AblationVariant& variant : report.variants) {
+    if (!variant.ran()) std::cerr << "tilewave: " << variant.setting.name << ": " << variant.refused << '\n';
+  }
+  if (options.json) {
+    std::cout << ablation_json(report).dump() << '\n';
+  } else {
+    std::cout << recipe.name << " on " << device_text(report.device) << "; medians of " << options.rounds << " interleaved rounds\n";
+    if (!report.changes.empty()) std::cout << "made to fit a CPU, whose threads stand for multiprocessors (--full leaves it as it is):\n";
+    for (const std::string& change : report.changes) std::cout << "  " << change << '\n';
+    std::cout << '\n';
+    print_steps(report);
+    print_gemms(report);
+    print_losses(report);
+    std::cout << "\nfolder " << folder.string() << '\n';
+  }
+  const bool usage = std::any_of(report.variants.begin(), report.variants.end(), [](const auto& one) { return one.refused_input; });
+  return usage ? 2 : report.holds() ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_ablate(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("ablate", "measure what each guideline is worth on a recipe, and that its loss stays the same");
+  const auto options = std::make_shared<Options>();
+  options->recipe.add_to(*command);
+  command->add_option("--switch", options->switches, "a key and its values; several make every combination (default: ablation.switches)")
+      ->take_all()
+      ->type_name("KEY=VALUE,VALUE");
+  command->add_option("--steps", options->steps, "steps whose losses are compared")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_option("--rounds", options->rounds, "interleaved rounds of timing")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_option("--out", options->out, "an empty folder for the results (default: runs/<recipe>-ablation, then -2, -3)");
+  command->add_flag("--full", options->full, "the recipe's own sizes, also on a CPU");
+  command->add_flag("--json", options->json, "print ablation.json instead of tables");
+  options->device.add_to(*command);
+  return {command, [options] { return run_ablation(*options); }};
+}
+
+}  // namespace tilewave

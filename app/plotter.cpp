@@ -1,0 +1,23 @@
+// Runs plot.py as a process of its own.
+#include "app/plotter.h"
+
+#include <iostream>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tilewave {
+
+void draw(const std::filesystem::path& folder, const std::string& missing) {
+  const std::filesystem::path plotter = std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "share/tilewave/plot.py";
+  const std::string words[] = {"python3", plotter.string(), folder.string()};
+  char* arguments[] = {const_cast<char*>(words[0].c_str()), const_cast<char*>(words[1].c_str()), const_cast<char*>(words[2].c_str()),
+                       nullptr};
+  pid_t child = 0;
+  int status = 0;
+  std::cerr.flush();
+  const bool ran = posix_spawnp(&child, "python3", nullptr, nullptr, arguments, environ) == 0 && waitpid(child, &status, 0) == child;
+  if (!ran || status != 0) std::cerr << "tilewave: " << missing << " could not be made: python3 " << plotter.string() << " did not run.\n";
+}
+
+}  // namespace tilewave

@@ -1,0 +1,258 @@
+// Variants are made first, so that what does not fit is known early; then proofs, then times.
+#include "models/ablation.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "kernels/error.h"
+#include "kernels/gemm/catalog.h"
+#include "models/corpus_of.h"
+#include "models/memory_check.h"
+#include "models/recipe.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::int64_t kMostCpuFlops = 20'000'000'000;  // of a step that a CPU measures as it is
+constexpr int kProfiledSteps = 3;
+
+// A variant that runs.
+struct Contestant {
+  AblationVariant* variant = nullptr;
+  std::shared_ptr<const Corpus> corpus;
+  StepTrace trace;
+  std::unique_ptr<Context> context;
+  std::unique_ptr<TrainStep> step;
+};
+
+Recipe fitting(const AblationRequest& request, std::vector<std::string>& changes) {
+  const Recipe& recipe = request.recipe;
+  if (request.device.backend != Backend::cpu || request.sizes == AblationSizes::full) return recipe;
+  Recipe traced = recipe;
+  traced.guidelines.wave_free_batch = WaveFreeBatch::off;
+  if (trace_step(resolve(traced), request.device).matrix_flops() <= kMostCpuFlops) return recipe;
+  ToyRecipe toy = toy_sized(recipe);
+  changes = std::move(toy.changes);
+  return toy.recipe;
+}
+
+// "decoder.3.ffn.up" -> "decoder.*.ffn.up"
+std::string without_numbers(const std::string& layer) {
+  std::string name;
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    const bool digit = layer[i] >= '0' && layer[i] <= '9';
+    if (!digit) name += layer[i];
+    if (digit && (i == 0 || layer[i - 1] == '.')) name += '*';
+  }
+  return name;
+}
+
+// Nothing where a library multiplies: its times are not modelled.
+std::optional<double> predicted_seconds(const StepTrace& trace, const DeviceInfo& device) {
+  double seconds = 0.0;
+  for (const TraceEntry& entry : trace.trace.entries) {
+    if (entry.plan && find_gemm_row(device.backend, entry.plan->row)->reference) return std::nullopt;
+    if (entry.plan) seconds += entry.plan->predicted_s;
+    if (!entry.plan && device.bandwidth_bytes_per_s > 0.0) seconds += static_cast<double>(entry.cost.bytes) / device.bandwidth_bytes_per_s;
+  }
+  return seconds;
+}
+
+class Ablation {
+ public:
+  explicit Ablation(const AblationRequest& request) : request_(request), queue_(request.queue) {
+    report_.recipe = request.recipe.name;
+    report_.device = request.device;
+    report_.steps = request.steps;
+  }
+
+  AblationReport run() {
+    const bool toy = fitting(request_, report_.changes) != request_.recipe;
+    report_.variants.resize(request_.settings.size());
+    for (std::size_t i = 0; i < request_.settings.size(); ++i) make(report_.variants[i], i, toy);
+    if (!contestants_.empty()) {
+      prove();
+      measure();
+      profile();
+    }
+    for (AblationVariant& variant : report_.variants) conclude(variant);
+    return std::move(report_);
+  }
+
+ private:
+  void make(AblationVariant& variant, std::size_t index, bool toy) {
+    variant.setting = request_.settings[index];
+    try {
+      Recipe recipe = with_setting(request_.recipe, variant.setting);
+      if (toy) recipe = toy_sized(recipe).recipe;
+      check_supported(recipe, request_.device.backend);
+      check_files(recipe);
+      open_corpus(recipe);
+      variant.resolved = resolve(recipe, {.vocabulary = corpus_->tokenizer() ? corpus_->tokenizer()->vocabulary() : 0});
+      StepTrace trace = trace_step(variant.resolved, request_.device);
+      variant.memory_bytes = trace.bytes();
+      variant.matrix_flops = trace.matrix_flops();
+      for (const Contestant& other : contestants_) {
+        if (other.variant->resolved.shapes == variant.resolved.shapes && other.trace.trace.entries == trace.trace.entries) {
+          variant.same_as = static_cast<std::size_t>(other.variant - report_.variants.data());
+          return;
+        }
+      }
+      if (const std::optional<std::int64_t> free = free_bytes(queue_)) check_memory(variant.resolved, trace, request_.device, *free);
+      request_.noted(sentence(variant.setting.name, ": ", variant.resolved.shapes.target_rows, " target rows, vocabulary ",
+                              variant.resolved.shapes.vocabulary_padded));
+      variant.predicted_s = predicted_seconds(trace, request_.device);
+      auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe));
+      auto step = std::make_unique<TrainStep>(*context, variant.resolved);
+      step->use_step_memory(trace.memory);
+      contestants_.push_back(
+          {.variant = &variant, .corpus = corpus_, .trace = std::move(trace), .context = std::move(context), .step = std::move(step)});
+    } catch (const InputError& error) {
+      variant.refused = error.what();
+      variant.refused_input = true;
+    } catch (const Error& error) {
+      variant.refused = error.what();
+    }
+  }
+
+  void open_corpus(const Recipe& recipe) {
+    if (corpus_ != nullptr && recipe.data == corpus_recipe_.data && recipe.model.vocabulary == corpus_recipe_.model.vocabulary) return;
+    corpus_ = std::make_shared<const Corpus>(corpus_of(recipe));
+    corpus_recipe_ = recipe;
+  }
+
+  Contestant* contestant_of(const AblationVariant& variant) {
+    const AblationVariant& own = variant.same_as ? report_.variants[*variant.same_as] : variant;
+    const auto found = std::find_if(contestants_.begin(), contestants_.end(), [&](const Contestant& one) { return one.variant == &own; });
+    return found == contestants_.end() ? nullptr : &*found;
+  }
+
+  // Weights are frozen first: steps change them.
+  void prove() {
+    request_.noted(sentence("comparing losses over ", request_.steps, " steps"));
+    for (Contestant& one : contestants_) {
+      if (const Contestant* baseline = comparable_baseline(one); baseline != nullptr && !same_shape(one, *baseline)) {
+        one.variant->same_loss = compare_frozen(*one.step, *baseline->step, one.trace, *one.corpus);
+      }
+    }
+    for (Contestant& one : contestants_) {
+      one.variant->curve = run_steps(*one.step, *one.corpus, request_.steps);
+      one.variant->target_tokens = one.variant->curve.target_tokens;
+    }
+    for (Contestant& one : contestants_) {
+      if (const Contestant* baseline = comparable_baseline(one); baseline != nullptr && same_shape(one, *baseline)) {
+        one.variant->same_loss =
+            compare_steps({*one.step, one.trace, one.variant->curve}, {*baseline->step, baseline->trace, baseline->variant->curve});
+      }
+    }
+  }
+
+  // Null for a baseline itself, and where there is nothing to compare with, which the variant then says.
+  const Contestant* comparable_baseline(Contestant& one) {
+    const Contestant* const baseline = contestant_of(report_.baseline_of(*one.variant));
+    if (baseline == &one) return nullptr;
+    const std::string why = baseline == nullptr ? "its baseline did not run"
+                                                : other_mathematics(one.variant->resolved.recipe, baseline->variant->resolved.recipe);
+    if (why.empty()) return baseline;
+    one.variant->same_loss = {.verdict = SameLoss::Verdict::another_model, .how = why};
+    return nullptr;
+  }
+
+  static bool same_shape(const Contestant& a, const Contestant& b) {
+    return batch_shape(a.variant->resolved) == batch_shape(b.variant->resolved);
+  }
+
+  void measure() {
+    request_.noted(sentence("timing ", contestants_.size(), " variants in turns"));
+    std::vector<Candidate> candidates;
+    for (Contestant& contestant : contestants_) {
+      candidates.push_back({.name = contestant.variant->setting.name,
+                            .launch = [&](std::size_t) { contestant.step->repeat(); },
+                            .always_final = true,
+                            .wait = [&] { contestant.context->read_step_state(); }});
+    }
+    for (const Timing& timing : compare(candidates, {}, request_.timing).ours) {
+      for (Contestant& contestant : contestants_) {
+        if (contestant.variant->setting.name == timing.name) contestant.variant->step = timing;
+      }
+    }
+  }
+
+  // Times of the GEMMs, each launch's median over a few steps in turns.
+  void profile() {
+    std::vector<std::vector<std::vector<ProfiledLaunch>>> steps(contestants_.size());  // [contestant][step][launch]
+    for (int round = 0; round < kProfiledSteps; ++round) {
+      for (std::size_t i = 0; i < contestants_.size(); ++i) {
+        Profiler profiler;
+        contestants_[i].context->profile(&profiler);
+        contestants_[i].step->repeat();
+        contestants_[i].context->profile(nullptr);
+        steps[i].push_back(profiler.take());
+      }
+    }
+    for (std::size_t i = 0; i < contestants_.size(); ++i) contestants_[i].variant->gemms = gemm_times(steps[i]);
+  }
+
+  static std::vector<GemmTimes> gemm_times(const std::vector<std::vector<ProfiledLaunch>>& steps) {
+    std::vector<GemmTimes> gemms;
+    for (std::size_t launch = 0; launch < steps.front().size(); ++launch) {
+      const TraceEntry& entry = steps.front()[launch].entry;
+      if (!entry.gemm || !entry.plan) continue;
+      const std::string layer = without_numbers(entry.layer);
+      auto group = std::find_if(gemms.begin(), gemms.end(),
+                                [&](const GemmTimes& one) { return one.layer == layer && one.role == entry.gemm->role; });
+      if (group == gemms.end()) {
+        group = gemms.insert(gemms.end(), {.layer = layer, .role = entry.gemm->role, .problem = *entry.gemm, .plan = *entry.plan});
+      }
+      std::vector<double> seconds;
+      for (const std::vector<ProfiledLaunch>& step : steps) seconds.push_back(step[launch].seconds);
+      group->count += 1;
+      group->predicted_s += entry.plan->predicted_s;
+      group->measured_s += quantile(std::move(seconds), 0.5);
+      group->flops += entry.cost.flops;
+    }
+    return gemms;
+  }
+
+  void conclude(AblationVariant& variant) {
+    if (!variant.ran()) return;
+    if (variant.same_as) {
+      const AblationVariant& same = report_.variants[*variant.same_as];
+      variant.target_tokens = same.target_tokens;
+      variant.step = same.step;
+      variant.predicted_s = same.predicted_s;
+      variant.curve = same.curve;
+      variant.gemms = same.gemms;
+      variant.same_loss = {.verdict = SameLoss::Verdict::same_bits, .how = sentence("the same launches as ", same.setting.name)};
+    }
+    const Contestant* const found = contestant_of(report_.baseline_of(variant));
+    if (found == nullptr) return;
+    const AblationVariant& baseline = *found->variant;
+    const double tokens = static_cast<double>(variant.target_tokens) / static_cast<double>(baseline.target_tokens);
+    variant.measured_gain = tokens * baseline.step.median_s / variant.step.median_s - 1.0;
+    if (variant.predicted_s && baseline.predicted_s) variant.predicted_gain = tokens * *baseline.predicted_s / *variant.predicted_s - 1.0;
+    for (GemmTimes& gemm : variant.gemms) {
+      const auto other = std::find_if(baseline.gemms.begin(), baseline.gemms.end(),
+                                      [&](const GemmTimes& one) { return one.layer == gemm.layer && one.role == gemm.role; });
+      gemm.concerned = other == baseline.gemms.end() || other->problem != gemm.problem || !(other->plan == gemm.plan);
+    }
+  }
+
+  const AblationRequest& request_;
+  Queue queue_;
+  AblationReport report_;
+  std::vector<Contestant> contestants_;
+  std::shared_ptr<const Corpus> corpus_;
+  Recipe corpus_recipe_;
+};
+
+}  // namespace
+
+bool AblationReport::holds() const {
+  return std::all_of(variants.begin(), variants.end(), [](const AblationVariant& one) { return one.ran() && one.same_loss.holds(); });
+}
+
+AblationReport ablate(const AblationRequest& request) { return Ablation(request).run(); }
+
+}  // namespace tilewave

@@ -1,0 +1,192 @@
+// Switches make the settings they say; variants are compared with the right baseline, keep their loss, and say why they did not run.
+#include "models/ablation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "kernels/error.h"
+#include "models/recipe.h"
+#include "tests/models/small_runs.h"
+
+namespace tilewave {
+namespace {
+
+template <class Function>
+std::string message_of(Function&& function) {
+  try {
+    function();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<std::string> names_of(const std::vector<Setting>& settings) {
+  std::vector<std::string> names;
+  for (const Setting& setting : settings) names.push_back(setting.name);
+  return names;
+}
+
+TEST(AblationSwitches, MakeEveryCombinationAndKnowItsBaseline) {
+  const auto switches =
+      parse_switches("pad_vocabulary_to=1,8  gemm.engine=in_house,cublaslt batch.source_tokens+batch.target_tokens=48,50");
+  ASSERT_EQ(switches.size(), 3U);
+  EXPECT_EQ(switches[0].keys, std::vector<std::string>{"guidelines.pad_vocabulary_to"});
+  EXPECT_EQ(switches[2].keys, (std::vector<std::string>{"batch.source_tokens", "batch.target_tokens"}));
+  const std::vector<Setting> settings = settings_of(switches);
+  ASSERT_EQ(settings.size(), 8U);
+  EXPECT_EQ(settings[0].name, "pad_vocabulary_to=1 engine=in_house batch.source_tokens+batch.target_tokens=48");
+  EXPECT_EQ(settings[7].name, "pad_vocabulary_to=8 engine=cublaslt batch.source_tokens+batch.target_tokens=50");
+  EXPECT_EQ(settings[5].overrides, (std::vector<std::string>{"guidelines.pad_vocabulary_to=8", "gemm.engine=in_house",
+                                                             "batch.source_tokens=50", "batch.target_tokens=50"}));
+  for (std::size_t i = 0; i < settings.size(); ++i) EXPECT_EQ(settings[i].baseline, i % 4);
+}
+
+TEST(AblationSwitches, WithoutAnyEachGuidelineStandsAlone) {
+  const std::vector<Setting> settings = settings_of({});
+  EXPECT_EQ(names_of(settings), (std::vector<std::string>{"none", "pad_vocabulary_to=8", "batch_multiple_of=8", "wave_free_batch=nearest",
+                                                          "row_pitch=aligned", "all"}));
+  for (const Setting& setting : settings) EXPECT_EQ(setting.baseline, 0U);
+  const Recipe none = with_setting(small_recipe(), settings.front()), all = with_setting(small_recipe(), settings.back());
+  EXPECT_EQ(none.guidelines.row_pitch, PitchPolicy::packed);
+  EXPECT_EQ(none.name, small_recipe().name);
+  EXPECT_EQ(all.guidelines.pad_vocabulary_to, 8);
+  EXPECT_EQ(all.guidelines.wave_free_batch, WaveFreeBatch::nearest);
+}
+
+TEST(AblationSwitches, WhatIsNoneIsASentence) {
+  EXPECT_EQ(message_of([] { parse_switches("pad_vocabulary=1,8"); }),
+            "--switch pad_vocabulary: there is no such key in [guidelines] or [gemm]; did you mean guidelines.pad_vocabulary_to?");
+  EXPECT_EQ(message_of([] { parse_switches("batch.target_token=1,8"); }),
+            "--switch batch.target_token: there is no such key; did you mean batch.target_tokens?");
+  for (const char* text : {"pad_vocabulary_to", "pad_vocabulary_to=", "=1,8"}) {
+    EXPECT_EQ(message_of([&] { parse_switches(text); }),
+              sentence("--switch ", text, ": write key=value,value, as in pad_vocabulary_to=1,8."));
+  }
+  EXPECT_EQ(message_of([] { parse_switches("pad_vocabulary_to=1,,8"); }),
+            "--switch pad_vocabulary_to=1,,8: every value must be there, and be there once.");
+  EXPECT_EQ(message_of([] { parse_switches("pad_vocabulary_to=8,8"); }),
+            "--switch pad_vocabulary_to=8,8: every value must be there, and be there once.");
+  EXPECT_EQ(message_of([] { settings_of(parse_switches("pad_vocabulary_to=1,2,3,4,5,6 batch_multiple_of=1,2,3,4,5,6")); }),
+            "the switches make more than 32 combinations; leave out some of their values.");
+}
+
+TEST(AblationToy, KeepsWhatIsBeyondAMultipleOfEight) {
+  Recipe recipe = small_recipe({"model.d_model=1024", "model.d_ff=4096", "model.heads=16", "model.vocabulary=33708",
+                                "model.encoder_layers=6", "batch.source_tokens=4096", "batch.target_tokens=4095", "run.precision=bf16"});
+  const ToyRecipe toy = toy_sized(recipe);
+  EXPECT_EQ(toy.recipe.model.d_model, 128);
+  EXPECT_EQ(toy.recipe.model.d_ff, 512);
+  EXPECT_EQ(toy.recipe.model.heads, 2);
+  EXPECT_EQ(toy.recipe.model.encoder_layers, 2);
+  EXPECT_EQ(toy.recipe.model.vocabulary, 2108);
+  EXPECT_EQ(toy.recipe.batch.source_tokens, 512);
+  EXPECT_EQ(toy.recipe.batch.target_tokens, 511);
+  EXPECT_EQ(toy.recipe.run.precision, Precision::fp32);
+  EXPECT_NE(std::find(toy.changes.begin(), toy.changes.end(), "model.vocabulary = 2108, where the recipe says 33708"), toy.changes.end());
+  recipe.model.vocabulary = 33712;
+  EXPECT_EQ(toy_sized(recipe).recipe.model.vocabulary, 2112);
+  EXPECT_NO_THROW(validate(toy.recipe));
+}
+
+class Ablating : public testing::Test {
+ protected:
+  static AblationReport report_of(const Recipe& recipe, const std::string& switches, std::int64_t steps = 3) {
+    return ablate({.recipe = recipe,
+                   .settings = settings_of(parse_switches(switches)),
+                   .steps = steps,
+                   .timing = {.load_s = 0.0, .block_s = 0.001, .screening_blocks = 1, .rounds = 3, .finalists = kMostSettings},
+                   .queue = make_cpu_queue(2),
+                   .device = probe_cpu(2)});
+  }
+};
+
+TEST_F(Ablating, PaddingAndPitchKeepEveryBit) {
+  const AblationReport report = report_of(small_recipe(), "pad_vocabulary_to=1,8 row_pitch=packed,aligned");
+  ASSERT_EQ(report.variants.size(), 4U);
+  EXPECT_TRUE(report.holds());
+  const AblationVariant &plain = report.variants[0], &padded = report.variants[2];
+  EXPECT_EQ(plain.same_loss.verdict, SameLoss::Verdict::itself);
+  EXPECT_EQ(report.variants[1].same_loss.verdict, SameLoss::Verdict::itself);
+  EXPECT_EQ(padded.setting.baseline, 0U);
+  EXPECT_EQ(padded.resolved.shapes.vocabulary_padded, 64);
+  EXPECT_EQ(padded.same_loss.verdict, SameLoss::Verdict::same_bits);
+  EXPECT_EQ(padded.curve.losses, plain.curve.losses);
+  EXPECT_EQ(padded.curve.gradient_norms, plain.curve.gradient_norms);
+  EXPECT_EQ(plain.target_tokens, 50);
+  for (const AblationVariant& variant : report.variants) {
+    EXPECT_GT(variant.step.median_s, 0.0) << variant.setting.name;
+    EXPECT_LE(variant.step.lower_quartile_s, variant.step.median_s);
+    EXPECT_GT(variant.memory_bytes, 0);
+  }
+  // The projection is concerned, the layers below it are not.
+  for (const GemmTimes& gemm : padded.gemms) {
+    EXPECT_EQ(gemm.concerned, gemm.layer.ends_with("projection")) << gemm.layer << name_of(gemm.role);
+    EXPECT_GT(gemm.measured_s, 0.0);
+  }
+  const double expected = plain.step.median_s / padded.step.median_s - 1.0;
+  EXPECT_NEAR(padded.measured_gain, expected, 1e-12);
+}
+
+TEST_F(Ablating, OtherBatchesAreComparedWithWeightsFrozen) {
+  const AblationReport report =
+      report_of(small_recipe({"run.precision=fp64"}), "batch_multiple_of=1,8 ffn_hidden_layout=token_major,feature_major");
+  EXPECT_TRUE(report.holds());
+  const AblationVariant& rounded = report.variants[2];
+  EXPECT_EQ(rounded.resolved.shapes.target_rows, 56);
+  EXPECT_EQ(rounded.same_loss.how, "50 target tokens, weights frozen");
+  EXPECT_LE(rounded.same_loss.gradient_error, 1e-12);
+  const double tokens = static_cast<double>(rounded.target_tokens) / 50.0;
+  EXPECT_NEAR(rounded.measured_gain, tokens * report.variants[0].step.median_s / rounded.step.median_s - 1.0, 1e-12);
+}
+
+TEST_F(Ablating, AnotherModelHasNoEqualLossToShow) {
+  const AblationReport report = report_of(small_recipe(), "model.vocabulary=61,64");
+  EXPECT_EQ(report.variants[1].same_loss.verdict, SameLoss::Verdict::another_model);
+  EXPECT_EQ(report.variants[1].same_loss.how, "model.vocabulary");
+}
+
+TEST_F(Ablating, TheSameLaunchesAreMeasuredOnce) {
+  const AblationReport report = report_of(small_recipe(), "batch_multiple_of=1,5,2");
+  ASSERT_TRUE(report.variants[1].same_as.has_value());
+  EXPECT_EQ(*report.variants[1].same_as, 0U);
+  EXPECT_EQ(report.variants[1].measured_gain, 0.0);
+  EXPECT_FALSE(report.variants[2].same_as.has_value());  // 45 source rows became 46
+}
+
+TEST_F(Ablating, WhatCannotRunSaysWhyAndTheOthersRun) {
+  const AblationReport report = report_of(small_recipe(), "pad_vocabulary_to=1,0,-8,64 gemm.engine=in_house,cublaslt");
+  EXPECT_FALSE(report.holds());
+  EXPECT_TRUE(report.variants[0].ran());
+  for (const std::size_t refused : {std::size_t{2}, std::size_t{4}}) {
+    EXPECT_TRUE(report.variants[refused].refused_input);
+    EXPECT_NE(report.variants[refused].refused.find("pad_vocabulary_to is the integer"), std::string::npos)
+        << report.variants[refused].refused;
+  }
+  EXPECT_NE(report.variants[1].refused.find("gemm.engine = \"cublaslt\" needs a GPU"), std::string::npos) << report.variants[1].refused;
+  EXPECT_TRUE(report.variants[6].ran());
+  EXPECT_EQ(report.variants[6].same_loss.verdict, SameLoss::Verdict::same_bits);
+}
+
+// The proof itself can fail: gradients with a planted wrong term, and weights from another seed.
+TEST(SameLoss, SeesWrongGradientsAndOtherWeights) {
+  SmallRun right(small_recipe()), wrong(small_recipe()), rows(small_recipe({"batch.target_tokens=56"}));
+  const StepTrace trace = trace_step(right.resolved, right.context.device());
+  EXPECT_EQ(compare_frozen(wrong.step, right.step, trace, right.corpus).verdict, SameLoss::Verdict::same_bits);
+  wrong.context.plant("feed_forward");
+  const SameLoss planted = compare_frozen(wrong.step, right.step, trace, right.corpus);
+  EXPECT_EQ(planted.verdict, SameLoss::Verdict::differs);
+  EXPECT_EQ(planted.loss_error, 0.0);
+  EXPECT_GT(planted.gradient_error, 1e-3);
+  EXPECT_FALSE(planted.worst.empty());
+  EXPECT_TRUE(compare_frozen(rows.step, right.step, trace, right.corpus).holds());
+
+  SmallRun other(small_recipe({"run.seed=2"}));
+  const LossCurve ours = run_steps(other.step, right.corpus, 2), baseline = run_steps(right.step, right.corpus, 2);
+  EXPECT_EQ(compare_steps({other.step, trace, ours}, {right.step, trace, baseline}).verdict, SameLoss::Verdict::differs);
+  EXPECT_EQ(other_mathematics(right.resolved.recipe, other.resolved.recipe), "run.seed");
+}
+
+}  // namespace
+}  // namespace tilewave
