@@ -105,38 +105,53 @@ def plot_sweep(path):
 
 
 def read_ablation(path):
-    """[(name, predicted and measured gain in percent)] of the variants that were compared, and the picture's title. A library's
-    gain is not predicted."""
+    """The picture's title; (name, predicted and measured gain in percent) of the variants that were compared, where a library's gain is
+    not predicted; and the layer that the guide would show with its GEMMs' TFLOP/s by role in every variant: the vocabulary projection
+    where the vocabulary alone differs, else the decoder's ffn.up."""
     ablation = json.loads(path.read_text(encoding="utf-8"))
+    ran = [variant for variant in ablation["variants"] if variant["ran"]]
     gains = [(variant["name"], 100 * (variant["predicted_gain_fraction"] or 0), 100 * variant["measured_gain_fraction"])
-             for variant in ablation["variants"] if variant["ran"] and variant["name"] != variant["baseline"]]
-    return gains, f"{ablation['recipe']} on {ablation['device']}: gain a real target token"
+             for variant in ran if variant["name"] != variant["baseline"]]
+    changed = {gemm["layer"] for variant in ran for gemm in variant["gemms"] if gemm["concerned"]}
+    layer = "decoder.projection" if changed <= {"decoder.projection"} else "decoder.*.ffn.up"
+    rates = [(variant["name"], {gemm["role"]: gemm["tflops"] for gemm in variant["gemms"] if gemm["layer"] == layer}) for variant in ran]
+    return f"{ablation['recipe']} on {ablation['device']}", gains, layer, rates
 
 
-def draw_ablation(gains, title, path):
-    pyplot = new_pyplot()
-    figure, axes = pyplot.subplots(figsize=(8, 1.2 + 0.6 * len(gains)), layout="constrained")
-    places = range(len(gains))
-    axes.barh([place - 0.2 for place in places], [gain[1] for gain in gains], 0.36, label="predicted", color="#c8a048")
-    axes.barh([place + 0.2 for place in places], [gain[2] for gain in gains], 0.36, label="measured", color="#4878a8")
-    axes.set_yticks(list(places), [gain[0] for gain in gains])
+def draw_bars(axes, names, series):
+    height = 0.8 / len(series)
+    for place, (label, color, values) in enumerate(series):
+        axes.barh([row + height * (place - (len(series) - 1) / 2) for row in range(len(names))], values, 0.9 * height, label=label,
+                  color=color)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_xlabel("percent")
     axes.grid(alpha=0.3, axis="x")
-    axes.legend()
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncol=len(series), frameon=False, fontsize=8)
+
+
+def draw_ablation(title, gains, layer, rates, path):
+    pyplot = new_pyplot()
+    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 2 + 0.36 * (len(gains) + len(rates))), layout="constrained",
+                                             height_ratios=(len(gains) + 1, len(rates) + 1))
+    draw_bars(above, [gain[0] for gain in gains], [("predicted", "#c8a048", [gain[1] for gain in gains]),
+                                                   ("measured", "#4878a8", [gain[2] for gain in gains])])
+    above.set_xlabel("gain a real target token, percent")
+    draw_bars(below, [rate[0] for rate in rates], [(role, color, [rate[1].get(role, 0) for rate in rates]) for role, color in
+                                                   (("forward", "#4878a8"), ("dgrad", "#6aa84f"), ("wgrad", "#a85048"))])
+    below.set_xlabel(f"TFLOP/s of {layer}")
     figure.suptitle(title, fontsize=10)
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=80)
 
 
 def plot_ablation(path):
     try:
-        gains, title = read_ablation(path)
+        title, gains, layer, rates = read_ablation(path)
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"plot.py: {path} is not what `tilewave ablate` writes ({error!r}).", file=sys.stderr)
         return 2
     picture = path.with_suffix(".png")
-    return draw_where_possible(lambda: draw_ablation(gains, title, picture), f"{picture} is not drawn")
+    return draw_where_possible(lambda: draw_ablation(title, gains, layer, rates, picture), f"{picture} is not drawn")
 
 
 def draw_where_possible(draw_it, without):

@@ -58,6 +58,21 @@ TEST_F(Plot, DrawsASweepOrSaysWhyNot) {
   EXPECT_EQ(shell(plot + "absent.jsonl", run_).status, 2);
 }
 
+TEST_F(Plot, DrawsAnAblationOrSaysWhyNot) {
+  write_text(run_ / "ablation.json", R"({"recipe": "r", "device": "a CPU", "variants": [
+    {"name": "a", "baseline": "a", "ran": true, "predicted_gain_fraction": 0.0, "measured_gain_fraction": 0.0,
+     "gemms": [{"layer": "decoder.projection", "role": "forward", "concerned": false, "tflops": 0.1}]},
+    {"name": "b", "baseline": "a", "ran": true, "predicted_gain_fraction": null, "measured_gain_fraction": 0.2,
+     "gemms": [{"layer": "decoder.projection", "role": "forward", "concerned": true, "tflops": 0.2}]},
+    {"name": "c", "baseline": "a", "ran": false, "refused": "it does not fit."}]})");
+  const std::string plot = "python3 " + quoted(script_.string()) + " .";
+  const Outcome drawn = shell(plot, run_);
+  EXPECT_EQ(drawn.status, 0) << drawn.output;
+  EXPECT_TRUE(fs::exists(run_ / "ablation.png") || drawn.output.find("matplotlib is not installed") != std::string::npos) << drawn.output;
+  write_text(run_ / "ablation.json", "{\"recipe\": \"r\"}\n");
+  EXPECT_EQ(shell(plot, run_).status, 2);
+}
+
 TEST_F(Plot, NoValidationNoColumn) {
   write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n");
   EXPECT_EQ(plot_without_matplotlib().status, 0);

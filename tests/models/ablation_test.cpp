@@ -7,6 +7,7 @@
 
 #include "kernels/error.h"
 #include "models/recipe.h"
+#include "tests/kernels/gpu.h"
 #include "tests/models/small_runs.h"
 
 namespace tilewave {
@@ -186,6 +187,30 @@ TEST(SameLoss, SeesWrongGradientsAndOtherWeights) {
   const LossCurve ours = run_steps(other.step, right.corpus, 2), baseline = run_steps(right.step, right.corpus, 2);
   EXPECT_EQ(compare_steps({other.step, trace, ours}, {right.step, trace, baseline}).verdict, SameLoss::Verdict::differs);
   EXPECT_EQ(other_mathematics(right.resolved.recipe, other.resolved.recipe), "run.seed");
+}
+
+class GpuAblation : public testing_support::GpuTest {};
+
+TEST_F(GpuAblation, WhatDoesNotFitSaysSoAndTheOthersKeepTheirLoss) {
+  const AblationReport report =
+      ablate({.recipe = small_recipe({"run.precision=bf16", "model.d_ff=4096"}),
+              .settings = settings_of(parse_switches("batch.source_tokens+batch.target_tokens=50,56,16000000 pad_vocabulary_to=1,8")),
+              .steps = 3,
+              .timing = {.load_s = 0.0, .block_s = 0.001, .screening_blocks = 1, .rounds = 3, .finalists = kMostSettings},
+              .queue = queue_,
+              .device = device_});
+  EXPECT_FALSE(report.holds());
+  for (std::size_t i = 0; i < report.variants.size(); ++i) {
+    const AblationVariant& variant = report.variants[i];
+    EXPECT_EQ(variant.ran(), i < 4) << variant.refused;
+    EXPECT_FALSE(variant.refused_input);
+    EXPECT_TRUE(variant.same_loss.holds()) << variant.setting.name << " " << variant.same_loss.gradient_error;
+    if (variant.ran()) {
+      EXPECT_GT(variant.step.median_s, 0.0);
+    } else {
+      EXPECT_NE(variant.refused.find("GiB"), std::string::npos) << variant.refused;
+    }
+  }
 }
 
 }  // namespace
