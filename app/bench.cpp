@@ -152,6 +152,8 @@ void launch_sgemm(const OpenBlas& blas, const RoleCase& role_case, std::size_t t
 int bench_gemm(const GemmOptions& options) {
   const DeviceInfo device = options.device.probe();
   if (device.backend == Backend::cuda) return bench_gemm_on_gpu(options, device);
+  TW_CHECK_INPUT(options.suite.empty() && options.forms.empty() && !options.calibrate, "--suite, --form and --calibrate are for GPUs, and ",
+                 device.name, " is none; add --device cuda, or leave them out.");
   Context context(options.device.make_queue(), device);
   TW_CHECK_INPUT(options.against.empty() || options.against == "openblas", "--against ", options.against, ": the CPU's peer is openblas.");
   std::optional<OpenBlas> blas;

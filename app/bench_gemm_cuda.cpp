@@ -61,8 +61,10 @@ class Bench {
   }
 
   int run_all() {
-    // Finalists of both sides, and what screening and filling memory take.
-    const double seconds = static_cast<double>(options_.suite.items.size()) * (8.0 * options_.rounds * options_.block_s + 0.5);
+    // Finalists of both sides, and what screening and filling memory take; a bias gradient's cost is five comparisons more.
+    double comparisons = 0.0;
+    for (const GemmItem& item : options_.suite.items) comparisons += item.bias_gradient_on && library_ != nullptr ? 6.0 : 1.0;
+    const double seconds = comparisons * (7.0 * options_.rounds * options_.block_s + 1.5);
     std::cerr << sentence(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
     if (!options_.json) {
       std::printf("# %s, %s\n%-22s %-17s %-34s %9s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), "layer", "form", "row/tile",

@@ -121,10 +121,13 @@ std::vector<GemmProblem> calibration_problems() {
 }
 
 std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const DeviceInfo& device, const std::function<void()>& done) {
-  constexpr double kSlowest = 3.0;  // times the least predicted: what is further off is never chosen
+  constexpr double kSlowest = 2.0;  // times the least predicted: what is further off is never chosen
   constexpr std::size_t kTilesOfARow = 4;
   TW_CHECK_INPUT(device.backend == Backend::cuda, "a calibration fits the time model of a GPU; a CPU's rows have their own.");
   GemmScratch scratch(queue);
+  // Between any two blocks the GPU is kept as hot as a step's GEMMs keep it.
+  const GemmProblem large = problem(GemmRole::forward, 8192, 8192, 4096);
+  const Candidate heater = scratch.candidate(scratch.pose(large), choose(large, device), "heater");
   InterleaveOptions options = {
       .load_s = 2.0, .block_s = 0.004, .screening_block_s = 0.004, .screening_blocks = 1, .rounds = 5, .finalists = 64};
   std::vector<PlannedGemm> measured;
@@ -138,7 +141,7 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
       plans[name_of(plan)] = plan;
       candidates.push_back(scratch.candidate(posed, plan, name_of(plan)));
     }
-    for (const Timing& timing : compare(candidates, {}, options).ours) {
+    for (const Timing& timing : compare(candidates, std::vector<Candidate>(candidates.size(), heater), options).ours) {
       measured.push_back({.problem = posed_problem, .plan = plans.at(timing.name), .seconds = timing.median_s});
     }
     options.load_s = 0.0;
@@ -164,9 +167,13 @@ Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceIn
     const auto fastest = std::min_element(group.begin(), group.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
     weights.push_back(weight_of(gemm, (*fastest)->seconds));
   }
-  const auto model_at = [&](std::span<const double> logs) {
+  // A fraction stays below 1: x is the logarithm of its odds, and of any other constant the logarithm.
+  const auto is_fraction = [](const TimeConstant& constant) { return constant.name.ends_with("_fraction"); };
+  const auto model_at = [&](std::span<const double> x) {
     TimeModel model = time_model_of(device);
-    for (std::size_t i = 0; i < constants.size(); ++i) model.*constants[i].value = std::exp(logs[i]);
+    for (std::size_t i = 0; i < constants.size(); ++i) {
+      model.*constants[i].value = is_fraction(constants[i]) ? 1.0 / (1.0 + std::exp(-x[i])) : std::exp(x[i]);
+    }
     return model;
   };
   const auto errors = [&](std::span<const double> logs) {
@@ -181,7 +188,10 @@ Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceIn
     return result;
   };
   std::vector<double> start;
-  for (const TimeConstant& constant : constants) start.push_back(std::log(time_model_of(device).*constant.value));
+  for (const TimeConstant& constant : constants) {
+    const double value = time_model_of(device).*constant.value;
+    start.push_back(is_fraction(constant) ? std::log(value / (1.0 - value)) : std::log(value));
+  }
   const std::vector<double> end = fit({.residuals =
                                            [&](std::span<const double> logs) {
                                              std::vector<double> weighted = errors(logs);

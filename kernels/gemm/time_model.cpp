@@ -18,16 +18,23 @@ std::span<const TimeConstant> time_constants() {
   static constexpr TimeConstant constants[] = {{"launch_s", &M::launch_s},
                                                {"sustained_fraction", &M::sustained_fraction},
                                                {"l2_bytes_per_cycle", &M::l2_bytes_per_cycle},
+                                               {"multicast_fraction", &M::multicast_fraction},
                                                {"memory_fraction", &M::memory_fraction},
                                                {"wgmma_fraction", &M::wgmma_fraction},
                                                {"unspecialized_fraction", &M::unspecialized_fraction},
                                                {"fill_cycles", &M::fill_cycles},
+                                               {"block_cycles", &M::block_cycles},
                                                {"tile_cycles", &M::tile_cycles},
+                                               {"exposed_fraction", &M::exposed_fraction},
                                                {"store_bytes_per_cycle", &M::store_bytes_per_cycle},
+                                               {"direct_store_bytes_per_cycle", &M::direct_store_bytes_per_cycle},
                                                {"load_bytes_per_cycle", &M::load_bytes_per_cycle},
+                                               {"finish_cycles", &M::finish_cycles},
                                                {"activation_cycles", &M::activation_cycles},
                                                {"derivative_cycles", &M::derivative_cycles},
-                                               {"exposed_fraction", &M::exposed_fraction},
+                                               {"narrow_store_cycles", &M::narrow_store_cycles},
+                                               {"beside_products_factor", &M::beside_products_factor},
+                                               {"crowded_factor", &M::crowded_factor},
                                                {"row_sums_fraction", &M::row_sums_fraction},
                                                {"exchange_bytes_per_cycle", &M::exchange_bytes_per_cycle},
                                                {"mma_fraction", &M::mma_fraction},
@@ -36,6 +43,7 @@ std::span<const TimeConstant> time_constants() {
                                                {"mma_narrow_4_fraction", &M::mma_narrow_4_fraction},
                                                {"mma_narrow_2_fraction", &M::mma_narrow_2_fraction},
                                                {"mma_one_stage_fraction", &M::mma_one_stage_fraction},
+                                               {"mma_tf32_fraction", &M::mma_tf32_fraction},
                                                {"mma_fill_cycles", &M::mma_fill_cycles},
                                                {"mma_store_cycles", &M::mma_store_cycles},
                                                {"mma_pass_cycles", &M::mma_pass_cycles},
@@ -65,7 +73,7 @@ std::string source_of(const TimeModel& model) {
 }
 
 double seconds_of(const GemmWork& work, const DeviceInfo& device) {
-  constexpr double kSharpness = 8.0;  // of the maximum
+  constexpr double kSharpness = 4.0;  // of the maximum
   const TimeModel& model = time_model_of(device);
   const double bandwidth = model.memory_fraction * device.bandwidth_bytes_per_s;
   const double parts[] = {seconds_of(work.schedule_cycles, device), seconds_of(work.peak_cycles / model.sustained_fraction, device),

@@ -18,31 +18,42 @@ enum class TimeModelSource : std::uint8_t { scaled, measured, calibrated };
 
 struct TimeModel {
   // The device.
-  double launch_s = 2.5e-6;
-  double sustained_fraction = 0.72;  // of the peak rate: what power leaves of it from launch to launch
-  double l2_bytes_per_cycle = 30.0;  // an SM, while all of them read
-  double memory_fraction = 0.85;     // of the bandwidth
-  // The rows on wgmma and the bulk copy engine (rows/warpgroup.h).
-  double wgmma_fraction = 0.85;  // of the tensor cores' or shared memory's rate, whichever bounds a stage
-  double unspecialized_fraction = 0.75;
-  double fill_cycles = 1500.0;  // until a block's first products
-  double tile_cycles = 800.0;   // of an epilogue, whatever it holds
-  double store_bytes_per_cycle = 24.0;
-  double load_bytes_per_cycle = 24.0;
-  double activation_cycles = 0.9;   // of one element in one warpgroup
-  double derivative_cycles = 1.3;   // likewise
-  double exposed_fraction = 0.7;    // of the epilogue where two warpgroups share a tile and neither waits for the other
-  double row_sums_fraction = 0.15;  // more of a tile's products where the bias gradient rides on them
-  double exchange_bytes_per_cycle = 24.0;
-  // The rows on mma.sync.
-  double mma_fraction = 0.61;  // of mma.sync's rate
-  double mma_pipelined_fraction = 0.55, mma_narrow_8_fraction = 0.43, mma_narrow_4_fraction = 0.37, mma_narrow_2_fraction = 0.31;
-  double mma_one_stage_fraction = 0.25;
-  double mma_fill_cycles = 1500.0;
-  double mma_store_cycles = 0.3;  // of one element of D
-  double mma_pass_cycles = 0.1;   // of one element in each further pass over D's shape
+  double launch_s = 0.61e-6;
+  double sustained_fraction = 0.88;  // of the peak rate: what power leaves of it from launch to launch
+  double l2_bytes_per_cycle = 47.9;  // an SM, while all of them read
+  double multicast_fraction = 0.73;  // of the traffic of two loads that one load for two blocks still makes
+  double memory_fraction = 0.53;     // of the bandwidth, loads and stores of a GEMM at once
+
+  // The rows on wgmma and the bulk copy engine (rows/warpgroup_time.h).
+  double wgmma_fraction = 0.74;          // of the tensor cores' or shared memory's rate, whichever bounds a stage
+  double unspecialized_fraction = 0.77;  // of that, where warpgroups load and multiply in turn
+  double fill_cycles = 2900.0;           // until a launch's first products
+  double block_cycles = 4900.0;          // from a block's last products to the next one's first, where blocks do not stay
+  double tile_cycles = 560.0;            // of an epilogue, whatever it holds
+  double exposed_fraction = 0.99;        // of an epilogue that no other warpgroup's products hide, where they share the tile
+  double store_bytes_per_cycle = 17.5;   // by the copy engine
+  double direct_store_bytes_per_cycle = 3.46;
+  double load_bytes_per_cycle = 48.0;
+  double finish_cycles = 0.6;            // of one element in one warpgroup, where it is not stored as it was summed
+  double activation_cycles = 0.26;       // likewise, more for a GELU
+  double derivative_cycles = 0.51;       // likewise, more for a GELU's derivative
+  double narrow_store_cycles = 0.93;     // likewise, more where D's rows do not start on 16 bytes
+  double beside_products_factor = 1.88;  // of these, where one warpgroup finishes while another multiplies
+  double crowded_factor = 3.09;          // of a derivative beside 128 sums a thread in blocks that stay
+  double row_sums_fraction = 0.048;      // more products where the bias gradient rides on them
+  double exchange_bytes_per_cycle = 17.2;
+
+  // The rows on mma.sync (rows/gpu_model.h).
+  double mma_fraction = 0.48;  // of mma.sync's rate
+  double mma_pipelined_fraction = 0.42, mma_narrow_8_fraction = 0.36, mma_narrow_4_fraction = 0.32, mma_narrow_2_fraction = 0.26;
+  double mma_one_stage_fraction = 0.12;
+  double mma_tf32_fraction = 0.74;  // of these again
+  double mma_fill_cycles = 2600.0;
+  double mma_store_cycles = 0.29;  // of one element of D
+  double mma_pass_cycles = 0.3;    // of one element in each further pass over D's shape
+
   // The rows on CUDA cores.
-  double cuda_core_fraction = 0.6, one_output_fraction = 0.12;
+  double cuda_core_fraction = 0.4, one_output_fraction = 0.12;
 
   TimeModelSource source = TimeModelSource::scaled;
 };

@@ -97,7 +97,8 @@ TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
   for (const char* options :
        {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'", "gemm --row fast --layer '65<-127@33'",
         "gemm --against mkl", "step nowhere.toml", "sweep --tokens 96", "sweep --tokens 96:48:8", "sweep --choice fast/1x1",
-        "sweep --layer 64", "op transpose", "op add --precision fp8", "op add --row-pitch wide"}) {
+        "sweep --layer 64", "calibrate --device cpu", "gemm --suite transformer --device cpu", "gemm --suite portable", "op transpose",
+        "op add --precision fp8", "op add --row-pitch wide"}) {
     const Outcome outcome = bench(options);
     EXPECT_EQ(outcome.status, 2) << options << ": " << outcome.output;
   }

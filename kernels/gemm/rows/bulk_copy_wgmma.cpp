@@ -20,9 +20,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
   plan.stages = kBulkCopyWgmmaStages;
   const TimeModel& model = time_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2, .direct_stores = true}, device);
   const double waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
-  const double one_tile = model.fill_cycles + time.products / model.unspecialized_fraction + time.epilogue;
+  const double one_tile = model.block_cycles + time.products / model.unspecialized_fraction + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, waves * one_tile, device);
   return plan;
 }

@@ -37,10 +37,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
     const double share = static_cast<double>(ceil_div(stages, parts)) / static_cast<double>(stages);
     plan.split = plan.cluster = parts;
     plan.blocks = plan.tiling.tiles * parts;
-    plan.predicted_s = warpgroup_seconds(problem, plan,
-                                         static_cast<double>(ceil_div(plan.tiling.tiles, at_a_time)) *
-                                             (model.fill_cycles + share * time.products + exchange + time.epilogue / parts),
-                                         device);
+    plan.predicted_s =
+        warpgroup_seconds(problem, plan,
+                          static_cast<double>(ceil_div(plan.tiling.tiles, at_a_time)) *
+                              (model.block_cycles + share * time.products + (parts > 1 ? exchange : 0.0) + time.epilogue / parts),
+                          device);
     if (best.predicted_s == 0.0 || plan.predicted_s < best.predicted_s) best = plan;
   }
   return best;

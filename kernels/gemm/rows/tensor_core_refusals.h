@@ -30,7 +30,8 @@ inline double mma_rate(const GemmProblem& problem, const DeviceInfo& device) {
                    : problem.operand_dtype == DType::bf16 ? rates.tensor_bf16
                                                           : rates.tensor_f16;
   const int known = rate > 0 ? rate : problem.operand_dtype == DType::f32 ? 128 : 256;  // an unlisted device's least
-  return (device.capability == 90 ? 0.625 : 1.0) * known;
+  return (device.capability == 90 ? 0.625 : 1.0) * known *
+         (problem.operand_dtype == DType::f32 ? time_model_of(device).mma_tf32_fraction : 1.0);
 }
 
 }  // namespace tilewave

@@ -15,19 +15,25 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
   const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (64 + shape.columns) * 16 * 2) / kSharedBytesPerCycle;
   const double row_sums = epilogue.bias_gradient ? time.row_sums_fraction : 0.0;
   const auto computed = [](Activation activation) { return activation == Activation::none || activation == Activation::relu ? 0.0 : 1.0; };
-  const double one_element =
-      time.activation_cycles * computed(epilogue.activation) + time.derivative_cycles * computed(epilogue.derivative);
+  const bool as_summed = !epilogue.bias && !epilogue.saved_input && !epilogue.residual && epilogue.activation == Activation::none &&
+                         epilogue.derivative == Activation::none && (!epilogue.accumulate || problem.output_dtype == DType::f32);
+  const double narrow = problem.d_alignment >= 16 ? 0.0 : problem.d_alignment >= 4 ? 1.0 : 2.0;  // pairs of elements, or one at a time
+  const double one_element = (as_summed ? 0.0 : time.finish_cycles) + time.activation_cycles * computed(epilogue.activation) +
+                             (shape.crowded ? time.crowded_factor : 1.0) * time.derivative_cycles * computed(epilogue.derivative) +
+                             time.narrow_store_cycles * narrow;
   const EpilogueBytes bytes = epilogue_bytes(problem);
+  const double store_rate = shape.direct_stores ? time.direct_store_bytes_per_cycle : time.store_bytes_per_cycle;
+  // A third warpgroup has so few registers that it does not speed the others up.
+  const double computing = area * one_element * (shape.consumers == 1 ? time.beside_products_factor : 0.5);
   return {.products = stages * std::max(math, shared) * (1.0 + row_sums) / time.wgmma_fraction,
-          .epilogue = time.tile_cycles + area * (bytes.stored / time.store_bytes_per_cycle + bytes.loaded / time.load_bytes_per_cycle +
-                                                 one_element / shape.consumers)};
+          .epilogue = time.tile_cycles + area * (bytes.stored / store_rate + bytes.loaded / time.load_bytes_per_cycle) + computing};
 }
 
 double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, double schedule_cycles, const DeviceInfo& device) {
   const Tile tile = plan.tile;
   const auto tiles = static_cast<double>(plan.tiling.tiles), depth = static_cast<double>(round_up(problem.k, kBlockK));
-  const int sharing = plan.split > 1 ? 1 : plan.cluster;
-  const double loaded = tiles * depth * 2.0 * (static_cast<double>(tile.m) / sharing + static_cast<double>(tile.n));
+  const double shared = plan.split == 1 && plan.cluster == 2 ? time_model_of(device).multicast_fraction : 1.0;
+  const double loaded = tiles * depth * 2.0 * (shared * static_cast<double>(tile.m) + static_cast<double>(tile.n));
   const EpilogueBytes bytes = epilogue_bytes(problem);
   const double rows_bytes = static_cast<double>(problem.n * problem.k * 2);
   const bool rows_stay = device.l2_bytes == 0 || rows_bytes < 0.5 * static_cast<double>(device.l2_bytes);
