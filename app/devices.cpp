@@ -4,6 +4,7 @@
 #include "app/command.h"
 #include "app/step_table.h"
 #include "framework/io/json_lines.h"
+#include "framework/measure/calibration.h"
 #include "framework/precision.h"
 
 namespace tilewave {
@@ -12,8 +13,10 @@ namespace {
 std::string known(std::int64_t value, const std::string& text) { return value > 0 ? text : "unknown"; }
 
 void print_gpus(bool json) {
-  const CudaDevices gpus = probe_cuda();
-  for (const DeviceInfo& gpu : gpus.usable) {
+  CudaDevices gpus = probe_cuda();
+  for (DeviceInfo& gpu : gpus.usable) {
+    const std::string note = use_calibration(gpu);
+    if (!note.empty()) std::cerr << "tilewave: " << note << '\n';
     if (json) {
       std::cout << JsonObject()
                        .add("device", sentence("cuda:", gpu.index))
@@ -25,6 +28,8 @@ void print_gpus(bool json) {
                        .add("l2_bytes", gpu.l2_bytes)
                        .add("shared_bytes", gpu.shared_bytes)
                        .add("memory_bytes", gpu.memory_bytes)
+                       .add("driver", gpu.driver)
+                       .add("predicted_times", source_of(time_model_of(gpu)))
                        .text()
                 << '\n';
       continue;
@@ -35,7 +40,9 @@ void print_gpus(bool json) {
               << 1e-6 * gpu.clock_hz << " MHz\n"
               << "  bf16    " << (bf16_peak > 0.0 ? sentence("at most ", 1e-12 * bf16_peak, " TFLOP/s") : "unknown") << '\n'
               << "  caches  L2 " << bytes_text(gpu.l2_bytes) << ", " << bytes_text(gpu.shared_bytes) << " of shared memory a block\n"
-              << "  memory  " << bytes_text(gpu.memory_bytes) << ", " << 1e-9 * gpu.bandwidth_bytes_per_s << " GB/s\n";
+              << "  memory  " << bytes_text(gpu.memory_bytes) << ", " << 1e-9 * gpu.bandwidth_bytes_per_s << " GB/s\n"
+              << "  driver  " << gpu.driver << '\n'
+              << "  plans   by predicted times, " << source_of(time_model_of(gpu)) << '\n';
   }
   if (!json && !gpus.refused.empty()) std::cout << "cuda      " << gpus.refused << '\n';
 }

@@ -13,6 +13,7 @@
 #include "app/progress.h"
 #include "app/step_table.h"
 #include "framework/io/json_lines.h"
+#include "kernels/gemm/time_model.h"
 #include "models/trainer.h"
 
 namespace tilewave {
@@ -135,6 +136,9 @@ int train_recipe(const Options& options) {
                                  start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
                                  name_of(recipe.run.precision), " on ", device_text(request.device), ", ",
                                  bytes_text(start.persistent_bytes + start.step_bytes), "; run folder ", start.folder.string()));
+            if (request.device.backend == Backend::cuda) {
+              display.say(sentence("GEMMs are planned by predicted times, ", source_of(time_model_of(request.device))));
+            }
             if (start.first_step > 1) display.say(sentence("resumed after step ", start.first_step - 1));
             display.begin(start.first_step);
           },

@@ -13,6 +13,7 @@
 #include "framework/measure/measured_plans.h"
 #include "kernels/error.h"
 #include "models/trainer.h"
+#include "tests/kernels/gpu.h"
 #include "tests/memory_folder.h"
 #include "tests/models/small_runs.h"
 
@@ -20,6 +21,11 @@ namespace tilewave {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string weights_of(const fs::path& folder) {
+  std::ifstream file(find_latest_valid(folder).newest->weights(), std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 class StepPlans : public testing::Test {
  protected:
@@ -95,10 +101,6 @@ TEST_F(StepPlans, AreMeasuredAnewWhereTheCacheIsNotThisDevicesOrCannotBeRead) {
 
 TEST_F(StepPlans, ARunKeepsThemAndAResumedRunLaunchesThemAgain) {
   const std::vector<std::string> measure = {"gemm.choice=measure"};
-  const auto weights = [](const fs::path& folder) {
-    std::ifstream file(find_latest_valid(folder).newest->weights(), std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
   run(folder_ / "model", {});
   run(folder_ / "measured", measure, RunStart::fresh, 4);
   EXPECT_TRUE(said("measured ")) << notes_;
@@ -114,7 +116,37 @@ TEST_F(StepPlans, ARunKeepsThemAndAResumedRunLaunchesThemAgain) {
   fs::remove_all(folder_ / "cache");
   run(folder_ / "measured", measure, RunStart::resume);
   EXPECT_FALSE(said("measured ")) << notes_;
-  EXPECT_EQ(weights(folder_ / "measured"), weights(folder_ / "model"));
+  EXPECT_EQ(weights_of(folder_ / "measured"), weights_of(folder_ / "model"));
+}
+
+// On a GPU: with either engine, captured graphs and all, a resumed run has the bits of one that was not stopped.
+class GpuStepPlans : public testing_support::GpuTest {};
+
+TEST_F(GpuStepPlans, AResumedRunHasTheBitsOfOneThatWasNot) {
+  const MemoryFolder folder;
+  setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
+  for (const std::string engine : {"in_house", "cublaslt"}) {
+    std::string notes;
+    const auto run = [&](const std::string& name, RunStart start, int stop_after) {
+      int taken = 0;
+      notes.clear();
+      train({.recipe = small_recipe({"gemm.choice=measure", "gemm.engine=" + engine, "run.precision=bf16"}),
+             .run = {.recipe = "small", .folder = folder / (engine + name), .start = start},
+             .queue = queue_,
+             .device = device_,
+             .stop_signal = [&] { return ++taken == stop_after ? SIGTERM : 0; }},
+            {.noted = [&](const std::string& note) { notes += note + "\n"; }});
+    };
+    run("whole", RunStart::fresh, 0);
+    EXPECT_NE(notes.find("measured "), std::string::npos) << notes;
+    run("stopped", RunStart::fresh, 4);
+    EXPECT_EQ(notes.find("measured "), std::string::npos) << "they are remembered: " << notes;
+    std::filesystem::remove_all(folder / "cache");
+    run("stopped", RunStart::resume, 0);
+    EXPECT_EQ(notes.find("measured "), std::string::npos) << "they are the run's: " << notes;
+    EXPECT_EQ(weights_of(folder / (engine + "stopped")), weights_of(folder / (engine + "whole"))) << engine;
+  }
+  unsetenv("XDG_CACHE_HOME");
 }
 
 }  // namespace
