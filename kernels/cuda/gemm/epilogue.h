@@ -140,19 +140,20 @@ template <int kWidth>
 struct InRow {
   static constexpr int kCount = kWidth;
   std::int64_t row = 0, col = 0;
+  bool inside = true;  // what is outside is neither read nor written
 
   template <class T>
   __device__ __forceinline__ void load(const Plane& p, T (&values)[kCount]) const {
-    load_run(p, row * p.ld + col, values);
+    if (inside) load_run(p, row * p.ld + col, values);
   }
   template <class T>
   __device__ __forceinline__ void store(const Plane& p, const T (&values)[kCount]) const {
-    store_run(p, row * p.ld + col, values);
+    if (inside) store_run(p, row * p.ld + col, values);
   }
   template <class T>
   __device__ __forceinline__ void load_bias(const Plane& bias, bool along_rows, T (&values)[kCount]) const {
     if (!along_rows) return load_run(bias, col, values);
-    values[0] = load_element<T>(bias, row);
+    values[0] = inside ? load_element<T>(bias, row) : T(0);
 #pragma unroll
     for (int c = 1; c < kCount; ++c) values[c] = values[0];
   }
@@ -163,11 +164,14 @@ struct InRow {
 template <int kAcross>
 struct Strip {
   static constexpr int kCount = kRun;
-  std::int64_t row = 0, col = 0;  // of element 0
-  int rows = 0, cols = 0;         // of D from there on
+  std::int64_t row = 0, col = 0;     // of element 0
+  std::int64_t stride = 1;           // from one of its rows to the next
+  int begin = 0, end = 0, cols = 0;  // of its rows and of D's columns from there on
 
-  __device__ __forceinline__ bool valid(int c) const { return c / kAcross < rows && c % kAcross * 32 < cols; }
-  __device__ __forceinline__ std::int64_t at(const Plane& p, int c) const { return (row + c / kAcross) * p.ld + col + c % kAcross * 32; }
+  __device__ __forceinline__ bool valid(int c) const { return begin <= c / kAcross && c / kAcross < end && c % kAcross * 32 < cols; }
+  __device__ __forceinline__ std::int64_t at(const Plane& p, int c) const {
+    return (row + stride * (c / kAcross)) * p.ld + col + c % kAcross * 32;
+  }
 
   template <class T>
   __device__ __forceinline__ void load(const Plane& p, T (&values)[kCount]) const {
@@ -203,7 +207,7 @@ struct Strip {
   __device__ __forceinline__ void load_bias(const Plane& bias, bool along_rows, T (&values)[kCount]) const {
 #pragma unroll
     for (int c = 0; c < kCount; ++c) {
-      values[c] = valid(c) ? load_element<T>(bias, along_rows ? row + c / kAcross : col + c % kAcross * 32) : T(0);
+      values[c] = valid(c) ? load_element<T>(bias, along_rows ? row + stride * (c / kAcross) : col + c % kAcross * 32) : T(0);
     }
   }
 };
@@ -223,36 +227,64 @@ __device__ __forceinline__ void with_activation(Activation activation, Fn&& fn) 
   }
 }
 
-// Stores a thread's sums z, which lie at `place` of D.
-template <class Place, class T, int kWidth = Place::kCount>
-__device__ __forceinline__ void finish(const GemmEpilogue& e, const Place& place, T (&z)[Place::kCount]) {
-  T other[kWidth];
+// Stores a thread's sums z[x], which lie at places[x] of D. What is read beside them is asked for at once.
+template <class Place, int kPlaces, class T, int kWidth = Place::kCount>
+__device__ __forceinline__ void finish(const GemmEpilogue& e, const Place (&places)[kPlaces], T (&z)[kPlaces][Place::kCount]) {
+  T other[kPlaces][kWidth];
+  const auto all = [&](auto&& fn) {
+#pragma unroll
+    for (int x = 0; x < kPlaces; ++x) fn(places[x], z[x], other[x]);
+  };
+  const auto add = [&](const Plane& p) {
+    all([&](const Place& place, auto&, T(&o)[kWidth]) { place.load(p, o); });
+    all([&](const Place&, T(&sums)[kWidth], T(&o)[kWidth]) {
+#pragma unroll
+      for (int c = 0; c < kWidth; ++c) sums[c] += o[c];
+    });
+  };
   if (e.bias.data != nullptr) {
-    place.load_bias(e.bias, e.bias_along_rows, other);
+    all([&](const Place& place, T(&sums)[kWidth], T(&o)[kWidth]) {
+      place.load_bias(e.bias, e.bias_along_rows, o);
 #pragma unroll
-    for (int c = 0; c < kWidth; ++c) z[c] += other[c];
+      for (int c = 0; c < kWidth; ++c) sums[c] += o[c];
+    });
   }
-  if (e.saved_input.data != nullptr) place.store(e.saved_input, z);
-  with_activation<kWidth, T>(e.activation, [&]<Activation kActivation>(int c) { z[c] = activate(kActivation, z[c]); });
+  if (e.saved_input.data != nullptr) all([&](const Place& place, T(&sums)[kWidth], auto&) { place.store(e.saved_input, sums); });
+  with_activation<kWidth, T>(e.activation, [&]<Activation kActivation>(int c) {
+    all([&](const Place&, T(&sums)[kWidth], auto&) { sums[c] = activate(kActivation, sums[c]); });
+  });
   if (e.derivative_of.data != nullptr) {
-    place.load(e.derivative_of, other);
-    with_activation<kWidth, T>(e.derivative, [&]<Activation kActivation>(int c) { z[c] *= activation_derivative(kActivation, other[c]); });
+    all([&](const Place& place, auto&, T(&o)[kWidth]) { place.load(e.derivative_of, o); });
+    with_activation<kWidth, T>(e.derivative, [&]<Activation kActivation>(int c) {
+      all([&](const Place&, T(&sums)[kWidth], T(&o)[kWidth]) { sums[c] *= activation_derivative(kActivation, o[c]); });
+    });
   }
-  if (e.residual.data != nullptr) {
-    place.load(e.residual, other);
-#pragma unroll
-    for (int c = 0; c < kWidth; ++c) z[c] += other[c];
-  }
-  if (e.accumulate) {
-    place.load(e.d, other);
-#pragma unroll
-    for (int c = 0; c < kWidth; ++c) z[c] += other[c];
-  }
-  place.store(e.d, z);
+  if (e.residual.data != nullptr) add(e.residual);
+  if (e.accumulate) add(e.d);
+  all([&](const Place& place, T(&sums)[kWidth], auto&) { place.store(e.d, sums); });
 }
 template <int kWidth, class T>
 __device__ __forceinline__ void finish(const GemmEpilogue& e, std::int64_t row, std::int64_t col, T (&z)[kWidth]) {
-  finish(e, InRow<kWidth>{.row = row, .col = col}, z);
+  const InRow<kWidth> place[] = {{.row = row, .col = col}};
+  finish(e, place, reinterpret_cast<T(&)[1][kWidth]>(z));
+}
+
+// Asks the second-level cache for what the epilogue of a tile will read, long before it does.
+template <int kRows, int kCols, int kThreads>
+__device__ __forceinline__ void prefetch_sides(const GemmEpilogue& e, std::int64_t row, std::int64_t col, int thread) {
+  const auto ask = [&](const Plane& p) {
+    const int in_line = p.dtype == DType::f32 ? 32 : 64, lines = kCols / in_line;  // elements of 128 bytes, and those of a row
+#pragma unroll 1
+    for (int x = thread; x < kRows * lines; x += kThreads) {
+      const std::int64_t r = row + x / lines, c = col + x % lines * in_line;
+      if (r >= e.rows || c >= e.cols) continue;
+      const char* const line = static_cast<const char*>(p.data) + (r * p.ld + c) * (p.dtype == DType::f32 ? 4 : 2);
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+    }
+  };
+  if (e.derivative_of.data != nullptr) ask(e.derivative_of);
+  if (e.residual.data != nullptr) ask(e.residual);
+  if (e.accumulate) ask(e.d);
 }
 
 template <class T>

@@ -46,23 +46,16 @@ __global__ void __launch_bounds__(Block::threads) tensor_core(const __grid_const
 #pragma unroll
     for (int step = 0; step < Block::steps; ++step) {
       fragments.load(shared_address(stage), warp_row, warp_col, step, lane);
-      tile.multiply(fragments, sum_rows);
+      tile.multiply(fragments, sum_rows, lane);
     }
     __syncthreads();
   }
 
   // Epilogue, through the stage.
   static_assert(WarpTile<Block>::kSlabBytes * Block::threads / 32 <= Block::stage_bytes, "the slabs of all warps fit the stage");
-  const std::int64_t row = std::int64_t{place.row} * Block::rows + warp_row, col = std::int64_t{place.col} * Block::cols + warp_col;
   float* const slab = reinterpret_cast<float*>(stage + warp * WarpTile<Block>::kSlabBytes);
-  if (p.split == 1) {
-    tile.finish_all(p.epilogue, slab, row, col, lane);
-    if (sum_rows) tile.finish_row_sums(p.epilogue, row, lane);
-  } else {
-    const GemmEpilogue part = p.parts.of_part(p.epilogue, blockIdx.y);
-    tile.finish_all(part, slab, row, col, lane);
-    if (sum_rows) tile.finish_row_sums(part, row, lane);
-  }
+  finish_tile(tile, p, lines_from(std::int64_t{place.row} * Block::rows, p.epilogue.rows), blockIdx.y, sum_rows, slab, warp_row,
+              std::int64_t{place.col} * Block::cols + warp_col, lane);
 }
 
 template <class T, Contiguous kLeft, Contiguous kRight>

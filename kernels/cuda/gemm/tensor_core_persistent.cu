@@ -1,20 +1,29 @@
-// The launch of the row tensor_core_persistent: to the instance of the element type, the tile and the majors. The instances are
-// compiled in files of their own, one for each type and major of the left operand.
+// The launch of the row tensor_core_persistent: to the instance of the element type, the majors and the tile. The instances are
+// compiled in files of their own, one for each type and role.
 #include "kernels/cuda/gemm/tensor_core_persistent.h"
 
 namespace tilewave {
+namespace {
 
+template <class T>
+void launch(CudaQueue& queue, const PersistentLaunch& launch, const Contiguities& contiguous) {
+  using enum Contiguous;
+  if (contiguous.left == across) return launch_persistent<T, across, across>(queue, launch);
+  if (contiguous.right == across) return launch_persistent<T, along_depth, across>(queue, launch);
+  launch_persistent<T, along_depth, along_depth>(queue, launch);
+}
+
+}  // namespace
+
+// The row refuses a right operand along depth beside a left one across it.
 void launch_tensor_core_persistent(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const TileProblem problem = tile_problem_of(args, plan, kDepthBytes / size_of(args.a.dtype));
-  const auto [left, right] = contiguous_of(args);
   const auto [rows, cols] = in_memory(problem_of(args), plan.tile);
-  const PersistentLaunch launch = {.problem = problem, .rows = rows, .cols = cols, .right = right, .grid = plan.blocks};
+  const PersistentLaunch persistent = {.problem = problem, .rows = rows, .cols = cols, .grid = plan.blocks};
   if (args.a.dtype == DType::bf16) {
-    left == Contiguous::along_depth ? launch_persistent<bf16, Contiguous::along_depth>(queue, launch)
-                                    : launch_persistent<bf16, Contiguous::across>(queue, launch);
+    launch<bf16>(queue, persistent, contiguous_of(args));
   } else {
-    left == Contiguous::along_depth ? launch_persistent<f16, Contiguous::along_depth>(queue, launch)
-                                    : launch_persistent<f16, Contiguous::across>(queue, launch);
+    launch<f16>(queue, persistent, contiguous_of(args));
   }
   if (plan.split > 1) reduce_split_sums(queue, problem.epilogue, problem.parts, plan.split);
 }

@@ -3,7 +3,7 @@
 // one stage that is free.
 #pragma once
 
-#include "kernels/cuda/gemm/warp_tile.h"
+#include "kernels/cuda/gemm/stage_feed.h"
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 
 namespace tilewave {
@@ -18,112 +18,64 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   const int tiles = p.tiles_down * p.tiles_across, items = tiles * p.split;
   const int blocks = p.depth_of_part / Block::Left::kDepth;  // of depth, in an item
 
-  // The copies' own walk over the items, kStages - 1 blocks of depth ahead of the products'. Past the last item they bring zeros.
-  using LeftCopy = TileCopy<typename Block::Left, Block::threads>;
-  using RightCopy = TileCopy<typename Block::Right, Block::threads>;
-  LeftCopy left;
-  RightCopy right;
-  typename LeftCopy::Stage left_stage;
-  typename RightCopy::Stage right_stage;
-  int next_item = static_cast<int>(blockIdx.x), next_from = 0, next_end = 0, next_stage = 0;
-  const auto begin_item = [&] {
+  // The copies' own walk over the items. Past the last one they rest.
+  StageFeed<Block, kStages> feed(ring, thread);
+  int next_item = static_cast<int>(blockIdx.x), next_block = 0;
+  const auto aim = [&] {
+    if (next_item >= items) return feed.stop();
     const TilePlace place = place_of(p, next_item % tiles);
-    left = LeftCopy(p.left, std::int64_t{place.row} * Block::rows, p.depth, thread);
-    right = RightCopy(p.right, std::int64_t{place.col} * Block::cols, p.depth, thread);
-    next_from = next_item < items ? next_item / tiles * p.depth_of_part : p.depth;
-    next_end = next_item < items ? next_from + p.depth_of_part : -1;
-  };
-  begin_item();
-  left_stage = left.stage(next_from);
-  right_stage = right.stage(next_from);
-  // Copies [first, last) of a stage, left's and then right's.
-  constexpr int kCopies = LeftCopy::kCopies + RightCopy::kCopies;
-  const auto copy = [&](int first, int last) {
-    const std::uint32_t tile = ring + static_cast<std::uint32_t>(next_stage * Block::stage_bytes);
-#pragma unroll
-    for (int x = 0; x < kCopies; ++x) {
-      if (x < first || x >= last) continue;
-      if (x < LeftCopy::kCopies) {
-        left.start_one(x, tile, left_stage);
-      } else {
-        right.start_one(x - LeftCopy::kCopies, tile + Block::Left::kBytes, right_stage);
-      }
-    }
+    feed.aim({.left = p.left,
+              .right = p.right,
+              .row = std::int64_t{place.row} * Block::rows,
+              .col = std::int64_t{place.col} * Block::cols,
+              .from = next_item / tiles * p.depth_of_part,
+              .end = p.depth});
   };
   const auto commit = [&] {
-    cp_async_commit();
-    next_stage = next_stage + 1 == kStages ? 0 : next_stage + 1;
-    if (next_end < 0) return;
-    next_from += Block::Left::kDepth;
-    if (next_from == next_end) {
-      next_item += static_cast<int>(gridDim.x);
-      begin_item();
-    }
-    left_stage = left.stage(next_from);
-    right_stage = right.stage(next_from);
+    feed.commit();
+    if (++next_block < blocks) return feed.advance();
+    next_block = 0;
+    next_item += static_cast<int>(gridDim.x);
+    aim();
   };
-
+  const auto copy = [&](int share) { feed.copy(share); };
+  const auto arrive = [&] {
+    commit();
+    cp_async_wait<kStages - 2>();
+    __syncthreads();
+  };
+  aim();
+#pragma unroll 1
   for (int s = 0; s < kStages - 1; ++s) {
-    copy(0, kCopies);
+#pragma unroll
+    for (int share = 0; share < feed.kShares; ++share) copy(share);
     commit();
   }
   cp_async_wait<kStages - 2>();
   __syncthreads();
 
-  // A step of depth is cut into pairs of mma columns. While a pair is multiplied, the next pair's fragment is read, a share of the next
-  // step's rows, and a share of the copies is started.
-  constexpr int kDown = Block::warp_rows / 16, kPairs = Block::warp_cols / 16, kSlots = Block::steps * kPairs;
-  std::uint32_t rows[2][kDown][4], cols[2][4];
-  const std::uint32_t left_lane = Block::Left::left_lane(warp_row, lane);
-  const std::uint32_t right_lane = Block::Left::kBytes + Block::Right::right_lane(warp_col, lane);
-#pragma unroll
-  for (int i = 0; i < kDown; ++i) Block::Left::load(rows[0][i], ring + left_lane, i, 0);
-  Block::Right::load(cols[0], ring + right_lane, 0, 0);
+  const auto stage_at = [&](int stage) { return ring + static_cast<std::uint32_t>(stage * Block::stage_bytes); };
+  Fragments<Block> fragments[2];
   WarpTile<Block> tile;
-  int stage = 0;
+  int here = 0, next = 0;
+#pragma unroll 1
   for (int item = static_cast<int>(blockIdx.x); item < items; item += static_cast<int>(gridDim.x)) {
     const TilePlace place = place_of(p, item % tiles);
+    const std::int64_t row = std::int64_t{place.row} * Block::rows, col = std::int64_t{place.col} * Block::cols;
     const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
+    if (p.split == 1) prefetch_sides<Block::rows, Block::cols, Block::threads>(p.epilogue, row, col, thread);
     tile.clear();
-    std::uint32_t here = ring;
+    fragments[0].load(stage_at(next), warp_row, warp_col, 0, lane);
+#pragma unroll 1
     for (int block = 0; block < blocks; ++block) {
-      here = ring + static_cast<std::uint32_t>(stage * Block::stage_bytes);
-      stage = stage + 1 == kStages ? 0 : stage + 1;
-      const std::uint32_t next = ring + static_cast<std::uint32_t>(stage * Block::stage_bytes);
-#pragma unroll
-      for (int slot = 0; slot < kSlots; ++slot) {
-        const int step = slot / kPairs, pair = slot % kPairs, next_step = (step + 1) % Block::steps;
-        const bool last = slot + 1 == kSlots;
-        if (last) {  // every fragment of this stage is read
-          commit();
-          cp_async_wait<kStages - 2>();
-          __syncthreads();
-        } else {
-          copy(slot * kCopies / (kSlots - 1), (slot + 1) * kCopies / (kSlots - 1));
-        }
-        Block::Right::load(cols[(slot + 1) % 2], (last ? next : here) + right_lane, (pair + 1) % kPairs,
-                           pair + 1 == kPairs ? next_step : step);
-#pragma unroll
-        for (int i = 0; i < kDown; ++i) {
-          const bool now = step + 1 == Block::steps ? last : i * kPairs / kDown == pair;
-          if (now) Block::Left::load(rows[(step + 1) % 2][i], (last ? next : here) + left_lane, i, next_step);
-        }
-        tile.multiply_pair(rows[step % 2], cols[slot % 2], pair);
-        if (pair == 0 && sum_rows) tile.sum_rows_of(rows[step % 2]);
-      }
+      here = next;
+      next = next + 1 == kStages ? 0 : next + 1;
+      multiply_block(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, sum_rows, copy, arrive);
     }
 
-    // Epilogue. Every warp has read the stage `here` before the last barrier.
-    float* const slab = reinterpret_cast<float*>(stages + (here - ring) + warp * WarpTile<Block>::kSlabBytes);
-    const std::int64_t row = std::int64_t{place.row} * Block::rows + warp_row, col = std::int64_t{place.col} * Block::cols + warp_col;
-    if (p.split == 1) {
-      tile.finish_all(p.epilogue, slab, row, col, lane);
-      if (sum_rows) tile.finish_row_sums(p.epilogue, row, lane);
-    } else {
-      const GemmEpilogue part = p.parts.of_part(p.epilogue, item / tiles);
-      tile.finish_all(part, slab, row, col, lane);
-      if (sum_rows) tile.finish_row_sums(part, row, lane);
-    }
+    // Epilogue, through the stage `here`, which no warp reads any more and no copy fills yet.
+    float* const slab = reinterpret_cast<float*>(stages + here * Block::stage_bytes + warp * WarpTile<Block>::kSlabBytes);
+    finish_tile(tile, p, lines_from(row, p.epilogue.rows), item / tiles, sum_rows, slab, warp_row, col + warp_col, lane);
     __syncthreads();
   }
   cp_async_wait<0>();
@@ -132,7 +84,6 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
 struct PersistentLaunch {
   TileProblem problem;
   std::int64_t rows = 0, cols = 0;  // of a tile as D lies in memory
-  Contiguous right = Contiguous::along_depth;
   std::int64_t grid = 0;
 };
 
@@ -172,17 +123,11 @@ void launch_persistent(CudaQueue& queue, const PersistentLaunch& launch) {
   }
 }
 
-template <class T, Contiguous kLeft>
-void launch_persistent(CudaQueue& queue, const PersistentLaunch& launch) {
-  if constexpr (kLeft == Contiguous::along_depth) {
-    if (launch.right == Contiguous::along_depth) return launch_persistent<T, kLeft, Contiguous::along_depth>(queue, launch);
-  }
-  launch_persistent<T, kLeft, Contiguous::across>(queue, launch);  // the row refuses a right operand along depth beside a left one across
-}
-
-extern template void launch_persistent<bf16, Contiguous::along_depth>(CudaQueue&, const PersistentLaunch&);
-extern template void launch_persistent<bf16, Contiguous::across>(CudaQueue&, const PersistentLaunch&);
-extern template void launch_persistent<f16, Contiguous::along_depth>(CudaQueue&, const PersistentLaunch&);
-extern template void launch_persistent<f16, Contiguous::across>(CudaQueue&, const PersistentLaunch&);
+extern template void launch_persistent<bf16, Contiguous::along_depth, Contiguous::along_depth>(CudaQueue&, const PersistentLaunch&);
+extern template void launch_persistent<bf16, Contiguous::along_depth, Contiguous::across>(CudaQueue&, const PersistentLaunch&);
+extern template void launch_persistent<bf16, Contiguous::across, Contiguous::across>(CudaQueue&, const PersistentLaunch&);
+extern template void launch_persistent<f16, Contiguous::along_depth, Contiguous::along_depth>(CudaQueue&, const PersistentLaunch&);
+extern template void launch_persistent<f16, Contiguous::along_depth, Contiguous::across>(CudaQueue&, const PersistentLaunch&);
+extern template void launch_persistent<f16, Contiguous::across, Contiguous::across>(CudaQueue&, const PersistentLaunch&);
 
 }  // namespace tilewave

@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
       if (last) await(block + 1);
       fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Block::steps, lane);
       if (step == 0) start(block + kStages - 1);
-      tile.multiply(fragments[step % 2], sum_rows);
+      tile.multiply(fragments[step % 2], sum_rows, lane);
     }
   }
 
@@ -138,15 +138,8 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
   cp_async_wait<0>();
   __syncthreads();
   float* const slab = reinterpret_cast<float*>(stages + warp * WarpTile<Block>::kSlabBytes);
-  const std::int64_t row = std::int64_t{place.row} * Block::rows + warp_row, col = std::int64_t{place.col} * Block::cols + warp_col;
-  if (p.split == 1) {
-    tile.finish_all(p.epilogue, slab, row, col, lane);
-    if (sum_rows) tile.finish_row_sums(p.epilogue, row, lane);
-  } else {
-    const GemmEpilogue part = p.parts.of_part(p.epilogue, blockIdx.y);
-    tile.finish_all(part, slab, row, col, lane);
-    if (sum_rows) tile.finish_row_sums(part, row, lane);
-  }
+  finish_tile(tile, p, lines_from(std::int64_t{place.row} * Block::rows, p.epilogue.rows), blockIdx.y, sum_rows, slab, warp_row,
+              std::int64_t{place.col} * Block::cols + warp_col, lane);
 }
 
 template <class T, Contiguous kLeft, Contiguous kRight, Access kAccess>

@@ -40,7 +40,8 @@ struct OperandTile {
   }
 
   // Where this lane reads with ldmatrix, from the tile's start: of mma's A, 16 rows from `first` on, at step 0 of depth, and of mma's B,
-  // as many columns. The swizzle lets fragment `index` (each 16 across) and the step be added to it by address_of.
+  // as many columns. The swizzle lets the step of depth (or, of elements across depth, fragment `index`, each 16 across) be added by
+  // exclusive or, the other by addition.
   static __device__ __forceinline__ std::uint32_t left_lane(int first, int lane) {
     if constexpr (kAlongDepth) return offset(first + lane % 16, lane / 16);
     return offset(lane % 8 + lane / 16 * 8, first / kChunk + lane / 8 % 2);
@@ -49,17 +50,13 @@ struct OperandTile {
     if constexpr (kAlongDepth) return offset(first + lane % 8 + lane / 16 * 8, lane / 8 % 2);
     return offset(lane % 16, first / kChunk + lane / 16);
   }
-  static __device__ __forceinline__ std::uint32_t address_of(std::uint32_t lane_address, int index, int step) {
+  static __device__ __forceinline__ void load(std::uint32_t (&r)[4], std::uint32_t tile, std::uint32_t lane_offset, int index, int step) {
     static_assert(kAlongDepth || sizeof(T) == 2, "ldmatrix transposes 16-bit elements");
-    if constexpr (kAlongDepth)
-      return (lane_address ^ static_cast<std::uint32_t>(32 * step)) + static_cast<std::uint32_t>(index * 16 * kDepthBytes);
-    return (lane_address ^ static_cast<std::uint32_t>(32 * index)) + static_cast<std::uint32_t>(step * 16 * kChunks * 16);
-  }
-  static __device__ __forceinline__ void load(std::uint32_t (&r)[4], std::uint32_t lane_address, int index, int step) {
     if constexpr (kAlongDepth) {
-      ldmatrix(r, address_of(lane_address, index, step));
+      ldmatrix(r, tile + (lane_offset ^ static_cast<std::uint32_t>(32 * step)) + static_cast<std::uint32_t>(index * 16 * kDepthBytes));
     } else {
-      ldmatrix_transposed(r, address_of(lane_address, index, step));
+      ldmatrix_transposed(
+          r, tile + (lane_offset ^ static_cast<std::uint32_t>(32 * index)) + static_cast<std::uint32_t>(step * 16 * kChunks * 16));
     }
   }
 
@@ -67,7 +64,7 @@ struct OperandTile {
   // others.
   static __device__ __forceinline__ void load_left(std::uint32_t (&r)[4], std::uint32_t tile, int first, int index, int step, int lane) {
     if constexpr (kAlongDepth || sizeof(T) == 2) {
-      load(r, tile + left_lane(first, lane), index, step);
+      load(r, tile, left_lane(first, lane), index, step);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) r[i] = word(tile, first + 16 * index + lane / 4 + i % 2 * 8, 8 * step + lane % 4 + i / 2 * 4);
@@ -75,7 +72,7 @@ struct OperandTile {
   }
   static __device__ __forceinline__ void load_right(std::uint32_t (&r)[4], std::uint32_t tile, int first, int index, int step, int lane) {
     if constexpr (kAlongDepth || sizeof(T) == 2) {
-      load(r, tile + right_lane(first, lane), index, step);
+      load(r, tile, right_lane(first, lane), index, step);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) r[i] = word(tile, first + 16 * index + lane / 4 + i / 2 * 8, 8 * step + lane % 4 + i % 2 * 4);
@@ -128,52 +125,65 @@ struct Fragments {
   }
 };
 
+// The rows of D that a tile's lines are: line l is row first + stride l, where begin <= l < end.
+struct TileLines {
+  std::int64_t first = 0, stride = 1;
+  int begin = 0, end = 0;
+
+  __device__ __forceinline__ bool has(int line) const { return begin <= line && line < end; }
+  __device__ __forceinline__ std::int64_t row(int line) const { return first + stride * line; }
+};
+// Lines that are successive rows from `first` on.
+__device__ __forceinline__ TileLines lines_from(std::int64_t first, std::int64_t rows) {
+  return {.first = first, .end = static_cast<int>(max(min(rows - first, std::int64_t{1} << 30), std::int64_t{0}))};
+}
+
 template <class Block>
 struct WarpTile {
   static constexpr int kDown = Block::warp_rows / 16, kAcross = Block::warp_cols / 8;
-  float sums[kDown][kAcross][4];                                // mma's layout
   static constexpr bool kSumsRows = !Block::Left::kAlongDepth;  // where the bias gradient can be asked for
-  float row_sums[kSumsRows ? kDown : 1][4];                     // of left alone: every column has the same
+  static_assert(kDown <= 8, "row_sums has a column for each 16 rows");
+  float sums[kDown][kAcross][4];  // mma's layout
+  float row_sums[4];              // the same of left alone: column i has those of rows 16 i to 16 i + 15
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
+    for (float& sum : row_sums) sum = 0.0f;
+#pragma unroll
     for (int i = 0; i < kDown; ++i) {
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        row_sums[kSumsRows ? i : 0][c] = 0.0f;
+      for (int j = 0; j < kAcross; ++j) {
 #pragma unroll
-        for (int j = 0; j < kAcross; ++j) sums[i][j][c] = 0.0f;
+        for (int c = 0; c < 4; ++c) sums[i][j][c] = 0.0f;
       }
     }
   }
 
-  // Columns 16 pair to 16 pair + 15.
-  __device__ __forceinline__ void multiply_pair(const std::uint32_t (&left)[kDown][4], const std::uint32_t (&right)[4], int pair) {
+  __device__ __forceinline__ void multiply(const Fragments<Block>& f, bool sum_rows, int lane) {
     using T = typename Block::Element;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int j = 0; j < kAcross; ++j) {
 #pragma unroll
-      for (int i = 0; i < kDown; ++i) mma<T>(sums[i][2 * pair + half], left[i], right[2 * half], right[2 * half + 1]);
+      for (int i = 0; i < kDown; ++i) mma<T>(sums[i][j], f.left[i], f.right[j / 2][j % 2 * 2], f.right[j / 2][j % 2 * 2 + 1]);
+    }
+    if constexpr (kSumsRows) {
+      if (!sum_rows) return;
+#pragma unroll
+      for (int i = 0; i < kDown; ++i) {
+        const std::uint32_t column = lane / 4 == i ? ones<T>() : 0;
+        mma<T>(row_sums, f.left[i], column, column);
+      }
     }
   }
-  __device__ __forceinline__ void sum_rows_of(const std::uint32_t (&left)[kDown][4]) {
-    using T = typename Block::Element;
-#pragma unroll
-    for (int i = 0; i < (kSumsRows ? kDown : 0); ++i) mma<T>(row_sums[i], left[i], ones<T>(), ones<T>());
-  }
-  __device__ __forceinline__ void multiply(const Fragments<Block>& f, bool sum_rows) {
-#pragma unroll
-    for (int pair = 0; pair < kAcross / 2; ++pair) multiply_pair(f.left, f.right[pair], pair);
-    if (sum_rows) sum_rows_of(f.left);
-  }
 
-  // 16 rows at a time through this warp's slab of shared memory, so that lanes then hold runs of a row. Row and col are those of
-  // the warp's tile in D.
+  // 16 lines at a time through this warp's slab of shared memory, so that lanes then hold runs of a row. The warp's tile begins at
+  // line `top` of the block's and at column `col` of D.
   static constexpr int kSlabPitch = Block::warp_cols + 8;
   static constexpr int kSlabBytes = 16 * kSlabPitch * static_cast<int>(sizeof(float));
 
-  __device__ __forceinline__ void finish_all(const GemmEpilogue& e, float* slab, std::int64_t row, std::int64_t col, int lane) const {
-    constexpr int kLanes = Block::warp_cols / kRun;  // of a row
+  __device__ __forceinline__ void finish_all(const GemmEpilogue& e, const TileLines& lines, float* slab, int top, std::int64_t col,
+                                             int lane) const {
+    constexpr int kLanes = Block::warp_cols / kRun, kRuns = 2;  // a row's; those of a lane that are finished at a time
     const bool whole = e.wide && col + Block::warp_cols <= e.cols;
 #pragma unroll 1
     for (int i = 0; i < kDown; ++i) {
@@ -189,49 +199,77 @@ struct WarpTile {
         }
       }
       __syncwarp();
-      const std::int64_t first = row + 16 * i;
+      const int first = top + 16 * i;
       if (whole) {
 #pragma unroll 1
-        for (int r = lane / kLanes; r < 16; r += 32 / kLanes) {
-          const int run = lane % kLanes * kRun;
-          // Lanes 4 to 7 of 8 begin with their second word, so that no two of the 8 meet in a bank.
-          const int second = lane / 4 % 2 * 4;
-          const float4 x = *reinterpret_cast<const float4*>(slab + r * kSlabPitch + run + second);
-          const float4 y = *reinterpret_cast<const float4*>(slab + r * kSlabPitch + run + (second ^ 4));
-          const float4 low = second == 0 ? x : y, high = second == 0 ? y : x;
-          float z[kRun] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-          if (first + r < e.rows) finish(e, first + r, col + run, z);
+        for (int part = 0; part < 16; part += kRuns * 32 / kLanes) {
+          InRow<kRun> places[kRuns];
+          float z[kRuns][kRun];
+#pragma unroll
+          for (int x = 0; x < kRuns; ++x) {
+            const int r = part + x * 32 / kLanes + lane / kLanes, run = lane % kLanes * kRun;
+            places[x] = {.row = lines.row(first + r), .col = col + run, .inside = lines.has(first + r)};
+            // Lanes 4 to 7 of 8 begin with their second word, so that no two of the 8 meet in a bank.
+            const int second = lane / 4 % 2 * 4;
+            const float4 one = *reinterpret_cast<const float4*>(slab + r * kSlabPitch + run + second);
+            const float4 other = *reinterpret_cast<const float4*>(slab + r * kSlabPitch + run + (second ^ 4));
+            const float4 low = second == 0 ? one : other, high = second == 0 ? other : one;
+            z[x][0] = low.x, z[x][1] = low.y, z[x][2] = low.z, z[x][3] = low.w;
+            z[x][4] = high.x, z[x][5] = high.y, z[x][6] = high.z, z[x][7] = high.w;
+          }
+          finish(e, places, z);
         }
       } else {
         constexpr int kStripCols = Block::warp_cols / 32;
 #pragma unroll 1
         for (int r = 0; r < 16; r += kRun / kStripCols) {
-          float z[kRun];
+          float z[1][kRun];
 #pragma unroll
-          for (int c = 0; c < kRun; ++c) z[c] = slab[(r + c / kStripCols) * kSlabPitch + c % kStripCols * 32 + lane];
-          const auto rest = [](std::int64_t size, std::int64_t from) {
-            return static_cast<int>(max(min(size - from, std::int64_t{64}), std::int64_t{0}));
-          };
-          finish(e,
-                 Strip<kStripCols>{.row = first + r, .col = col + lane, .rows = rest(e.rows, first + r), .cols = rest(e.cols, col + lane)},
-                 z);
+          for (int c = 0; c < kRun; ++c) z[0][c] = slab[(r + c / kStripCols) * kSlabPitch + c % kStripCols * 32 + lane];
+          const Strip<kStripCols> strip[] = {{.row = lines.row(first + r),
+                                              .col = col + lane,
+                                              .stride = lines.stride,
+                                              .begin = lines.begin - first - r,
+                                              .end = lines.end - first - r,
+                                              .cols = static_cast<int>(min(e.cols - col - lane, std::int64_t{64}))}};
+          finish(e, strip, z);
         }
       }
     }
   }
 
-  __device__ __forceinline__ void finish_row_sums(const GemmEpilogue& e, std::int64_t row, int lane) const {
-    if (lane % 4 != 0) return;
+  // The sums as they are, into part `part` of those that are split along depth.
+  __device__ __forceinline__ void store_part(const SplitSums<float>& split, std::int64_t part, const TileLines& lines, int top,
+                                             std::int64_t col, int lane) const {
 #pragma unroll
-    for (int i = 0; i < (kSumsRows ? kDown : 0); ++i) {
+    for (int i = 0; i < kDown; ++i) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const std::int64_t n = row + 16 * i + 8 * half + lane / 4;
-        if (n < e.rows) finish_bias_gradient(e, n, row_sums[i][2 * half]);
+        const int line = top + 16 * i + 8 * half + lane / 4;
+        if (!lines.has(line)) continue;
+        float* const row = split.parts + part * split.part + lines.row(line) * split.pitch;
+#pragma unroll
+        for (int j = 0; j < kAcross; ++j) {
+          const std::int64_t c = col + 8 * j + lane % 4 * 2;
+          if (c < split.pitch) *reinterpret_cast<float2*>(row + c) = make_float2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+        }
       }
     }
   }
+
+  // fn(row of D, its sum of left), once for every row of the warp's tile.
+  template <class Fn>
+  __device__ __forceinline__ void for_each_row_sum(const TileLines& lines, int top, int lane, Fn&& fn) const {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const int i = lane % 4 * 2 + c % 2;
+      const int line = top + 16 * i + c / 2 * 8 + lane / 4;
+      if (i < kDown && lines.has(line)) fn(lines.row(line), row_sums[c]);
+    }
+  }
 };
+
+enum class Head { whole, cut };  // where an operand's depth begins: with an element 0 that a copy may start at, or within a chunk
 
 // A thread's share of copying one operand's tiles into stages: chunks [x], kThreads / kChunks lines apart, all in one column of
 // chunks. What lies outside the operand arrives as zeros.
@@ -241,6 +279,7 @@ class TileCopy {
   static constexpr int kStep = kThreads / Tile::kChunks;  // lines
   static constexpr int kCopies = Tile::kLines / kStep;
   static_assert(kThreads % Tile::kChunks == 0 && Tile::kLines % kStep == 0, "threads share a tile's chunks evenly");
+  static constexpr int kSize = 16 / Tile::kChunk;  // bytes of an element
   static_assert(kStep % (sizeof(typename Tile::Element) == 4 && !Tile::kAlongDepth ? 4 : 8) == 0, "a thread's chunks are swizzled alike");
 
   TileCopy() = default;
@@ -253,33 +292,42 @@ class TileCopy {
     depth_ = depth - (Tile::kAlongDepth ? chunk * Tile::kChunk : line);
     source_ =
         static_cast<const char*>(operand.data) + (Tile::kAlongDepth ? across * ld_bytes_ + chunk * 16 : line * ld_bytes_ + across * kSize);
-    target_ = Tile::offset(line, chunk);
+    target_ = target_of(thread);
+    first_ = depth - depth_;
+  }
+  // Where a thread's chunk 0 goes in the tile.
+  static __device__ __forceinline__ std::uint32_t target_of(int thread) {
+    return Tile::offset(thread / Tile::kChunks, thread % Tile::kChunks);
   }
 
-  // What a stage's copies have in common: chunk 0's source, how many bytes of a chunk are the operand's, and lines from there on.
-  struct Stage {
-    const char* source = nullptr;
-    int bytes = 0, lines = 0;
-  };
-  __device__ __forceinline__ Stage stage(int from) const {
-    const int along = Tile::kAlongDepth ? depth_ - from : rest_;
-    return {.source = at(0, from), .bytes = min(max(along, 0), Tile::kChunk) * kSize, .lines = Tile::kAlongDepth ? rest_ : depth_ - from};
-  }
-  // Chunk x into the tile at the shared address; kBytes a copy.
-  template <int kBytes = 16>
-  __device__ __forceinline__ void start_one(int x, std::uint32_t tile, const Stage& stage) const {
-    const char* const source = stage.source + x * (kStep * ld_bytes_);
-    const int bytes = x * kStep < stage.lines ? stage.bytes : 0;
+  // The stage from depth `from` on into the tile at the shared address, kBytes a copy; where the operand's depth is cut at its head,
+  // zeros for what is less than `begin`.
+  template <int kBytes = 16, Head kHead = Head::whole>
+  __device__ __forceinline__ void start(std::uint32_t tile, int from, int begin = 0) const {
+    const char* const source = at(0, from);
 #pragma unroll
-    for (int part = 0; part < 16; part += kBytes) {
-      cp_async<kBytes>(tile + target(x) + part, source + part, kBytes == 16 ? bytes : min(max(bytes - part, 0), kBytes));
+    for (int x = 0; x < kCopies; ++x) {
+      const char* const chunk = source + x * (kStep * ld_bytes_);
+      int bytes = valid(x, from) * kSize;
+      if (kHead == Head::cut && Tile::kAlongDepth && from + first_ < begin) {
+        store_shared(tile + target(x), from_element<typename Tile::Element>(chunk, begin - from - first_, bytes / kSize));
+        continue;
+      }
+      if (kHead == Head::cut && !Tile::kAlongDepth && from + first_ + x * kStep < begin) bytes = 0;
+#pragma unroll
+      for (int part = 0; part < 16; part += kBytes) {
+        cp_async<kBytes>(tile + target(x) + part, chunk + part, kBytes == 16 ? bytes : min(max(bytes - part, 0), kBytes));
+      }
     }
   }
-  template <int kBytes = 16>
-  __device__ __forceinline__ void start(std::uint32_t tile, int from) const {
-    const Stage whole = stage(from);
-#pragma unroll
-    for (int x = 0; x < kCopies; ++x) start_one<kBytes>(x, tile, whole);
+
+  // The same of a stage that lies wholly in the operand, chunk by chunk: `source` is chunk 0's at(), `target` where it goes.
+  static __device__ __forceinline__ void start_whole(int x, std::uint32_t target, const char* source, std::int64_t ld) {
+    cp_async<16>(target + static_cast<std::uint32_t>(x * kStep * Tile::kChunks * 16), source + x * (kStep * ld * kSize));
+  }
+  // From a chunk's source in one stage to that in the next.
+  static __device__ __forceinline__ std::int64_t stage_step(std::int64_t ld) {
+    return Tile::kAlongDepth ? kDepthBytes : Tile::kDepth * ld * kSize;
   }
 
   __device__ __forceinline__ const char* at(int x, int from) const {
@@ -299,13 +347,23 @@ class TileCopy {
   }
 
  private:
-  static constexpr int kSize = 16 / Tile::kChunk;
-
   const char* source_;
   std::int64_t ld_bytes_;
   std::uint32_t target_;
   int rest_;   // rows (columns) from this thread's first on, as far as the tile reaches
   int depth_;  // what of depth lies at or after this thread's first element
+  int first_;  // and where along a stage's depth that is
+
+  // Elements [begin, end) of a chunk, zeros around them.
+  template <class T>
+  static __device__ __forceinline__ uint4 from_element(const char* chunk, int begin, int end) {
+    alignas(16) T elements[Tile::kChunk] = {};
+#pragma unroll
+    for (int c = 0; c < Tile::kChunk; ++c) {
+      if (begin <= c && c < end) elements[c] = reinterpret_cast<const T*>(chunk)[c];
+    }
+    return *reinterpret_cast<const uint4*>(elements);
+  }
 };
 
 // What a Tensor Core launch of any row is told.
@@ -329,6 +387,21 @@ __device__ __forceinline__ TilePlace place_of(const TileProblem& p, int index) {
   const int in_group = p.group * p.tiles_across, group = index / in_group;
   const int height = min(p.group, p.tiles_down - group * p.group), rest = index % in_group;
   return {.row = group * p.group + rest % height, .col = rest / height};
+}
+
+// What becomes of a warp's sums once their depth is done: finished into D, or stored as one part of several.
+template <class Block>
+__device__ __forceinline__ void finish_tile(const WarpTile<Block>& tile, const TileProblem& p, const TileLines& lines, std::int64_t part,
+                                            bool sum_rows, float* slab, int top, std::int64_t col, int lane) {
+  if (p.split == 1) {
+    tile.finish_all(p.epilogue, lines, slab, top, col, lane);
+    if (sum_rows) tile.for_each_row_sum(lines, top, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(p.epilogue, n, sum); });
+  } else {
+    tile.store_part(p.parts, part, lines, top, col, lane);
+    if (sum_rows) {
+      tile.for_each_row_sum(lines, top, lane, [&](std::int64_t n, float sum) { p.parts.bias_gradients[part * p.parts.n + n] = sum; });
+    }
+  }
 }
 
 struct Contiguities {

@@ -20,6 +20,13 @@ __device__ __forceinline__ void cp_async(std::uint32_t shared, const void* globa
   }
 }
 
+// All kBytes come from global memory.
+template <int kBytes>
+__device__ __forceinline__ void cp_async(std::uint32_t shared, const void* global) {
+  static_assert(kBytes == 16, "what is narrower comes with a number of bytes");
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+}
+
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Waits until at most kPending of this thread's groups are under way.

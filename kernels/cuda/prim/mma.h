@@ -29,6 +29,11 @@ __device__ __forceinline__ std::uint32_t load_shared(std::uint32_t address) {
   return word;
 }
 
+__device__ __forceinline__ void store_shared(std::uint32_t address, const uint4& words) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w)
+               : "memory");
+}
+
 // To tf32, nearest, ties away from zero.
 __device__ __forceinline__ void round_to_tf32(std::uint32_t& word) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(__uint_as_float(word)));

@@ -26,11 +26,11 @@ constexpr TensorCoreConfig tensor_core_persistent_config(std::int64_t rows, std:
     case 256'064:
       return {.warps_down = 4, .warps_across = 2, .stages = 3, .blocks = 1};
     case 64'128:
-      return {.warps_down = 2, .warps_across = 2, .stages = 3, .blocks = 3};
+      return {.warps_down = 2, .warps_across = 2, .stages = 3, .blocks = 2};
     case 128'064:
-      return {.warps_down = 2, .warps_across = 2, .stages = 3, .blocks = 3};
+      return {.warps_down = 2, .warps_across = 2, .stages = 3, .blocks = 2};
     default:
-      return {.warps_down = 2, .warps_across = 2, .stages = 3, .blocks = 4};
+      return {.warps_down = 2, .warps_across = 2, .stages = 3, .blocks = 3};
   }
 }
 constexpr std::int64_t tensor_core_shared_bytes(std::int64_t rows, std::int64_t cols, int stages) { return stages * (rows + cols) * 128; }

@@ -1,0 +1,103 @@
+// How a ring of stages is kept full beside the products. StageFeed: the copies' own walk along depth, kStages - 1 blocks of it ahead,
+// a share of a block's copies at a time. Where a block lies wholly in both operands a copy is an address and an instruction; the
+// others, at the edges, arrive with zeros for what is outside. multiply_block: the products of one block of depth.
+#pragma once
+
+#include "kernels/cuda/gemm/warp_tile.h"
+
+namespace tilewave {
+
+template <class Block, int kStages, Head kHead = Head::whole>
+class StageFeed {
+ public:
+  static constexpr int kShares = Block::steps - 1, kDepth = Block::Left::kDepth;
+
+  // The tile from `row` and `col` of the operands on, along depth from `from` on; the operands' depth is [begin, end).
+  struct Aim {
+    TileOperand left, right;
+    std::int64_t row = 0, col = 0;
+    int from = 0, begin = 0, end = 0;
+  };
+
+  __device__ __forceinline__ StageFeed(std::uint32_t ring, int thread)
+      : ring_(ring), thread_(thread), left_target_(LeftCopy::target_of(thread)), right_target_(RightCopy::target_of(thread)) {}
+
+  __device__ __forceinline__ void aim(const Aim& at) {
+    at_ = at;
+    live_ = true;
+    inside_ = at.row + Block::rows <= at.left.extent && at.col + Block::cols <= at.right.extent;
+    left_source_ = left().at(0, at.from);
+    right_source_ = right().at(0, at.from);
+    look();
+  }
+  __device__ __forceinline__ void stop() { live_ = whole_ = false; }
+
+  // The first share brings all of a block that is not whole.
+  __device__ __forceinline__ void copy(int share) const {
+    const std::uint32_t stage = ring_ + static_cast<std::uint32_t>(stage_ * Block::stage_bytes);
+    if (whole_) {
+      constexpr int kCopies = LeftCopy::kCopies + RightCopy::kCopies;
+#pragma unroll
+      for (int x = share * kCopies / kShares; x < (share + 1) * kCopies / kShares; ++x) {
+        if (x < LeftCopy::kCopies) {
+          LeftCopy::start_whole(x, stage + left_target_, left_source_, at_.left.ld);
+        } else {
+          RightCopy::start_whole(x - LeftCopy::kCopies, stage + Block::Left::kBytes + right_target_, right_source_, at_.right.ld);
+        }
+      }
+    } else if (share == 0 && live_) {
+      left().template start<16, kHead>(stage, at_.from, at_.begin);
+      right().template start<16, kHead>(stage + Block::Left::kBytes, at_.from, at_.begin);
+    }
+  }
+  __device__ __forceinline__ void commit() {
+    cp_async_commit();
+    stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
+  }
+  __device__ __forceinline__ void advance() {
+    at_.from += kDepth;
+    left_source_ += LeftCopy::stage_step(at_.left.ld);
+    right_source_ += RightCopy::stage_step(at_.right.ld);
+    look();
+  }
+
+ private:
+  using LeftCopy = TileCopy<typename Block::Left, Block::threads>;
+  using RightCopy = TileCopy<typename Block::Right, Block::threads>;
+
+  __device__ __forceinline__ LeftCopy left() const { return LeftCopy(at_.left, at_.row, at_.end, thread_); }
+  __device__ __forceinline__ RightCopy right() const { return RightCopy(at_.right, at_.col, at_.end, thread_); }
+  __device__ __forceinline__ void look() {
+    whole_ = inside_ && (kHead == Head::whole || at_.begin <= at_.from) && at_.from + kDepth <= at_.end;
+  }
+
+  std::uint32_t ring_;
+  int thread_;
+  std::uint32_t left_target_, right_target_;
+  Aim at_;
+  const char *left_source_ = nullptr, *right_source_ = nullptr;
+  int stage_ = 0;
+  bool live_ = false, inside_ = false, whole_ = false;
+};
+
+// While a step of depth is multiplied, the next one's fragments are read, from the stage `next` in the end, and a share of the copies
+// is started. fragments[0] holds the first step's on entry and the next block's on return. `arrive` hands the finished share over and
+// waits for the next stage; every fragment of `here` is read by then.
+template <class Block, class Copy, class Arrive>
+__device__ __forceinline__ void multiply_block(WarpTile<Block>& tile, Fragments<Block> (&fragments)[2], std::uint32_t here,
+                                               std::uint32_t next, int warp_row, int warp_col, int lane, bool sum_rows, Copy&& copy,
+                                               Arrive&& arrive) {
+#pragma unroll
+  for (int step = 0; step < Block::steps; ++step) {
+    const bool last = step + 1 == Block::steps;
+    if (last) {
+      arrive();
+    } else {
+      copy(step);
+    }
+    fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Block::steps, lane);
+    tile.multiply(fragments[step % 2], sum_rows, lane);
+  }
+}
+
+}  // namespace tilewave
