@@ -17,6 +17,7 @@
 #include "kernels/gemm/rows/tensor_core.h"
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 #include "kernels/gemm/rows/tensor_core_pipelined.h"
+#include "kernels/gemm/rows/tensor_core_residues.h"
 #include "kernels/gemm/rows/warp_specialized.h"
 
 namespace tilewave {
@@ -32,6 +33,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kTensorCoreRow,
                                             &kTensorCorePipelinedRow,
                                             &kTensorCorePersistentRow,
+                                            &kTensorCoreResiduesRow,
                                             &kBulkCopyWgmmaRow,
                                             &kWarpSpecializedRow,
                                             &kPersistentCooperativeRow,

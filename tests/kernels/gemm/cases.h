@@ -257,6 +257,7 @@ std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std:
     GemmProblem problem = {.m = 8, .n = 8, .k = 8, .a_pitch = 8, .b_pitch = 8, .d_pitch = 8};
     problem.a_alignment = problem.b_alignment = problem.d_alignment = 16;
     if (!row.refuse(problem, device).empty()) problem.operand_dtype = problem.output_dtype = DType::bf16;
+    if (!row.refuse(problem, device).empty()) problem.a_major = Major::m;
     set(problem, one);
     if (row.refuse(problem, device).empty()) some.push_back(one);
   }
@@ -298,14 +299,17 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
   const std::vector<BiasGradient> bias_gradients =
       accepted(row, device, std::vector<BiasGradient>{BiasGradient::none, BiasGradient::stored, BiasGradient::accumulated},
                [](GemmProblem& problem, BiasGradient one) { problem.epilogue.bias_gradient = one != BiasGradient::none; });
-  const bool any_alignment = !accepted(row, device, std::vector<int>{2}, [](GemmProblem& problem, int bytes) {
-                                problem.a_alignment = problem.b_alignment = bytes;
-                              }).empty();
-  std::vector<Pitch> operand_pitches = {Pitch::to_16_bytes, Pitch::to_128_bytes}, d_pitches = operand_pitches;
-  for (const Pitch pitch : {Pitch::packed, Pitch::one_more, Pitch::two_more, Pitch::four_more}) {
-    d_pitches.push_back(pitch);
-    if (any_alignment) operand_pitches.push_back(pitch);
-  }
+  // The aligned pitches first; the others where the row takes that operand's rows on any element beside these majors.
+  const std::vector<Pitch> pitches = {Pitch::to_16_bytes, Pitch::to_128_bytes, Pitch::packed,
+                                      Pitch::one_more,    Pitch::two_more,     Pitch::four_more};
+  const auto narrow = [&](Majors major, Types type, bool a, bool b) {
+    return !accepted(row, device, std::vector<int>{2}, [&](GemmProblem& problem, int bytes) {
+              problem.a_major = major.a, problem.b_major = major.b, problem.d_major = major.d;
+              problem.operand_dtype = type.operand, problem.output_dtype = type.output, problem.math = type.math;
+              if (a) problem.a_alignment = bytes;
+              if (b) problem.b_alignment = bytes;
+            }).empty();
+  };
   const auto edges = [](std::int64_t tile) {
     return std::vector<std::int64_t>{1, std::max<std::int64_t>(1, tile - 1), tile, tile + 1, 37, 2 * tile + 24};
   };
@@ -313,8 +317,8 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
   std::mt19937 random(20240607);
   std::vector<Case> cases;
   for (const auto& level :
-       all_pairs({majors.size(), types.size(), tiles.size(), 6, 6, lengths.ks.size(), operand_pitches.size(), operand_pitches.size(),
-                  d_pitches.size(), 2, 4, 2, 4, 3, 2, bias_gradients.size(), 2, device.backend == Backend::cuda ? 2u : 1u},
+       all_pairs({majors.size(), types.size(), tiles.size(), 6, 6, lengths.ks.size(), pitches.size(), pitches.size(), pitches.size(), 2, 4,
+                  2, 4, 3, 2, bias_gradients.size(), 2, device.backend == Backend::cuda ? 2u : 1u},
                  random)) {
     const Tile tile = tiles[level[2]];
     const Types type = types[level[1]];
@@ -338,9 +342,13 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
               .bias_gradient = bias_gradients[level[15]],
               .values = static_cast<Values>(level[16])};
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
-    c.a_gap = gap_of(operand_pitches[level[6]], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
-    c.b_gap = gap_of(operand_pitches[level[7]], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
-    c.d_gap = gap_of(d_pitches[level[8]], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
+    const bool narrow_a = narrow(majors[level[0]], type, true, false), narrow_b = narrow(majors[level[0]], type, false, true);
+    const bool both = narrow(majors[level[0]], type, true, true);
+    const std::size_t a_pitch = level[6] % (narrow_a ? pitches.size() : 2);
+    const std::size_t b_pitch = level[7] % (narrow_b && (both || a_pitch < 2) ? pitches.size() : 2);
+    c.a_gap = gap_of(pitches[a_pitch], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
+    c.b_gap = gap_of(pitches[b_pitch], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
+    c.d_gap = gap_of(pitches[level[8]], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
     cases.push_back(c);
   }
   return cases;
