@@ -12,6 +12,7 @@
 #include "app/plotter.h"
 #include "app/step_table.h"
 #include "framework/io/file.h"
+#include "kernels/gemm/time_model.h"
 
 namespace tilewave {
 namespace {
@@ -130,6 +131,21 @@ void print_gemms(const AblationReport& report) {
   }
 }
 
+void print_prediction(const AblationReport& report) {
+  double sum = 0.0;
+  int count = 0;
+  for (const AblationVariant& variant : report.variants) {
+    const std::optional<double> error = variant.gemm_error();
+    if (!error) continue;
+    sum += *error;
+    ++count;
+  }
+  if (count == 0) return;
+  const bool gpu = report.device.backend == Backend::cuda;
+  print_line("\nGEMM times are predicted within %.1f %% of measured ones on average%s%s", 100.0 * sum / count, gpu ? "; time model " : "",
+             gpu ? source_of(time_model_of(report.device)).c_str() : "");
+}
+
 void print_losses(const AblationReport& report) {
   std::cout << "\nloss and gradient norm\n";
   for (const AblationVariant& variant : report.variants) {
@@ -175,6 +191,7 @@ int run_ablation(const Options& options) {
     std::cout << '\n';
     print_steps(report);
     print_gemms(report);
+    print_prediction(report);
     print_losses(report);
     std::cout << "\nfolder " << folder.string() << '\n';
   }

@@ -2,6 +2,7 @@
 #include "app/ablation_files.h"
 
 #include "framework/io/file.h"
+#include "kernels/gemm/time_model.h"
 
 namespace tilewave {
 namespace {
@@ -57,6 +58,7 @@ Json variant_json(const AblationReport& report, const AblationVariant& variant) 
                {"predicted_gain_fraction", number_or_null(variant.predicted_gain)},
                {"measured_gain_fraction", variant.measured_gain},
                {"prediction_error_points", number_or_null(variant.error_points())},
+               {"gemm_prediction_error_fraction", number_or_null(variant.gemm_error())},
                {"same_loss",
                 {{"verdict", name_of(same.verdict)},
                  {"how", same.how},
@@ -95,8 +97,13 @@ std::string csv_field(const Json& value) {
 }  // namespace
 
 Json ablation_json(const AblationReport& report) {
-  Json json = {{"recipe", report.recipe},   {"device", report.device.name}, {"sm_count", report.device.sm_count},
-               {"changes", report.changes}, {"steps", report.steps},        {"variants", Json::array()}};
+  Json json = {{"recipe", report.recipe},
+               {"device", report.device.name},
+               {"sm_count", report.device.sm_count},
+               {"time_model", report.device.backend == Backend::cuda ? Json(source_of(time_model_of(report.device))) : Json()},
+               {"changes", report.changes},
+               {"steps", report.steps},
+               {"variants", Json::array()}};
   for (const AblationVariant& variant : report.variants) json["variants"].push_back(variant_json(report, variant));
   return json;
 }

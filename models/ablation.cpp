@@ -2,6 +2,7 @@
 #include "models/ablation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -248,6 +249,16 @@ class Ablation {
 };
 
 }  // namespace
+
+std::optional<double> AblationVariant::gemm_error() const {
+  if (!predicted_s || gemms.empty()) return std::nullopt;
+  double sum = 0.0, launches = 0.0;
+  for (const GemmTimes& gemm : gemms) {
+    sum += static_cast<double>(gemm.count) * std::abs(gemm.predicted_s / gemm.measured_s - 1.0);
+    launches += static_cast<double>(gemm.count);
+  }
+  return sum / launches;
+}
 
 bool AblationReport::holds() const {
   return std::all_of(variants.begin(), variants.end(), [](const AblationVariant& one) { return one.ran() && one.same_loss.holds(); });

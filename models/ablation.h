@@ -47,7 +47,9 @@ struct AblationVariant {
   bool ran() const { return refused.empty(); }
   double target_tokens_per_s() const { return static_cast<double>(target_tokens) / step.median_s; }
   double tflops() const { return 1e-12 * static_cast<double>(matrix_flops) / step.median_s; }
-  // Of the prediction, in percentage points.
+  // Of the GEMMs' predicted times, the mean of |predicted - measured| / measured over launches; nothing where they are not modelled.
+  std::optional<double> gemm_error() const;
+  // Of the predicted gain, in percentage points.
   std::optional<double> error_points() const {
     return predicted_gain ? std::optional(100.0 * (*predicted_gain - measured_gain)) : std::nullopt;
   }

@@ -120,6 +120,7 @@ TEST_F(Ablating, PaddingAndPitchKeepEveryBit) {
     EXPECT_GT(variant.step.median_s, 0.0) << variant.setting.name;
     EXPECT_LE(variant.step.lower_quartile_s, variant.step.median_s);
     EXPECT_GT(variant.memory_bytes, 0);
+    EXPECT_GT(variant.gemm_error().value(), 0.0);
   }
   // The projection is concerned, the layers below it are not.
   for (const GemmTimes& gemm : padded.gemms) {
