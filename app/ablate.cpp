@@ -120,11 +120,17 @@ void print_gemms(const AblationReport& report) {
         if (gemm.layer != group.layer || gemm.role != group.role) continue;
         const GemmPlan& plan = gemm.plan;
         const auto number = [](std::int64_t value) { return static_cast<long>(value); };
-        print_line("%-28s %-8s %5ld %6ld %6ld %6ld %-9s %-36s %5.1f%% %6.2f %9.1f %9.1f %8.2f  %s", gemm.layer.c_str(),
+        char useful[16] = "", waves[16] = "", predicted[16] = "";
+        if (!gemm.library) {
+          std::snprintf(useful, sizeof useful, "%.1f%%", 100.0 * plan.tiling.useful_fraction);
+          std::snprintf(waves, sizeof waves, "%.2f", plan.tiling.waves);
+          std::snprintf(predicted, sizeof predicted, "%.1f", 1e6 * gemm.predicted_s);
+        }
+        print_line("%-28s %-8s %5ld %6ld %6ld %6ld %-9s %-36s %6s %6s %9.1f %9s %8.2f  %s", gemm.layer.c_str(),
                    std::string(name_of(gemm.role)).c_str(), number(gemm.count), number(gemm.problem.m), number(gemm.problem.n),
                    number(gemm.problem.k), sentence(plan.a_alignment, "/", plan.b_alignment, "/", plan.d_alignment).c_str(),
-                   sentence(plan.row, "/", plan.tile.m, "x", plan.tile.n).c_str(), 100.0 * plan.tiling.useful_fraction, plan.tiling.waves,
-                   1e6 * gemm.measured_s, 1e6 * gemm.predicted_s, 1e-12 * static_cast<double>(gemm.flops) / gemm.measured_s,
+                   gemm.library ? std::string(plan.row).c_str() : sentence(plan.row, "/", plan.tile.m, "x", plan.tile.n).c_str(), useful,
+                   waves, 1e6 * gemm.measured_s, predicted, 1e-12 * static_cast<double>(gemm.flops) / gemm.measured_s,
                    variant.setting.name.c_str());
       }
     }

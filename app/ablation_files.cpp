@@ -12,6 +12,7 @@ using Json = nlohmann::ordered_json;
 Json gemm_json(const GemmTimes& gemm) {
   const GemmProblem& problem = gemm.problem;
   const Tiling& tiling = gemm.plan.tiling;
+  const auto unless_library = [&](const Json& value) { return gemm.library ? Json() : value; };
   return {{"layer", gemm.layer},
           {"role", name_of(gemm.role)},
           {"count", gemm.count},
@@ -22,13 +23,13 @@ Json gemm_json(const GemmTimes& gemm) {
           {"b_alignment_bytes", problem.b_alignment},
           {"d_alignment_bytes", problem.d_alignment},
           {"row", gemm.plan.row},
-          {"tile", sentence(gemm.plan.tile.m, "x", gemm.plan.tile.n)},
-          {"useful_fraction", tiling.useful_fraction},
-          {"waves", tiling.waves},
-          {"tail_fraction", tiling.tail_utilization},
+          {"tile", unless_library(sentence(gemm.plan.tile.m, "x", gemm.plan.tile.n))},
+          {"useful_fraction", unless_library(tiling.useful_fraction)},
+          {"waves", unless_library(tiling.waves)},
+          {"tail_fraction", unless_library(tiling.tail_utilization)},
           {"concerned", gemm.concerned},
           {"time_us", 1e6 * gemm.measured_s},
-          {"predicted_us", 1e6 * gemm.predicted_s},
+          {"predicted_us", unless_library(1e6 * gemm.predicted_s)},
           {"tflops", 1e-12 * static_cast<double>(gemm.flops) / gemm.measured_s}};
 }
 

@@ -120,13 +120,14 @@ std::string gemms_section(const Json& variants) {
     if (!v["ran"].get<bool>()) continue;
     for (const Json& g : v["gemms"]) {
       const auto count = [&](const char* key) { return std::to_string(g[key].get<std::int64_t>()); };
+      const bool known = !g["tile"].is_null();
       table += cells({escaped(g["layer"].get<std::string>() + " " + g["role"].get<std::string>() + " x " + count("count")),
                       escaped(v["name"]), count("m"), count("n"), count("k"),
                       count("a_alignment_bytes") + "/" + count("b_alignment_bytes") + "/" + count("d_alignment_bytes"),
-                      escaped(g["row"].get<std::string>() + ", " + g["tile"].get<std::string>()),
-                      format("%.1f %%", 100.0 * g["useful_fraction"].get<double>()), format("%.2f", g["waves"].get<double>()),
-                      format("%.1f", g["time_us"].get<double>()), format("%.1f", g["predicted_us"].get<double>()),
-                      format("%.1f", g["tflops"].get<double>())});
+                      escaped(g["row"].get<std::string>() + (known ? ", " + g["tile"].get<std::string>() : "")),
+                      known ? format("%.1f %%", 100.0 * g["useful_fraction"].get<double>()) : "",
+                      known ? format("%.2f", g["waves"].get<double>()) : "", format("%.1f", g["time_us"].get<double>()),
+                      known ? format("%.1f", g["predicted_us"].get<double>()) : "", format("%.1f", g["tflops"].get<double>())});
     }
   }
   return "<h2>GEMMs, launch by launch</h2>\n<table>\n" + table + "</table>\n";

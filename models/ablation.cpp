@@ -195,7 +195,7 @@ class Ablation {
     for (std::size_t i = 0; i < contestants_.size(); ++i) contestants_[i].variant->gemms = gemm_times(steps[i]);
   }
 
-  static std::vector<GemmTimes> gemm_times(const std::vector<std::vector<ProfiledLaunch>>& steps) {
+  std::vector<GemmTimes> gemm_times(const std::vector<std::vector<ProfiledLaunch>>& steps) const {
     std::vector<GemmTimes> gemms;
     for (std::size_t launch = 0; launch < steps.front().size(); ++launch) {
       const TraceEntry& entry = steps.front()[launch].entry;
@@ -204,7 +204,11 @@ class Ablation {
       auto group = std::find_if(gemms.begin(), gemms.end(),
                                 [&](const GemmTimes& one) { return one.layer == layer && one.role == entry.gemm->role; });
       if (group == gemms.end()) {
-        group = gemms.insert(gemms.end(), {.layer = layer, .role = entry.gemm->role, .problem = *entry.gemm, .plan = *entry.plan});
+        group = gemms.insert(gemms.end(), {.layer = layer,
+                                           .role = entry.gemm->role,
+                                           .problem = *entry.gemm,
+                                           .plan = *entry.plan,
+                                           .library = find_gemm_row(request_.device.backend, entry.plan->row)->reference});
       }
       std::vector<double> seconds;
       for (const std::vector<ProfiledLaunch>& step : steps) seconds.push_back(step[launch].seconds);

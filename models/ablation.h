@@ -25,6 +25,7 @@ struct GemmTimes {
   GemmPlan plan;
   double predicted_s = 0.0, measured_s = 0.0;
   std::int64_t flops = 0;
+  bool library = false;    // a library's: its tiles are not known
   bool concerned = false;  // problem or plan differ from the baseline's
 };
 
