@@ -3,7 +3,7 @@
 //   backward: h = (x - mean) rstd;  g = dy gamma;  dx = rstd (g - sum(g) / d - h sum(g h) / d)
 //             dgamma = sum over rows of dy h;  dbeta = sum over rows of dy
 // Statistics and parameter gradients are f32 beside 16-bit matrices, else x's dtype. Sums over rows are taken in chunks of
-// layer_norm_row_chunk(rows) rows, and added in an order that the number of rows decides.
+// layer_norm_row_chunk(rows) rows, on a CPU also of more, and added in an order that the shape decides.
 #pragma once
 
 #include <algorithm>

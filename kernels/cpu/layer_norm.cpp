@@ -1,5 +1,5 @@
 // Layer normalisation on a CPU; the formulas stand in kernels/layer_norm.h. A row is reduced over its logical columns, rows in
-// chunks: one chunk is one thread's, and its parameter gradients one pair of rows of `partial`.
+// chunks: one chunk is one thread's, and its parameter gradients one pair of rows of `partial`, of which a CPU needs a few.
 #include "kernels/layer_norm.h"
 
 #include <cmath>
@@ -36,6 +36,10 @@ void normalize_rows(const LayerNormArgs& args, std::int64_t begin, std::int64_t 
   }
 }
 
+std::int64_t chunk_rows(const LayerNormBackwardArgs& args) {
+  return std::max(layer_norm_row_chunk(args.x.rows), rows_per_range(args.x.cols));
+}
+
 template <class T>
 void normalize_rows_backward(const LayerNormBackwardArgs& args, std::int64_t chunk) {
   const std::int64_t d = args.x.cols;
@@ -44,7 +48,7 @@ void normalize_rows_backward(const LayerNormBackwardArgs& args, std::int64_t chu
   T* dbeta = args.partial.row<T>(2 * chunk + 1);
   std::fill_n(dgamma, d, T(0));
   std::fill_n(dbeta, d, T(0));
-  const std::int64_t step = layer_norm_row_chunk(args.x.rows), begin = chunk * step, end = std::min(args.x.rows, begin + step);
+  const std::int64_t step = chunk_rows(args), begin = chunk * step, end = std::min(args.x.rows, begin + step);
   for (std::int64_t r = begin; r < end; ++r) {
     const T* x = args.x.row<T>(r);
     const T* dy = args.dy.row<T>(r);
@@ -70,7 +74,7 @@ void add_chunks(const LayerNormBackwardArgs& args, std::int64_t begin, std::int6
   for (const auto& [gradient, first] : {std::pair{args.dgamma, std::int64_t{0}}, std::pair{args.dbeta, std::int64_t{1}}}) {
     T* sum = gradient.template row<T>(0);
     if (!args.accumulate_parameters) std::fill(sum + begin, sum + end, T(0));
-    for (std::int64_t row = first; row < args.partial.rows; row += 2) {
+    for (std::int64_t row = first; row < 2 * ceil_div(args.x.rows, chunk_rows(args)); row += 2) {
       const T* partial = args.partial.row<T>(row);
       for (std::int64_t c = begin; c < end; ++c) sum[c] += partial[c];
     }
@@ -85,8 +89,9 @@ void layer_norm(CpuQueue& queue, const LayerNormArgs& args) {
 
 void layer_norm_backward(CpuQueue& queue, const LayerNormBackwardArgs& args) {
   with_cpu_float(args.x.dtype, "layer_norm_backward", [&]<class T>(T) {
-    queue.threads->parallel_for(args.partial.rows / 2, [&](std::int64_t chunk, int) { normalize_rows_backward<T>(args, chunk); });
-    for_row_ranges(queue, args.x.cols, args.partial.rows, [&](std::int64_t begin, std::int64_t end) { add_chunks<T>(args, begin, end); });
+    const std::int64_t chunks = ceil_div(args.x.rows, chunk_rows(args));
+    queue.threads->parallel_for(chunks, [&](std::int64_t chunk, int) { normalize_rows_backward<T>(args, chunk); });
+    for_row_ranges(queue, args.x.cols, 2 * chunks, [&](std::int64_t begin, std::int64_t end) { add_chunks<T>(args, begin, end); });
   });
 }
 

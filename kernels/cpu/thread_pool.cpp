@@ -1,4 +1,4 @@
-// The pool of kernels/cpu/thread_pool.h: a generation number announces a loop, an atomic index hands it out, a count of
+// The pool of kernels/cpu/thread_pool.h: a generation number announces a loop, an atomic index hands out each share, a count of
 // workers under way tells when it is over.
 #include "kernels/cpu/thread_pool.h"
 
@@ -27,7 +27,7 @@ int usable_cpus() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(1, threads))) {
   for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
 }
 
@@ -40,12 +40,15 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(std::int64_t count, Body body, void* context) {
-  count_ = count;
+void ThreadPool::run(std::int64_t count, std::int64_t shares, Body body, void* context) {
+  for (std::int64_t share = 0; share < shares; ++share) {
+    shares_[static_cast<std::size_t>(share)].next.store(count * share / shares, std::memory_order_relaxed);
+    shares_[static_cast<std::size_t>(share)].end = count * (share + 1) / shares;
+  }
+  shared_by_ = shares;
   body_ = body;
   context_ = context;
   failure_ = nullptr;
-  next_.store(0, std::memory_order_relaxed);
   running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
@@ -65,12 +68,17 @@ void ThreadPool::run(std::int64_t count, Body body, void* context) {
 }
 
 void ThreadPool::drain(int thread) {
+  if (thread >= shared_by_) return;
   try {
-    for (std::int64_t index = next_.fetch_add(1); index < count_; index = next_.fetch_add(1)) body_(context_, index, thread);
+    for (std::int64_t turn = 0; turn < shared_by_; ++turn) {
+      Share& share = shares_[static_cast<std::size_t>((thread + turn) % shared_by_)];
+      for (std::int64_t index = share.next.fetch_add(1); index < share.end; index = share.next.fetch_add(1)) body_(context_, index, thread);
+    }
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
-    next_.store(count_);
+    for (std::int64_t share = 0; share < shared_by_; ++share)
+      shares_[static_cast<std::size_t>(share)].next.store(shares_[static_cast<std::size_t>(share)].end);
   }
 }
 

@@ -1,11 +1,15 @@
-// Threads that share out the indices of a loop. The caller works too; idle workers spin for a moment, then sleep.
-// parallel_for returns when every index is done; the first exception is rethrown. One loop runs at a time.
+// Threads that share out the indices of a loop. Each has a share of neighbours, the same one in every loop of as many indices, so
+// that it finds in its own caches what it wrote a loop ago; one that is done with its share helps the others with theirs.
+// The caller works too; idle workers spin for a moment, then sleep. parallel_for returns when every index is done; the first
+// exception is rethrown. One loop runs at a time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -26,22 +30,27 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // fn(index, thread) for every index in [0, count), handed out in order; thread is in [0, size()).
+  // fn(index, thread) for every index in [0, count), on at most `threads` threads; thread is below that and below size().
   template <class Fn>
-  void parallel_for(std::int64_t count, Fn&& fn) {
+  void parallel_for(std::int64_t count, Fn&& fn, std::int64_t threads = std::numeric_limits<std::int64_t>::max()) {
     if (count <= 0) return;
-    if (count == 1 || workers_.empty()) {
+    if (count == 1 || threads == 1 || workers_.empty()) {
       for (std::int64_t index = 0; index < count; ++index) fn(index, 0);
       return;
     }
     auto body = [](void* context, std::int64_t index, int thread) { (*static_cast<std::remove_reference_t<Fn>*>(context))(index, thread); };
-    run(count, body, const_cast<void*>(static_cast<const void*>(&fn)));
+    run(count, std::min<std::int64_t>({count, threads, size()}), body, const_cast<void*>(static_cast<const void*>(&fn)));
   }
 
  private:
   using Body = void (*)(void* context, std::int64_t index, int thread);
 
-  void run(std::int64_t count, Body body, void* context);
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+
+  void run(std::int64_t count, std::int64_t shares, Body body, void* context);
   void work(int thread);
   void drain(int thread);
 
@@ -51,8 +60,8 @@ class ThreadPool {
   std::atomic<std::uint64_t> generation_{0};
   std::atomic<bool> stop_{false};
   std::atomic<int> running_{0};
-  std::atomic<std::int64_t> next_{0};
-  std::int64_t count_ = 0;
+  std::vector<Share> shares_;   // one a thread
+  std::int64_t shared_by_ = 0;  // threads that take part: the first so many
   Body body_ = nullptr;
   void* context_ = nullptr;
   std::exception_ptr failure_;

@@ -76,7 +76,7 @@ HWY_INLINE void store_some(D d, hn::Vec<D> vector, T* to, std::int64_t count) {
 }
 
 template <Activation kActivation, class D>
-HWY_INLINE hn::Vec<D> activate_lanes(D d, hn::Vec<D> x) {
+HWY_NOINLINE hn::Vec<D> activate_lanes(D d, hn::Vec<D> x) {
   constexpr std::size_t kLanes = hn::MaxLanes(d);
   HWY_ALIGN hn::TFromD<D> lanes[kLanes];
   hn::Store(x, d, lanes);
@@ -99,7 +99,7 @@ HWY_INLINE hn::Vec<D> activate_vector(D d, Activation activation, hn::Vec<D> x) 
 }
 
 template <Activation kActivation, class D>
-HWY_INLINE hn::Vec<D> derivative_lanes(D d, hn::Vec<D> x) {
+HWY_NOINLINE hn::Vec<D> derivative_lanes(D d, hn::Vec<D> x) {
   constexpr std::size_t kLanes = hn::MaxLanes(d);
   HWY_ALIGN hn::TFromD<D> lanes[kLanes];
   hn::Store(x, d, lanes);
@@ -127,29 +127,50 @@ struct Outputs {
   std::int64_t i = 0, count = 0, j = 0, columns = 0;
 };
 
-// The formula of kernels/gemm.h over a part of D; `sums` holds whole vectors, `ld` elements from one row of D to the next.
+// The formula of kernels/gemm.h down the columns of one vector's outputs, all its lanes or `outputs.count` of them.
+enum class Lanes : std::uint8_t { all, some };
+
+template <Lanes kLanes, class T>
+HWY_NOINLINE void finish_vector(const Frame<T>& frame, const Outputs& outputs, const T* HWY_RESTRICT sums, std::int64_t ld) {
+  const hn::ScalableTag<T> d;
+  const auto load = [&](const T* from) HWY_ATTR {
+    if constexpr (kLanes == Lanes::all) return hn::LoadU(d, from);
+    return load_some(d, from, outputs.count);
+  };
+  const auto store = [&](auto vector, T* to) HWY_ATTR {
+    if constexpr (kLanes == Lanes::all) return hn::StoreU(vector, d, to);
+    store_some(d, vector, to, outputs.count);
+  };
+  const GemmArgs& args = frame.args;
+  const auto [i, count, j, columns] = outputs;
+  const T* bias = args.bias ? args.bias.row<T>(0) : nullptr;
+  const auto along_i = bias != nullptr && !frame.swapped ? load(bias + i) : hn::Zero(d);
+  T* out = args.d.row<T>(j) + i;
+  T* saved = args.saved_input ? args.saved_input.row<T>(j) + i : nullptr;
+  const T* of = args.derivative != Activation::none ? args.derivative_of.row<T>(j) + i : nullptr;
+  const T* residual = args.residual ? args.residual.row<T>(j) + i : nullptr;
+  for (std::int64_t column = 0; column < columns; ++column, sums += ld, out += args.d.ld) {
+    auto z = hn::LoadU(d, sums);
+    if (bias != nullptr) z = hn::Add(z, frame.swapped ? hn::Set(d, bias[j + column]) : along_i);
+    if (saved != nullptr) store(z, saved + column * args.saved_input.ld);
+    z = activate_vector(d, args.activation, z);
+    if (of != nullptr) z = times_derivative(d, args.derivative, z, load(of + column * args.derivative_of.ld));
+    if (residual != nullptr) z = hn::Add(z, load(residual + column * args.residual.ld));
+    if (args.accumulate) z = hn::Add(load(out), z);
+    store(z, out);
+  }
+}
+
+// The formula over a part of D; `sums` holds whole vectors, `ld` elements from one row of D to the next.
 template <class T>
 void finish(const Frame<T>& frame, const Outputs& outputs, const T* HWY_RESTRICT sums, std::int64_t ld) {
-  const hn::ScalableTag<T> d;
-  constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
-  const GemmArgs& args = frame.args;
-  for (std::int64_t column = 0; column < outputs.columns; ++column, sums += ld) {
-    const std::int64_t i = outputs.i, j = outputs.j + column;
-    const T* bias = args.bias ? args.bias.row<T>(0) + (frame.swapped ? j : i) : nullptr;
-    T* saved = args.saved_input ? args.saved_input.row<T>(j) + i : nullptr;
-    const T* of = args.derivative != Activation::none ? args.derivative_of.row<T>(j) + i : nullptr;
-    const T* residual = args.residual ? args.residual.row<T>(j) + i : nullptr;
-    T* out = args.d.row<T>(j) + i;
-    for (std::int64_t x = 0; x < outputs.count; x += kLanes) {
-      const std::int64_t some = std::min(kLanes, outputs.count - x);
-      auto z = hn::LoadU(d, sums + x);
-      if (bias != nullptr) z = hn::Add(z, frame.swapped ? hn::Set(d, *bias) : load_some(d, bias + x, some));
-      if (saved != nullptr) store_some(d, z, saved + x, some);
-      z = activate_vector(d, args.activation, z);
-      if (of != nullptr) z = times_derivative(d, args.derivative, z, load_some(d, of + x, some));
-      if (residual != nullptr) z = hn::Add(z, load_some(d, residual + x, some));
-      if (args.accumulate) z = hn::Add(load_some(d, out + x, some), z);
-      store_some(d, z, out + x, some);
+  constexpr std::int64_t lanes = hn::MaxLanes(hn::ScalableTag<T>());
+  for (std::int64_t x = 0; x < outputs.count; x += lanes) {
+    const Outputs vector{.i = outputs.i + x, .count = std::min(lanes, outputs.count - x), .j = outputs.j, .columns = outputs.columns};
+    if (vector.count == lanes) {
+      finish_vector<Lanes::all>(frame, vector, sums + x, ld);
+    } else {
+      finish_vector<Lanes::some>(frame, vector, sums + x, ld);
     }
   }
 }

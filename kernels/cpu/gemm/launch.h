@@ -13,14 +13,15 @@ namespace tilewave {
 
 inline constexpr std::int64_t kAloneBelow = 1 << 20;  // multiply-adds
 
-// fn(index) for every index below count: on the queue's threads, or alone where the work is done before they are awake.
+struct TileLoop {
+  std::int64_t tiles = 0, multiply_adds = 0;
+  std::int64_t threads = 1;  // at most
+};
+
+// fn(tile, thread) for every tile: on the queue's threads, or alone where the work is done before they are awake.
 template <class Fn>
-void for_each(CpuQueue& queue, std::int64_t multiply_adds, std::int64_t count, Fn&& fn) {
-  if (multiply_adds < kAloneBelow) {
-    for (std::int64_t index = 0; index < count; ++index) fn(index);
-  } else {
-    queue.threads->parallel_for(count, [&](std::int64_t index, int) { fn(index); });
-  }
+void for_each_tile(CpuQueue& queue, const TileLoop& loop, Fn&& fn) {
+  queue.threads->parallel_for(loop.tiles, fn, loop.multiply_adds < kAloneBelow ? 1 : loop.threads);
 }
 
 inline void check_one_type(const GemmArgs& args, std::string_view row) {

@@ -117,28 +117,25 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const Rows a = rows_of(args.a, args.a_major), b = rows_of(args.b, args.b_major);
   const Rows &along_i = swapped ? b : a, &along_j = swapped ? a : b;
   const std::int64_t tiles_i = ceil_div(args.d.cols, layout.tile_i), tiles = plan.tiling.tiles;
-  const std::int64_t slots = std::min(plan.tiling.slots, tiles);
-
-  for_each(queue, args.d.rows * args.d.cols * along_i.k, slots, [&](std::int64_t slot) {
-    Pair* const panels_i = static_cast<Pair*>(args.workspace) + slot * (layout.panels_i + layout.panels_j);
+  const TileLoop loop{.tiles = tiles, .multiply_adds = args.d.rows * args.d.cols * along_i.k, .threads = plan.tiling.slots};
+  for_each_tile(queue, loop, [&](std::int64_t tile, int thread) {
+    Pair* const panels_i = static_cast<Pair*>(args.workspace) + thread * (layout.panels_i + layout.panels_j);
     Pair* const panels_j = panels_i + layout.panels_i;
     alignas(64) float sums[kPairsAlongI * kPairsAlongJ];
-    for (std::int64_t tile = slot; tile < tiles; tile += slots) {
-      // Pack.
-      const std::int64_t first_i = tile % tiles_i * layout.tile_i, first_j = tile / tiles_i * layout.tile_j;
-      const std::int64_t rows_i = std::min(layout.tile_i, args.d.cols - first_i), rows_j = std::min(layout.tile_j, args.d.rows - first_j);
-      pack<kPairsAlongI>(along_i, first_i, rows_i, layout.pairs, panels_i);
-      pack<kPairsAlongJ>(along_j, first_j, rows_j, layout.pairs, panels_j);
-      if (args.bias_gradient && (swapped ? first_j : first_i) == 0) {
-        sum_bias_gradient<T>(args, b, swapped ? first_i : first_j, swapped ? rows_i : rows_j);
-      }
-      // Multiply, finish.
-      for (std::int64_t i = 0; i < rows_i; i += kPairsAlongI) {
-        for (std::int64_t j = 0; j < rows_j; j += kPairsAlongJ) {
-          multiply(panels_i + i * layout.pairs, panels_j + j * layout.pairs, layout.pairs, sums);
-          for (std::int64_t column = 0; column < std::min(kPairsAlongJ, rows_j - j); ++column) {
-            finish_row<T>(args, first_j + j + column, first_i + i, std::min(kPairsAlongI, rows_i - i), sums + column * kPairsAlongI);
-          }
+    // Pack.
+    const std::int64_t first_i = tile % tiles_i * layout.tile_i, first_j = tile / tiles_i * layout.tile_j;
+    const std::int64_t rows_i = std::min(layout.tile_i, args.d.cols - first_i), rows_j = std::min(layout.tile_j, args.d.rows - first_j);
+    pack<kPairsAlongI>(along_i, first_i, rows_i, layout.pairs, panels_i);
+    pack<kPairsAlongJ>(along_j, first_j, rows_j, layout.pairs, panels_j);
+    if (args.bias_gradient && (swapped ? first_j : first_i) == 0) {
+      sum_bias_gradient<T>(args, b, swapped ? first_i : first_j, swapped ? rows_i : rows_j);
+    }
+    // Multiply, finish.
+    for (std::int64_t i = 0; i < rows_i; i += kPairsAlongI) {
+      for (std::int64_t j = 0; j < rows_j; j += kPairsAlongJ) {
+        multiply(panels_i + i * layout.pairs, panels_j + j * layout.pairs, layout.pairs, sums);
+        for (std::int64_t column = 0; column < std::min(kPairsAlongJ, rows_j - j); ++column) {
+          finish_row<T>(args, first_j + j + column, first_i + i, std::min(kPairsAlongI, rows_i - i), sums + column * kPairsAlongI);
         }
       }
     }

@@ -2,14 +2,16 @@
 // that can be read where they lie are not packed. For each block of K a tile's panels along i stay in the second-level cache while
 // those along j pass by, each in the first-level cache for as long as a register tile (SIMD vectors along i, broadcasts along j)
 // meets all of them. Sums wait in the workspace between blocks; the last block's meet the epilogue, or go straight to D.
-// Each output is summed in the order of K by one thread: the number of threads does not change a bit.
+// Each output is summed in the order of K by one thread, or a part of K by one and the parts in their order: the number of threads
+// does not change a bit.
 #include "kernels/gemm/rows/packed_tiles.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
+#include <vector>
 
 #include "kernels/cpu/gemm/launch.h"
+#include "kernels/cpu/row_ranges.h"
 #include "kernels/gemm.h"
 #include "kernels/queue.h"
 
@@ -70,6 +72,16 @@ HWY_INLINE void transpose_square(const T* HWY_RESTRICT in, std::int64_t stride, 
 #endif
 }
 
+// Asks for a line as its only owner. Compilers turn a prefetch with intent to write into one without where they have not been told of
+// PREFETCHW, which every x86-64 CPU takes, at least for a NOP; the line would be asked for twice where another core wrote it last.
+HWY_INLINE void prefetch_to_write(const void* line) {
+#if HWY_ARCH_X86_64
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 constexpr std::int64_t kPrefetched = 16;  // steps of k ahead
 template <class T>
 constexpr std::int64_t kLine = 64 / sizeof(T);
@@ -111,14 +123,19 @@ void pack_panel(const Operand<T>& operand, Span span_rows, Span span_k, T* HWY_R
   }
 }
 
-// sums[r] = sum over k of panel[k][r], or that on top of what is there.
+// out[r] = sum over k of panel[k][r], or that on top of what is there; every fourth k has a sum of its own.
 template <std::int64_t kWidth, class T>
 void sum_panel(const T* HWY_RESTRICT panel, std::int64_t rows, std::int64_t k, bool accumulate, T* HWY_RESTRICT out) {
-  T sums[kWidth] = {};
-  for (std::int64_t at = 0; at < k; ++at) {
-    for (std::int64_t r = 0; r < kWidth; ++r) sums[r] += panel[at * kWidth + r];
+  T sums[4][kWidth] = {};
+  for (std::int64_t at = 0; at < k; at += 4) {
+    for (std::int64_t step = 0; step < std::min<std::int64_t>(4, k - at); ++step) {
+      for (std::int64_t r = 0; r < kWidth; ++r) sums[step][r] += panel[(at + step) * kWidth + r];
+    }
   }
-  for (std::int64_t r = 0; r < rows; ++r) out[r] = accumulate ? out[r] + sums[r] : sums[r];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T sum = (sums[0][r] + sums[1][r]) + (sums[2][r] + sums[3][r]);
+    out[r] = accumulate ? out[r] + sum : sum;
+  }
 }
 
 // Where a panel's columns lie: side by side in every step of k, or each in a row of its own along k.
@@ -192,16 +209,11 @@ void multiply_panels(std::int64_t lanes, std::int64_t columns, Columns lie, Pane
   multiply_columns<1>(columns, lie, i, j, k, sums);
 }
 
+// The tiles of one D: the problem's, or a part's of K.
 template <class T>
-class Launch {
+class Tiles {
  public:
-  Launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan)
-      : frame_(args),
-        layout_(problem_of(args), plan.tile),
-        queue_(queue),
-        slots_(plan.tiling.slots),
-        workspace_(static_cast<T*>(args.workspace)),
-        plain_(frame_.plain()) {
+  Tiles(const GemmArgs& args, const PackedLayout& layout) : frame_(args), layout_(layout), plain_(frame_.plain()) {
     reads_i_ =
         !(args.bias_gradient && frame_.swapped) && frame_.along_i.row_stride == 1 && std::min(layout_.tile_j, frame_.j) <= kFewColumns;
     const std::int64_t rows = std::min(layout_.tile_i, frame_.i);
@@ -209,16 +221,11 @@ class Launch {
     reads_j_ = !(args.bias_gradient && !frame_.swapped) && seldom;
   }
 
-  void run() {
-    const std::int64_t tiles_i = ceil_div(frame_.i, layout_.tile_i), tiles = tiles_i * ceil_div(frame_.j, layout_.tile_j);
-    std::atomic<std::int64_t> next{0};
-    for_each(queue_, frame_.i * frame_.j * frame_.k, std::min(slots_, tiles), [&](std::int64_t slot) {
-      for (std::int64_t tile = next.fetch_add(1); tile < tiles; tile = next.fetch_add(1)) {
-        run_tile(part({.first = 0, .size = frame_.i}, tile % tiles_i * layout_.tile_i, layout_.tile_i),
-                 part({.first = 0, .size = frame_.j}, tile / tiles_i * layout_.tile_j, layout_.tile_j),
-                 workspace_ + slot * layout_.elements(1));
-      }
-    });
+  std::int64_t count() const { return tiles_i() * ceil_div(frame_.j, layout_.tile_j); }
+
+  void run(std::int64_t tile, T* slot) const {
+    run_tile(part({.first = 0, .size = frame_.i}, tile % tiles_i() * layout_.tile_i, layout_.tile_i),
+             part({.first = 0, .size = frame_.j}, tile / tiles_i() * layout_.tile_j, layout_.tile_j), slot);
   }
 
  private:
@@ -228,7 +235,9 @@ class Launch {
   static constexpr std::int64_t kPackedAtOnce = 16;  // steps of k
   static constexpr std::int64_t kGroup = PackedLayout::kColumnsAtOnce / K::kWidthJ * K::kWidthJ;
 
-  void run_tile(Span tile_i, Span tile_j, T* panels_i) {
+  std::int64_t tiles_i() const { return ceil_div(frame_.i, layout_.tile_i); }
+
+  void run_tile(Span tile_i, Span tile_j, T* panels_i) const {
     T* panels_j = panels_i + layout_.panels_i;
     T* sums = panels_j + layout_.panels_j;
     for (std::int64_t k = 0; k < frame_.k; k += layout_.block_k) {
@@ -246,7 +255,7 @@ class Launch {
 
   // Panels of one block of k; what is read in place needs only a ragged last one.
   template <std::int64_t kWidth>
-  void pack(const Operand<T>& operand, Span rows, Span block, bool in_place, T* panels) {
+  void pack(const Operand<T>& operand, Span rows, Span block, bool in_place, T* panels) const {
     const std::int64_t step = operand.row_stride == 1 ? kPackedAtOnce : block.size;
     for (std::int64_t at = 0; at < block.size; at += step) {
       const Span some = part(block, at, step);
@@ -256,7 +265,7 @@ class Launch {
   }
 
   template <std::int64_t kWidth>
-  void add_bias_gradient(Span rows, Span block, const T* panels) {
+  void add_bias_gradient(Span rows, Span block, const T* panels) const {
     const MatrixView& gradient = frame_.args.bias_gradient;
     if (!gradient) return;
     const bool accumulate = frame_.args.accumulate_bias_gradient || block.first > 0;
@@ -266,7 +275,7 @@ class Launch {
     }
   }
 
-  void multiply_group(Span tile_i, Span group, Span block, const T* panels_i, const T* panels_j, T* sums) {
+  void multiply_group(Span tile_i, Span group, Span block, const T* panels_i, const T* panels_j, T* sums) const {
     const bool last = block.first + block.size == frame_.k;
     for (std::int64_t offset_j = 0; offset_j < group.size; offset_j += K::kWidthJ) {
       const Span columns = part(group, offset_j, K::kWidthJ);
@@ -296,24 +305,92 @@ class Launch {
     }
   }
 
-  void prefetch_outputs(Span rows, Span columns) {
+  void prefetch_outputs(Span rows, Span columns) const {
     for (std::int64_t column = 0; column < columns.size; ++column) {
       const T* out = frame_.args.d.template row<T>(columns.first + column) + rows.first;
-      __builtin_prefetch(out, 1);
-      __builtin_prefetch(out + rows.size - 1, 1);
+      prefetch_to_write(out);
+      prefetch_to_write(out + rows.size - 1);
     }
   }
 
   Frame<T> frame_;
-  PackedLayout layout_;
-  CpuQueue& queue_;
-  std::int64_t slots_;
-  T* workspace_;
+  const PackedLayout& layout_;
   bool plain_, reads_i_ = false, reads_j_ = false;
 };
 
-void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { Launch<float>(queue, args, plan).run(); }
-void launch_f64(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { Launch<double>(queue, args, plan).run(); }
+// One part of K as a product of its own, whose D and bias gradient are the part's sums.
+template <class T>
+GemmArgs part_of(const GemmArgs& args, const PackedLayout& layout, std::int64_t index, T* sums) {
+  const std::int64_t k = args.a.rows, first = k * index / layout.parts, rows = k * (index + 1) / layout.parts - first;
+  const auto steps = [&](ConstMatrixView operand) {
+    operand.data = operand.row<T>(first);
+    operand.rows = rows;
+    return operand;
+  };
+  const std::int64_t n = args.b.cols;
+  GemmArgs part{.role = args.role, .a = steps(args.a), .a_major = args.a_major, .b = steps(args.b), .b_major = args.b_major};
+  part.d = {.data = sums, .rows = args.d.rows, .cols = args.d.cols, .ld = layout.part_ld, .dtype = args.d.dtype};
+  part.d_major = args.d_major;
+  if (args.bias_gradient) {
+    part.bias_gradient = {.data = sums + args.d.rows * layout.part_ld, .rows = 1, .cols = n, .ld = n, .dtype = args.d.dtype};
+  }
+  return part;
+}
+
+// Adds rows [begin, end) of the parts' sums up and finishes D.
+template <class T>
+void add_parts(const GemmArgs& args, const PackedLayout& layout, T* parts, std::int64_t begin, std::int64_t end) {
+  const hn::ScalableTag<T> d;
+  const Frame<T> frame(args);
+  for (std::int64_t j = begin; j < end; ++j) {
+    T* const sum = parts + j * layout.part_ld;
+    for (std::int64_t index = 1; index < layout.parts; ++index) {
+      const T* const more = sum + index * layout.part;
+      for (std::int64_t i = 0; i < frame.i; i += hn::MaxLanes(d))
+        hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, more + i)), d, sum + i);
+    }
+    finish(frame, {.i = 0, .count = frame.i, .j = j, .columns = 1}, sum, layout.part_ld);
+  }
+}
+
+template <class T>
+void add_bias_gradients(const GemmArgs& args, const PackedLayout& layout, const T* parts) {
+  T* const out = args.bias_gradient.row<T>(0);
+  for (std::int64_t n = 0; n < args.bias_gradient.cols; ++n) {
+    const T* const sums = parts + args.d.rows * layout.part_ld + n;
+    T sum = sums[0];
+    for (std::int64_t index = 1; index < layout.parts; ++index) sum += sums[index * layout.part];
+    out[n] = args.accumulate_bias_gradient ? out[n] + sum : sum;
+  }
+}
+
+template <class T>
+void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const GemmProblem problem = problem_of(args);
+  const PackedLayout layout(problem, plan.tile);
+  T* const workspace = static_cast<T*>(args.workspace);
+  T* const sums = workspace + plan.tiling.slots * layout.slot();
+  std::vector<GemmArgs> products;
+  if (layout.parts == 1) products.push_back(args);
+  for (std::int64_t index = 0; layout.parts > 1 && index < layout.parts; ++index) {
+    products.push_back(part_of(args, layout, index, sums + index * layout.part));
+  }
+  std::vector<Tiles<T>> tiles;
+  for (const GemmArgs& product : products) tiles.emplace_back(product, layout);
+
+  const std::int64_t count = tiles.front().count();
+  const TileLoop loop{.tiles = layout.parts * count, .multiply_adds = problem.flops() / 2, .threads = plan.tiling.slots};
+  for_each_tile(queue, loop, [&](std::int64_t tile, int thread) {
+    tiles[static_cast<std::size_t>(tile / count)].run(tile % count, workspace + thread * layout.slot());
+  });
+  if (layout.parts == 1) return;
+  for_row_ranges(queue, args.d.rows, layout.parts * layout.part_ld,
+                 [&](std::int64_t begin, std::int64_t end) { add_parts<T>(args, layout, sums, begin, end); });
+  if (args.bias_gradient) add_bias_gradients<T>(args, layout, sums);
+}
+
+void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<float>(queue, args, plan); }
+void launch_f64(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<double>(queue, args, plan); }
 
 }  // namespace
 }  // namespace tilewave::HWY_NAMESPACE

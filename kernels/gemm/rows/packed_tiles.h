@@ -1,9 +1,12 @@
 // Every thread takes tiles of D, packs their panels of A and B a block of K at a time so that a register tile reads them front to
 // back from its own caches, and finishes each register tile with the epilogue.
+// Where D is small and both operands lie token by token (wgrad), K is cut into parts, so that a thread sums over the tokens it has at
+// hand; one pass adds the parts in order. Shapes alone decide the parts.
 // Vectors run along i, the fastest dimension of D: i = m, j = n for an m-major D, and the other way round for an n-major one.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/gemm/row.h"
 
@@ -25,33 +28,51 @@ static_assert(packed_register_tile(64).vectors * 64 / 4 <= kWidestPanel && packe
                   packed_register_tile(64).columns <= kWidestPanel,
               "a tile is cut into panels of at most kWidestPanel");
 
-// The workspace of one slot: packed panels of one block of K of both operands, and the sums of one tile. It is the same for
-// every width of registers, so that a plan made without the CPU at hand holds.
+// Whether the rows of both operands in memory are steps of K.
+constexpr bool runs_over_tokens(const GemmProblem& problem) { return problem.a_major == Major::m && problem.b_major == Major::n; }
+
+// Parts of K: long ones, a power of two of them, and so few that to write and add them costs a part of reading the operands.
+inline constexpr std::int64_t kPackedPartK = 768, kMostPackedParts = 8;
+constexpr std::int64_t packed_parts(const GemmProblem& problem) {
+  if (!runs_over_tokens(problem)) return 1;
+  const std::int64_t most = std::min(problem.k / kPackedPartK, problem.k * (problem.m + problem.n) / (4 * problem.m * problem.n));
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::clamp<std::int64_t>(most, 1, kMostPackedParts))));
+}
+
+// The workspace: in each slot packed panels of one block of K of both operands, and the sums of one tile; behind the slots the parts'
+// sums. It is the same for every width of registers, so that a plan made without the CPU at hand holds.
 struct PackedLayout {
   static constexpr std::int64_t kBlockK = 256;  // a register tile's panels of one block stay in the first-level cache
 
   static constexpr std::int64_t kColumnsAtOnce = 48;  // packed columns along j: whole cache lines, whole panels of any width
 
   std::int64_t tile_i = 0, tile_j = 0;
-  std::int64_t blocks_k = 0, block_k = 0;
+  std::int64_t parts = 1;
+  std::int64_t blocks_k = 0, block_k = 0;             // of a part
   std::int64_t padded_i = 0, padded_j = 0;            // a tile's rows in whole panels
   std::int64_t panels_i = 0, panels_j = 0, sums = 0;  // elements
+  std::int64_t part_ld = 0, part = 0;                 // of a part's sums: from one j to the next, and in all, the bias gradient's included
 
   constexpr PackedLayout(const GemmProblem& problem, Tile tile) {
     const bool swapped = problem.d_major == Major::n;
     const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
     tile_i = swapped ? tile.n : tile.m;
     tile_j = swapped ? tile.m : tile.n;
-    blocks_k = ceil_div(problem.k, kBlockK);
-    block_k = ceil_div(problem.k, blocks_k);
+    parts = packed_parts(problem);
+    const std::int64_t part_k = ceil_div(problem.k, parts);
+    blocks_k = ceil_div(part_k, kBlockK);
+    block_k = ceil_div(part_k, blocks_k);
     padded_i = round_up(std::min(tile_i, i) + kWidestPanel - 1, kWidestPanel);
     padded_j = round_up(std::min(tile_j, j) + kWidestPanel - 1, kWidestPanel);
     panels_i = padded_i * round_up(block_k, 4);
     panels_j = (kColumnsAtOnce + kWidestPanel) * round_up(block_k, 4);
     sums = blocks_k == 1 ? kWidestPanel * kWidestPanel : padded_i * padded_j;
+    part_ld = round_up(i, kWidestPanel);
+    part = parts == 1 ? 0 : part_ld * j + round_up(problem.n, kWidestPanel);
   }
 
-  constexpr std::int64_t elements(std::int64_t slots) const { return slots * (panels_i + panels_j + sums); }
+  constexpr std::int64_t slot() const { return panels_i + panels_j + sums; }
+  constexpr std::int64_t elements(std::int64_t slots) const { return slots * slot() + parts * part; }
 };
 
 extern const GemmRow kPackedTilesRow;

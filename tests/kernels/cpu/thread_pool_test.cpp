@@ -27,6 +27,26 @@ TEST(ThreadPool, RunsEveryIndexOnce) {
   }
 }
 
+// A loop on fewer threads than there are; and each thread begins with the same neighbours in every such loop.
+TEST(ThreadPool, SharesNeighboursAmongSoManyThreads) {
+  ThreadPool pool(4);
+  for (int loop = 0; loop < 50; ++loop) {
+    std::atomic<int> arrived = 0;
+    std::vector<int> threads(6, -1);
+    pool.parallel_for(
+        6,
+        [&](std::int64_t index, int thread) {
+          threads[static_cast<std::size_t>(index)] = thread;
+          if (index % 3 != 0) return;
+          ++arrived;
+          while (arrived < 2) std::this_thread::yield();
+        },
+        2);
+    EXPECT_EQ(threads[0], 0);
+    EXPECT_EQ(threads[3], 1);
+  }
+}
+
 // Loops that follow each other at once find workers spinning, those after a pause find them asleep.
 TEST(ThreadPool, RunsLoopAfterLoop) {
   ThreadPool pool(3);

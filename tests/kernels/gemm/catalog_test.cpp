@@ -97,6 +97,28 @@ TEST(GemmCatalog, NaiveAgreesWithALiteralTripleLoop) {
   }
 }
 
+// Each case on the row against naive, and on more threads against one.
+void sweep(const GemmRow& row, const std::vector<Case>& cases) {
+  std::mt19937 random(11);
+  for (const Case& c : cases) {
+    SCOPED_TRACE(sentence(row.name, "/", text(c)));
+    Operands ours(c, random), expected = ours;
+    const Operands fresh = ours;
+    run_on(std::string(row.name), 1, c, ours);
+    Case by_naive = c;
+    by_naive.tile = {.m = 1, .n = 1};
+    run_on("naive", 2, by_naive, expected);
+    compare(ours, expected, c, sums_of(c));
+    for (const int threads : {2, 3, 5}) {
+      Operands again = fresh;
+      run_on(std::string(row.name), threads, c, again);
+      EXPECT_TRUE(again.d == ours.d && again.saved_input == ours.saved_input && again.bias_gradient == ours.bias_gradient)
+          << "other bits with " << threads << " threads";
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(GemmCatalog, EveryRowAgreesWithNaiveOnAnyNumberOfThreads) {
   int rows = 0;
   for (const GemmRow* row : gemm_catalog()) {
@@ -106,28 +128,23 @@ TEST(GemmCatalog, EveryRowAgreesWithNaiveOnAnyNumberOfThreads) {
       continue;
     }
     ++rows;
-    std::mt19937 random(11);
     const std::vector<Case> cases = cases_of(*row, probe_cpu(1), row->tiles, kLengths);
     EXPECT_GE(cases.size(), row->tiles.size() * 7u) << row->name;
-    for (const Case& c : cases) {
-      SCOPED_TRACE(sentence(row->name, "/", text(c)));
-      Operands ours(c, random), expected = ours;
-      const Operands fresh = ours;
-      run_on(std::string(row->name), 1, c, ours);
-      Case by_naive = c;
-      by_naive.tile = {.m = 1, .n = 1};
-      run_on("naive", 2, by_naive, expected);
-      compare(ours, expected, c, sums_of(c));
-      for (const int threads : {2, 3, 5}) {
-        Operands again = fresh;
-        run_on(std::string(row->name), threads, c, again);
-        EXPECT_TRUE(again.d == ours.d && again.saved_input == ours.saved_input && again.bias_gradient == ours.bias_gradient)
-            << "other bits with " << threads << " threads";
-      }
-      if (testing::Test::HasFailure()) return;
-    }
+    sweep(*row, cases);
   }
   EXPECT_GE(rows, 1);
+}
+
+// Lengths of K that packed_tiles cuts into parts, where both operands lie step by step of K.
+TEST(GemmCatalog, PartsOfKAddUp) {
+  constexpr std::int64_t part = kPackedPartK;
+  const Lengths lengths = {.ks = {2 * part, 2 * part + 1, 2 * part + 7, 3 * part - 1, 3 * part, 4 * part, 4 * part + 1, 5 * part + 7}};
+  const std::vector<Case> cases = cases_of(kPackedTilesRow, probe_cpu(1), kPackedTiles, lengths);
+  const auto parts = [](const Case& c) { return packed_parts({.m = c.m, .n = c.n, .k = c.k, .a_major = c.a_major, .b_major = c.b_major}); };
+  for (const std::int64_t some : {1, 2, 4}) {
+    EXPECT_GE(std::count_if(cases.begin(), cases.end(), [&](const Case& c) { return parts(c) == some; }), 4) << some << " parts";
+  }
+  sweep(kPackedTilesRow, cases);
 }
 
 TEST(GemmCatalog, RowsHaveNamesTilesAndSentences) {
