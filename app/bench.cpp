@@ -41,7 +41,7 @@ struct GemmOptions {
   std::string row;
   std::string against;
   std::vector<std::string> forms;
-  std::string dtype = "bf16";
+  std::string dtype;  // "" is bf16 on a GPU, f32 on a CPU
   std::string pitch = "packed";
   std::string suite;
   bool calibrate = false;
@@ -59,7 +59,7 @@ int bench_gemm_on_gpu(const GemmOptions& options, const DeviceInfo& device) {
                                             : layers_suite(cut, options.pitch == "packed" ? PitchPolicy::packed : PitchPolicy::aligned),
                                .row = options.row,
                                .against = options.against,
-                               .dtype = options.dtype,
+                               .dtype = options.dtype.empty() ? "bf16" : options.dtype,
                                .rounds = options.rounds,
                                .block_s = options.block_ms * 1e-3,
                                .calibrate = options.calibrate,
@@ -92,8 +92,8 @@ struct RoleCase {
   }
 };
 
-Tensor random_matrix(Context& context, Shape shape, std::uint64_t key) {
-  const Tensor tensor = context.tensor(shape, DType::f32);
+Tensor random_matrix(Context& context, Shape shape, DType dtype, std::uint64_t key) {
+  const Tensor tensor = context.tensor(shape, dtype);
   Random random(key);
   write_elements(context, tensor, [&](std::int64_t, std::int64_t) {
     double sum = 0.0;  // of four uniform draws: close to normal, variance 1
@@ -103,18 +103,18 @@ Tensor random_matrix(Context& context, Shape shape, std::uint64_t key) {
   return tensor;
 }
 
-RoleCase make_case(Context& context, const Layer& layer, GemmRole role) {
+RoleCase make_case(Context& context, const Layer& layer, GemmRole role, DType dtype) {
   const Shape weight{layer.out, layer.in}, x{layer.tokens, layer.in}, y{layer.tokens, layer.out};
   const Shape a = role == GemmRole::wgrad ? x : weight;
   const Shape b = role == GemmRole::forward ? x : y;
   const Shape d = role == GemmRole::forward ? y : role == GemmRole::dgrad ? x : weight;
-  const std::int64_t bytes = (a.elements() + b.elements() + d.elements()) * size_of(DType::f32);
+  const std::int64_t bytes = (a.elements() + b.elements() + d.elements()) * size_of(dtype);
   const std::int64_t count = std::clamp<std::int64_t>(kRotatedBytes / bytes + 1, 2, 64);
   RoleCase result{.layer = layer, .role = role, .sets = {}};
   for (std::int64_t set = 0; set < count; ++set) {
-    result.sets.push_back({.a = random_matrix(context, a, random_key(1, set)),
-                           .b = random_matrix(context, b, random_key(2, set)),
-                           .d = context.tensor(d, DType::f32)});
+    result.sets.push_back({.a = random_matrix(context, a, dtype, random_key(1, set)),
+                           .b = random_matrix(context, b, dtype, random_key(2, set)),
+                           .d = context.tensor(d, dtype)});
   }
   return result;
 }
@@ -149,6 +149,14 @@ void launch_sgemm(const OpenBlas& blas, const RoleCase& role_case, std::size_t t
   }
 }
 
+DType cpu_dtype(const GemmOptions& options) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    if (options.dtype == name_of(dtype)) return dtype;
+  }
+  TW_CHECK_INPUT(options.dtype.empty(), "--dtype ", options.dtype, ": on a CPU f32, f64 and bf16 are measured.");
+  return DType::f32;
+}
+
 int bench_gemm(const GemmOptions& options) {
   const DeviceInfo device = options.device.probe();
   if (device.backend == Backend::cuda) return bench_gemm_on_gpu(options, device);
@@ -156,6 +164,8 @@ int bench_gemm(const GemmOptions& options) {
                  device.name, " is none; add --device cuda, or leave them out.");
   Context context(options.device.make_queue(), device);
   TW_CHECK_INPUT(options.against.empty() || options.against == "openblas", "--against ", options.against, ": the CPU's peer is openblas.");
+  const DType dtype = cpu_dtype(options);
+  TW_CHECK_INPUT(options.against.empty() || dtype == DType::f32, "--against openblas: it is compared in f32, not in ", name_of(dtype), ".");
   std::optional<OpenBlas> blas;
   if (!options.against.empty()) {
     blas.emplace(static_cast<int>(device.sm_count));
@@ -169,7 +179,7 @@ int bench_gemm(const GemmOptions& options) {
                 "ratio");
   for (const std::string& text : options.layers.empty() ? kCpuSuite : options.layers) {
     for (const GemmRole role : {GemmRole::forward, GemmRole::dgrad, GemmRole::wgrad}) {
-      const RoleCase role_case = make_case(context, parse_layer(text), role);
+      const RoleCase role_case = make_case(context, parse_layer(text), role, dtype);
       const GemmProblem problem = problem_of(role_case.args(0));
       const std::vector<GemmPlan> plans = plans_for(problem, device, options.row);
       const GemmPlan model_choice = choose(problem, device);
@@ -260,7 +270,7 @@ int bench_sweep(const SweepOptions& options) {
     std::printf("%8s %6s %7s %6s %7s %10s %9s %10s\n", "tokens", "tiles", "waves", "tail", "useful", "time us", "GFLOP/s", "predicted");
   for (const std::int64_t tokens : parse_range(options.tokens)) {
     const Layer layer = parse_layer(sentence(options.layer, "@", tokens));
-    const RoleCase role_case = make_case(context, layer, GemmRole::forward);
+    const RoleCase role_case = make_case(context, layer, GemmRole::forward, DType::f32);
     const GemmProblem problem = problem_of(role_case.args(0));
     const GemmPlan plan = choose(problem, device, {.forced = options.choice});
     const std::shared_ptr<void> workspace = context.workspace(plan.workspace_bytes);
@@ -366,7 +376,7 @@ Command add_bench(CLI::App& program) {
   gemm->add_option("--suite", gemm_options->suite, "GPU: transformer, with its claims and their targets; --layer and --form cut it")
       ->check(CLI::IsMember({"transformer"}));
   gemm->add_flag("--calibrate", gemm_options->calibrate, "GPU: predict by a time model that this run measures first, on other shapes");
-  gemm->add_option("--dtype", gemm_options->dtype, "GPU: bf16, f16, tf32, f32 or f64");
+  gemm->add_option("--dtype", gemm_options->dtype, "GPU: bf16 (default), f16, tf32, f32 or f64; CPU: f32 (default), f64 or bf16");
   gemm->add_option("--pitch", gemm_options->pitch, "GPU: how rows follow one another")->check(CLI::IsMember({"packed", "aligned"}));
   gemm->add_option("--block-ms", gemm_options->block_ms, "GPU: of one measured block")->check(CLI::Range(1.0, 1000.0));
   gemm->add_option("--rounds", gemm_options->rounds, "interleaved rounds")->check(CLI::Range(1, 1000));

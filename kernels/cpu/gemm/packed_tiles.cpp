@@ -1,5 +1,5 @@
-// packed_tiles on a CPU, in f32 and f64. A panel holds `width` rows of an operand, interleaved over K and padded with zeros; rows
-// that can be read where they lie are not packed. For each block of K a tile's panels along i stay in the second-level cache while
+// packed_tiles on a CPU, in f32 and f64. A panel holds rows of an operand, interleaved over K; rows that can be read
+// where they lie are not packed. For each block of K a tile's panels along i stay in the second-level cache while
 // those along j pass by, each in the first-level cache for as long as a register tile (SIMD vectors along i, broadcasts along j)
 // meets all of them. Sums wait in the workspace between blocks; the last block's meet the epilogue, or go straight to D.
 // Each output is summed in the order of K by one thread, or a part of K by one and the parts in their order: the number of threads
@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/gemm/launch.h"
@@ -44,24 +45,38 @@ Span part(Span whole, std::int64_t offset, std::int64_t width) {
   return {.first = whole.first + offset, .size = std::min(width, whole.size - offset)};
 }
 
-// Transposes a square, 16 bytes a row where there are vectors: out[k * width + r] = in[r * stride + k].
+// 16 bytes, where there are vectors: a square of them is transposed within each block of a vector.
 template <class T>
 using Quad = hn::CappedTag<T, 16 / sizeof(T)>;
-
 template <class T>
-HWY_INLINE void transpose_square(const T* HWY_RESTRICT in, std::int64_t stride, T* HWY_RESTRICT out, std::int64_t width) {
+constexpr std::int64_t kSquare = hn::MaxLanes(Quad<T>());
+
+// out[k * width + r] = row(r)[k] for k below kSquare and r below the vector's lanes.
 #if HWY_TARGET == HWY_SCALAR
-  (void)stride, (void)width;
-  *out = *in;
+template <class D, class T, class Row>
+void transpose_rows(D, const Row& row, T* HWY_RESTRICT out, std::int64_t) {
+  *out = *row(0);
+}
 #else
-  const Quad<T> d;
+// Block b of the vector begins row(first + b kSquare).
+template <class T, class D, class Row>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const Row& row, std::int64_t first) {
+  constexpr std::int64_t lanes = hn::MaxLanes(d);
+  if constexpr (lanes <= kSquare<T>) {
+    return hn::LoadU(d, row(first));
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, load_blocks<T>(half, row, first + lanes / 2), load_blocks<T>(half, row, first));
+  }
+}
+template <class D, class T, class Row>
+HWY_INLINE void transpose_rows(D d, const Row& row, T* HWY_RESTRICT out, std::int64_t width) {
+  const auto r0 = load_blocks<T>(d, row, 0), r1 = load_blocks<T>(d, row, 1);
   if constexpr (sizeof(T) == 8) {
-    const auto r0 = hn::LoadU(d, in), r1 = hn::LoadU(d, in + stride);
     hn::StoreU(hn::InterleaveLower(d, r0, r1), d, out);
     hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, out + width);
   } else {
-    const auto r0 = hn::LoadU(d, in), r1 = hn::LoadU(d, in + stride), r2 = hn::LoadU(d, in + 2 * stride),
-               r3 = hn::LoadU(d, in + 3 * stride);
+    const auto r2 = load_blocks<T>(d, row, 2), r3 = load_blocks<T>(d, row, 3);
     const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
     const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
     hn::StoreU(hn::InterleaveLower(d, low02, low13), d, out);
@@ -69,8 +84,8 @@ HWY_INLINE void transpose_square(const T* HWY_RESTRICT in, std::int64_t stride, 
     hn::StoreU(hn::InterleaveLower(d, high02, high13), d, out + 2 * width);
     hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, out + 3 * width);
   }
-#endif
 }
+#endif
 
 // Asks for a line as its only owner. Compilers turn a prefetch with intent to write into one without where they have not been told of
 // PREFETCHW, which every x86-64 CPU takes, at least for a NOP; the line would be asked for twice where another core wrote it last.
@@ -86,9 +101,12 @@ constexpr std::int64_t kPrefetched = 16;  // steps of k ahead
 template <class T>
 constexpr std::int64_t kLine = 64 / sizeof(T);
 
-// panel[k][r] = operand(first + r, k) for r < rows, 0 for rows <= r < kWidth.
+// panel[k][r] = operand(first + r, k) for r < rows; what stands behind, up to whole vectors, meets no output.
 template <std::int64_t kWidth, class T>
 void pack_panel(const Operand<T>& operand, Span span_rows, Span span_k, T* HWY_RESTRICT panel) {
+  using Vectors = std::conditional_t<kWidth % Kernel<T>::kLanes == 0, typename Kernel<T>::Vectors, Quad<T>>;
+  const Vectors d;
+  constexpr std::int64_t lanes = hn::MaxLanes(d);
   const auto [first, rows] = span_rows;
   const auto [first_k, k] = span_k;
   const T* HWY_RESTRICT in = operand.data + first * operand.row_stride + first_k * operand.k_stride;
@@ -100,26 +118,29 @@ void pack_panel(const Operand<T>& operand, Span span_rows, Span span_k, T* HWY_R
       if (rows == kWidth) {
         std::memcpy(to, from, kWidth * sizeof(T));
       } else {
-        const Quad<T> d;
-        constexpr std::int64_t lanes = hn::MaxLanes(d);
-        for (std::int64_t r = 0; r < kWidth; r += lanes)
-          hn::StoreU(load_some(d, from + r, std::clamp<std::int64_t>(rows - r, 0, lanes)), d, to + r);
+        for (std::int64_t r = 0; r < rows; r += lanes) hn::StoreU(load_some(d, from + r, std::min(rows - r, lanes)), d, to + r);
       }
     }
     return;
   }
-  constexpr std::int64_t square = hn::MaxLanes(Quad<T>());
-  const std::int64_t square_rows = rows / square * square, square_k = k / square * square;
-  for (std::int64_t r = 0; r < square_rows; r += square) {
-    for (std::int64_t at = 0; at < square_k; at += square) {
-      const T* from = in + r * operand.row_stride + at;
-      for (std::int64_t row = square; row < 2 * square; ++row) __builtin_prefetch(from + row * operand.row_stride);
-      transpose_square(from, operand.row_stride, panel + at * kWidth + r, kWidth);
+  const std::int64_t stride = operand.row_stride, square_k = k / kSquare<T> * kSquare<T>;
+  for (std::int64_t r = 0; r < rows; r += lanes) {
+    const T* const from = in + r * stride;
+    const std::int64_t last = std::min(rows - r, lanes) - 1;  // rows that are missing are the last one again
+    for (std::int64_t at = 0; at < square_k; at += kSquare<T>) {
+      for (std::int64_t row = lanes; at % kLine<T> == 0 && row < 2 * lanes; ++row) __builtin_prefetch(from + row * stride + at);
+      T* const to = panel + at * kWidth + r;
+      if (last == lanes - 1) {
+        transpose_rows(
+            d, [&](std::int64_t row) HWY_ATTR { return from + row * stride + at; }, to, kWidth);
+      } else {
+        transpose_rows(
+            d, [&](std::int64_t row) HWY_ATTR { return from + std::min(row, last) * stride + at; }, to, kWidth);
+      }
     }
-  }
-  for (std::int64_t at = 0; at < k; ++at) {
-    for (std::int64_t r = at < square_k ? square_rows : 0; r < rows; ++r) panel[at * kWidth + r] = in[r * operand.row_stride + at];
-    std::fill(panel + at * kWidth + rows, panel + (at + 1) * kWidth, T(0));
+    for (std::int64_t at = square_k; at < k; ++at) {
+      for (std::int64_t row = 0; row < lanes; ++row) panel[at * kWidth + r + row] = from[std::min(row, last) * stride + at];
+    }
   }
 }
 
@@ -306,8 +327,8 @@ class Tiles {
   }
 
   void prefetch_outputs(Span rows, Span columns) const {
-    for (std::int64_t column = 0; column < columns.size; ++column) {
-      const T* out = frame_.args.d.template row<T>(columns.first + column) + rows.first;
+    const T* out = frame_.args.d.template row<T>(columns.first) + rows.first;
+    for (std::int64_t column = 0; column < columns.size; ++column, out += frame_.args.d.ld) {
       prefetch_to_write(out);
       prefetch_to_write(out + rows.size - 1);
     }
