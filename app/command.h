@@ -28,6 +28,7 @@ Command add_generate(CLI::App& program);
 Command add_check(CLI::App& program);
 Command add_step(CLI::App& program);
 Command add_inspect(CLI::App& program);
+Command add_plan(CLI::App& program);
 Command add_ablate(CLI::App& program);
 Command add_guidelines(CLI::App& program);
 Command add_bench(CLI::App& program);

@@ -16,10 +16,10 @@ int run_program(int argc, char** argv) {
   CLI::App program("tilewave: train Transformers from recipes, and see what each Tensor Core guideline is worth", "tilewave");
   program.require_subcommand(1);
   program.set_version_flag("--version", TILEWAVE_VERSION);
-  const std::array commands = {tilewave::add_train(program),  tilewave::add_translate(program),  tilewave::add_generate(program),
-                               tilewave::add_check(program),  tilewave::add_step(program),       tilewave::add_inspect(program),
-                               tilewave::add_ablate(program), tilewave::add_guidelines(program), tilewave::add_bench(program),
-                               tilewave::add_devices(program)};
+  const std::array commands = {tilewave::add_train(program), tilewave::add_translate(program), tilewave::add_generate(program),
+                               tilewave::add_check(program), tilewave::add_step(program),      tilewave::add_inspect(program),
+                               tilewave::add_plan(program),  tilewave::add_ablate(program),    tilewave::add_guidelines(program),
+                               tilewave::add_bench(program), tilewave::add_devices(program)};
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

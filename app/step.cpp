@@ -52,8 +52,8 @@ int run_step(const StepOptions& options) {
     batch = read_batch_file(options.batch, recipe.model);
     recipe = recipe_of_step(recipe, *batch);
   }
-  const ResolvedRecipe resolved = resolve(recipe);
   const DeviceInfo device = options.device.probe();
+  const ResolvedRecipe resolved = resolve(recipe, {}, device);
   const Queue queue = options.device.make_queue();
   const GemmPlans plans =
       plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});

@@ -1,8 +1,7 @@
-// GEMMs that pose the same problem in layers of the same name stand in one row, layers' numbers replaced by a star.
+// A traced step, and a profiled one, as tables.
 #include "app/step_table.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <ostream>
@@ -10,42 +9,10 @@
 #include <vector>
 
 #include "kernels/gemm/time_model.h"
+#include "models/plan.h"
 
 namespace tilewave {
 namespace {
-
-std::string without_numbers(const std::string& layer) {
-  std::string name;
-  for (std::size_t i = 0; i < layer.size(); ++i) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(layer[i])) != 0;
-    if (!digit) name += layer[i];
-    if (digit && (i == 0 || layer[i - 1] == '.')) name += '*';
-  }
-  return name;
-}
-
-struct GemmLine {
-  std::string layer;
-  GemmProblem problem;
-  GemmPlan plan;
-  std::int64_t count = 1;
-};
-
-std::vector<GemmLine> gemm_lines(const Trace& trace) {
-  std::vector<GemmLine> lines;
-  for (const TraceEntry& entry : trace.entries) {
-    if (!entry.gemm || !entry.plan) continue;
-    const std::string layer = without_numbers(entry.layer);
-    const auto same =
-        std::find_if(lines.begin(), lines.end(), [&](const GemmLine& line) { return line.layer == layer && line.problem == *entry.gemm; });
-    if (same != lines.end()) {
-      ++same->count;
-    } else {
-      lines.push_back({.layer = layer, .problem = *entry.gemm, .plan = *entry.plan});
-    }
-  }
-  return lines;
-}
 
 template <class... Values>
 void print(std::ostream& stream, const char* pattern, const Values&... values) {
@@ -72,12 +39,18 @@ std::string device_text(const DeviceInfo& device) {
 
 void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved) {
   for (const Adjustment& adjustment : resolved.adjustments) {
-    stream << adjustment.rule << ": " << adjustment.what << ' ' << adjustment.from << " -> " << adjustment.to << ", " << adjustment.why
-           << '\n';
+    stream << adjustment.rule << ": " << adjustment.what << ' ' << adjustment.from;
+    adjustment.to == adjustment.from ? stream << " stay, " : stream << " -> " << adjustment.to << ", ";
+    stream << adjustment.why;
+    if (adjustment.cost_tokens != 0) stream << "; rows of a pass " << std::showpos << adjustment.cost_tokens << std::noshowpos;
+    if (adjustment.cost_bytes != 0) {
+      stream << "; memory " << (adjustment.cost_bytes < 0 ? "-" : "+") << bytes_text(std::abs(adjustment.cost_bytes));
+    }
+    stream << '\n';
   }
 }
 
-void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& device) {
+void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   std::int64_t flops = 0;
   for (const TraceEntry& entry : trace.trace.entries) flops += entry.cost.flops;
   stream << "parameters      " << trace.parameters << '\n';
@@ -89,7 +62,7 @@ void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& 
   stream << '\n';
   print(stream, "%-34s %-8s %5s %7s %7s %7s  %-11s %-22s %6s %7s %6s %6s", "layer", "role", "count", "M", "N", "K", "align A/B/D",
         "row/tile", "tiles", "useful", "waves", "tail");
-  for (const GemmLine& line : gemm_lines(trace.trace)) {
+  for (const GemmLine& line : plan_step(resolved, trace, device).gemms) {
     const GemmPlan& plan = line.plan;
     char alignment[32], tile[64];
     std::snprintf(alignment, sizeof alignment, "%ld/%ld/%ld", static_cast<long>(plan.a_alignment), static_cast<long>(plan.b_alignment),

@@ -12,7 +12,7 @@
 namespace tilewave {
 
 void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved);
-void print_step(std::ostream& stream, const StepTrace& trace, const DeviceInfo& device);
+void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device);
 
 // Launches that do the same in layers of the same name stand in one row: time a step, share of it, rate, and for GEMMs how the
 // prediction fared.

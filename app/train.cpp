@@ -13,7 +13,9 @@
 #include "app/progress.h"
 #include "app/step_table.h"
 #include "framework/io/json_lines.h"
+#include "kernels/device_profiles.h"
 #include "kernels/gemm/time_model.h"
+#include "models/plan.h"
 #include "models/trainer.h"
 
 namespace tilewave {
@@ -28,6 +30,7 @@ struct Options {
   bool resume = false;
   bool force = false;
   bool dry_run = false;
+  std::string planned_for;
   std::string profile;
   Output output = Output::table;
 };
@@ -49,14 +52,14 @@ void catch_signals() {
 
 int dry_run(const Options& options) {
   const Recipe recipe = options.recipe.read();
-  check_supported(recipe);
   check_files(recipe);
-  const ResolvedRecipe resolved = resolve(recipe);
-  const DeviceInfo device = options.device.probe();
+  const DeviceInfo device = options.planned_for.empty() ? options.device.probe() : device_profile(options.planned_for).device;
+  check_plannable(recipe, device);
+  const ResolvedRecipe resolved = resolve(recipe, {}, device);
   const StepTrace trace = trace_step(resolved, device);
   std::cout << to_toml(resolved.recipe) << '\n';
   print_adjustments(std::cout, resolved);
-  print_step(std::cout, trace, device);
+  print_step(std::cout, resolved, trace, device);
   return 0;
 }
 
@@ -116,6 +119,8 @@ ProfiledSteps profiled_steps(const std::string& text) {
 
 int train_recipe(const Options& options) {
   if (options.dry_run) return dry_run(options);
+  TW_CHECK_INPUT(options.planned_for.empty(), "--for ", options.planned_for,
+                 " goes with --dry-run; to train, name a device that is here with --device.");
   const Recipe recipe = options.recipe.read();
   ProgressDisplay display(recipe.run.steps);
   catch_signals();
@@ -175,6 +180,7 @@ Command add_train(CLI::App& program) {
   command->add_flag("--resume", options->resume, "go on from the newest valid checkpoint");
   command->add_flag("--force", options->force, "overwrite a run that has ended; with --resume, accept a changed recipe or corpus");
   command->add_flag("--dry-run", options->dry_run, "print the resolved recipe, memory and the step's GEMMs, and stop");
+  command->add_option("--for", options->planned_for, "with --dry-run: a GPU that need not be here, as plan has it")->type_name("NAME");
   command->add_option("--profile", options->profile, "time every launch of COUNT steps from step FIRST on, one by one")
       ->type_name("FIRST:COUNT");
   command->add_flag_callback(

@@ -10,7 +10,7 @@
 #include "kernels/gemm/catalog.h"
 #include "models/corpus_of.h"
 #include "models/memory_check.h"
-#include "models/recipe.h"
+#include "models/plan.h"
 
 namespace tilewave {
 namespace {
@@ -38,26 +38,12 @@ Recipe fitting(const AblationRequest& request, std::vector<std::string>& changes
   return toy.recipe;
 }
 
-// "decoder.3.ffn.up" -> "decoder.*.ffn.up"
-std::string without_numbers(const std::string& layer) {
-  std::string name;
-  for (std::size_t i = 0; i < layer.size(); ++i) {
-    const bool digit = layer[i] >= '0' && layer[i] <= '9';
-    if (!digit) name += layer[i];
-    if (digit && (i == 0 || layer[i - 1] == '.')) name += '*';
-  }
-  return name;
-}
-
 // Nothing where a library multiplies: its times are not modelled.
-std::optional<double> predicted_seconds(const StepTrace& trace, const DeviceInfo& device) {
-  double seconds = 0.0;
+std::optional<double> predicted_seconds(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   for (const TraceEntry& entry : trace.trace.entries) {
     if (entry.plan && find_gemm_row(device.backend, entry.plan->row)->reference) return std::nullopt;
-    if (entry.plan) seconds += entry.plan->predicted_s;
-    if (!entry.plan && device.bandwidth_bytes_per_s > 0.0) seconds += static_cast<double>(entry.cost.bytes) / device.bandwidth_bytes_per_s;
   }
-  return seconds;
+  return plan_step(resolved, trace, device).predicted_s();
 }
 
 class Ablation {
@@ -90,7 +76,7 @@ class Ablation {
       check_supported(recipe, request_.device.backend);
       check_files(recipe);
       open_corpus(recipe);
-      variant.resolved = resolve(recipe, {.vocabulary = corpus_->tokenizer() ? corpus_->tokenizer()->vocabulary() : 0});
+      variant.resolved = resolve(recipe, {.vocabulary = corpus_->tokenizer() ? corpus_->tokenizer()->vocabulary() : 0}, request_.device);
       StepTrace trace = trace_step(variant.resolved, request_.device);
       variant.memory_bytes = trace.bytes();
       variant.matrix_flops = trace.matrix_flops();
@@ -103,7 +89,7 @@ class Ablation {
       if (const std::optional<std::int64_t> free = free_bytes(queue_)) check_memory(variant.resolved, trace, request_.device, *free);
       request_.noted(sentence(variant.setting.name, ": ", variant.resolved.shapes.target_rows, " target rows, vocabulary ",
                               variant.resolved.shapes.vocabulary_padded));
-      variant.predicted_s = predicted_seconds(trace, request_.device);
+      variant.predicted_s = predicted_seconds(variant.resolved, trace, request_.device);
       auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe));
       auto step = std::make_unique<TrainStep>(*context, variant.resolved);
       step->use_step_memory(trace.memory);

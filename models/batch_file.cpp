@@ -104,6 +104,7 @@ Recipe recipe_of_step(const Recipe& recipe, const BatchFile& file) {
                 .target_tokens = std::max(total(file.target_lengths), longest),
                 .sequence = longest,
                 .accumulate = 1};
+  step.guidelines.wave_free_batch = WaveFreeBatch::off;  // the rows are the file's
   return step;
 }
 

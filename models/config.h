@@ -259,11 +259,12 @@ struct GuidelinesConfig {
     visit(
         "batch_multiple_of", batch_multiple_of,
         {.unit = "rows", .range = between(1, 65536), .meaning = "source_tokens and target_tokens are rounded up to this multiple; 1: off"});
-    visit("wave_free_batch", wave_free_batch, {.meaning = "moves target_tokens to where whole waves of tiles fill the device"});
+    visit("wave_free_batch", wave_free_batch,
+          {.meaning = "moves source_tokens and target_tokens, those that wave_layer has, to where whole waves of tiles fill the device"});
     visit("wave_layer", wave_layer, {.meaning = "the layer whose waves count, by the end of its name"});
     visit("wave_role", wave_role, {.meaning = "the GEMM of that layer"});
-    visit("wave_tile", wave_tile, {.meaning = "`chosen` or `<M>x<N>`"});
-    visit("wave_limit", wave_limit, {.unit = "fraction", .range = between(0, 1), .meaning = "how far from target_tokens to look"});
+    visit("wave_tile", wave_tile, {.meaning = "the tile to count by: `chosen`, each plan's own, or `<M>x<N>`, one an SM"});
+    visit("wave_limit", wave_limit, {.unit = "fraction", .range = between(0, 1), .meaning = "how far from the rows asked for to look"});
     visit("row_pitch", row_pitch, {.meaning = "rows of matrices start on multiples of 128 bytes, or right behind each other"});
     visit("ffn_hidden_layout", ffn_hidden_layout,
           {.meaning = "of the feed-forward layers' hidden activation: [tokens, d_ff], or `feature_major`, [d_ff, tokens]"});

@@ -228,7 +228,9 @@ bool GradientCheckReport::passed() const {
 }
 
 GradientCheckPlan plan_gradient_check(const Recipe& recipe) {
-  GradientCheckPlan plan{.resolved = resolve(recipe), .reductions = {}, .layers = {}, .source_lengths = {}, .target_lengths = {}};
+  Recipe asked = recipe;
+  asked.guidelines.wave_free_batch = WaveFreeBatch::off;  // the rows are the check's
+  GradientCheckPlan plan{.resolved = resolve(asked), .reductions = {}, .layers = {}, .source_lengths = {}, .target_lengths = {}};
   Recipe& reduced = plan.resolved.recipe;
   const auto reduce = [&](const char* key, std::int64_t& value, std::int64_t to) {
     if (value != to) plan.reductions.push_back({.key = key, .from = value, .to = to});

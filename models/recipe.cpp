@@ -10,6 +10,7 @@
 #include "framework/recipe/reference.h"
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
+#include "models/wave_free.h"
 
 namespace tilewave {
 namespace {
@@ -114,17 +115,6 @@ constexpr auto kAliases = std::to_array<Alias>({
     {"save_steps", "run.checkpoint_every"},
     {"save_total_limit", "run.keep"},
 });
-
-// "256x128" as a tile.
-std::optional<Tile> parse_tile(std::string_view text) {
-  Tile tile;
-  const char* end = text.data() + text.size();
-  const auto m = std::from_chars(text.data(), end, tile.m);
-  if (m.ec != std::errc() || m.ptr == end || *m.ptr != 'x') return std::nullopt;
-  const auto n = std::from_chars(m.ptr + 1, end, tile.n);
-  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1) return std::nullopt;
-  return tile;
-}
 
 void validate_model(const Recipe& recipe) {
   const ModelConfig& model = recipe.model;
@@ -265,23 +255,7 @@ void check_files(const Recipe& recipe) {
   }
 }
 
-void check_supported(const Recipe& recipe) {
-  struct Refused {
-    bool asked;
-    std::string_view key, value, instead;
-  };
-  const GuidelinesConfig& guidelines = recipe.guidelines;
-  const Refused refusals[] = {
-      {guidelines.wave_free_batch != WaveFreeBatch::off, "guidelines.wave_free_batch", name_of(guidelines.wave_free_batch), "off"},
-  };
-  for (const Refused& refused : refusals) {
-    TW_CHECK_INPUT(!refused.asked, refused.key, " = \"", refused.value, "\" is not available in this version of tilewave; use --set ",
-                   refused.key, "=", refused.instead, ".");
-  }
-}
-
 void check_supported(const Recipe& recipe, Backend backend) {
-  check_supported(recipe);
   const GemmEngine engine = recipe.gemm.engine;
   TW_CHECK_INPUT(backend != Backend::cpu || engine == GemmEngine::in_house, "gemm.engine = \"", name_of(engine),
                  "\" needs a GPU; use --set gemm.engine=in_house.");
@@ -290,8 +264,19 @@ void check_supported(const Recipe& recipe, Backend backend) {
                  name_of(precision), "\" needs a GPU: a CPU trains in fp32 and fp64; use --set run.precision=fp32.");
 }
 
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device) {
+  validate(recipe);
+  const WaveFree waves = settle_wave_free_batch(recipe, device);
+  ResolvedRecipe resolved = resolve(waves.recipe, tokenizer);
+  resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
+  return resolved;
+}
+
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
   validate(recipe);
+  TW_CHECK_INPUT(recipe.guidelines.wave_free_batch == WaveFreeBatch::off, "guidelines.wave_free_batch = \"",
+                 name_of(recipe.guidelines.wave_free_batch),
+                 "\" asks for a device's waves, and there is no device here; use --set guidelines.wave_free_batch=off.");
   TW_CHECK_INPUT(tokenizer.vocabulary <= recipe.model.vocabulary, "model.vocabulary = ", recipe.model.vocabulary,
                  " is too small: the tokenizer makes ", tokenizer.vocabulary, " ids; set model.vocabulary to at least that.");
   Recipe numbers = recipe;
@@ -303,6 +288,16 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
   }
   Guided guided = apply_guidelines(numbers);
   return {.recipe = std::move(numbers), .shapes = guided.shapes, .adjustments = std::move(guided.adjustments)};
+}
+
+std::optional<Tile> parse_tile(std::string_view text) {
+  Tile tile;
+  const char* end = text.data() + text.size();
+  const auto m = std::from_chars(text.data(), end, tile.m);
+  if (m.ec != std::errc() || m.ptr == end || *m.ptr != 'x') return std::nullopt;
+  const auto n = std::from_chars(m.ptr + 1, end, tile.n);
+  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1) return std::nullopt;
+  return tile;
 }
 
 std::string to_toml(const Recipe& recipe) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,7 @@ void validate(const Recipe& recipe);
 // That every file the recipe names, and every one its data.kind needs, is there and not empty.
 void check_files(const Recipe& recipe);
 
-// Refuses values that this version of tilewave reads but cannot honour; with a back end, also what that cannot train in.
-void check_supported(const Recipe& recipe);
+// Refuses what that back end cannot train in.
 void check_supported(const Recipe& recipe, Backend backend);
 
 // What the data's tokenizer turned out to be.
@@ -45,7 +45,12 @@ struct ResolvedRecipe {
   friend bool operator==(const ResolvedRecipe&, const ResolvedRecipe&) = default;
 };
 
+// On a device, where guidelines.wave_free_batch asks for one (models/wave_free.h); without one such a recipe is an InputError.
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device);
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer = {});
+
+// "256x128" as a tile.
+std::optional<Tile> parse_tile(std::string_view text);
 
 // Whether the data is text that a tokenizer turns into ids, rather than ids already.
 bool uses_tokenizer(const DataConfig& data);

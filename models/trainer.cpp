@@ -13,6 +13,7 @@
 #include "models/memory_check.h"
 #include "models/step_plans.h"
 #include "models/training_state.h"
+#include "models/wave_free.h"
 
 namespace tilewave {
 namespace {
@@ -44,6 +45,7 @@ Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, 
   Recipe recipe = asked;
   if (recipe.schedule.decay_steps == 0) recipe.schedule.decay_steps = stored.schedule.decay_steps;
   if (recipe.data.tokenizer_vocabulary == 0) recipe.data.tokenizer_vocabulary = stored.data.tokenizer_vocabulary;
+  recipe = with_settled_waves(recipe, stored);
   if (overwrite == Overwrite::force) return recipe;
   const std::vector<KeyDifference> changed = differences(decisive(stored), decisive(recipe));
   TW_CHECK_INPUT(changed.empty(), folder.string(), " was begun with ", changed.front().key, " = ", changed.front().first,
@@ -95,7 +97,7 @@ class Run {
         observer_(observer),
         folder_(folder.path()),
         corpus_(corpus),
-        resolved_(resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0})),
+        resolved_(resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, request.device)),
         plans_(plans_of(resolved_, {.queue = request.queue, .device = request.device, .noted = observer.noted}, folder)),
         trace_(traced(resolved_, request, plans_)),
         context_(request.queue, request.device, context_options(resolved_.recipe, plans_)),
@@ -135,6 +137,7 @@ class Run {
  private:
   void begin() {
     write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
+    save_adjustments();
     if (corpus_.tokenizer() && corpus_.tokenizer()->kind() == TokenizerKind::bpe) corpus_.tokenizer()->save(folder_ / "tokenizer.model");
     store_plans(folder_, trace_.trace, request_.device);
     metrics_.emplace(JsonLines::create(folder_ / "metrics.jsonl"));
@@ -244,6 +247,18 @@ class Run {
   }
 
   double validation_loss() { return step_.validate(corpus_.validation(batch_shape(resolved_))); }
+
+  // What the guidelines changed when the run began, a line each.
+  void save_adjustments() {
+    std::string lines;
+    for (const Adjustment& adjustment : resolved_.adjustments) {
+      JsonObject line;
+      line.add("rule", adjustment.rule).add("what", adjustment.what).add("from", adjustment.from).add("to", adjustment.to);
+      line.add("why", adjustment.why).add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
+      lines += line.text() + "\n";
+    }
+    write_file_atomically(folder_ / "adjustments.jsonl", lines);
+  }
 
   void save() {
     metrics_->sync();

@@ -14,8 +14,8 @@
 namespace tilewave {
 
 // What tilewave makes in a run folder beside checkpoints/; --force removes these and nothing else. recipe.toml goes last.
-inline constexpr std::array<std::string_view, 7> kRunFiles{"summary.json", "metrics.jsonl",   "plans.jsonl", "loss.csv",
-                                                           "loss.png",     "tokenizer.model", "recipe.toml"};
+inline constexpr std::array<std::string_view, 8> kRunFiles{"summary.json", "metrics.jsonl", "adjustments.jsonl", "plans.jsonl",
+                                                           "loss.csv",     "loss.png",      "tokenizer.model",   "recipe.toml"};
 
 enum class RunState : std::uint8_t { fresh, unfinished, ended };
 

@@ -7,6 +7,7 @@
 #include "kernels/gemm/rows/cluster_split_k.h"
 #include "kernels/gemm/rows/cuda_cores.h"
 #include "kernels/gemm/rows/dot_products.h"
+#include "kernels/gemm/rows/guide.h"
 #include "kernels/gemm/rows/libraries.h"
 #include "kernels/gemm/rows/naive.h"
 #include "kernels/gemm/rows/packed_pairs.h"
@@ -40,7 +41,9 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kPersistentPingPongRow,
                                             &kClusterSplitKRow,
                                             &kCublasRow,
-                                            &kCublasLtRow};
+                                            &kCublasLtRow,
+                                            &kGuideTensorCoresRow,
+                                            &kGuideCudaCoresRow};
   return rows;
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "framework/io/checkpoint.h"
@@ -158,6 +159,29 @@ TEST_F(Trainer, PaddingPitchAndWhatIsKeptMayChangeOnTheWay) {
     attempt(folder("changed"), {.overrides = {change}, .start = RunStart::resume});
     EXPECT_EQ(losses(folder("changed")), losses(folder("whole"))) << change;
   }
+}
+
+// What asks a device is settled where a run begins; resuming on another one keeps the answer.
+TEST_F(Trainer, WholeWavesAreSettledOnce) {
+  const std::vector<std::string> waves = {"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=16x16", "guidelines.wave_limit=0.5"};
+  attempt(folder("run"), {.overrides = waves, .stop_after = 4});
+  const std::string kept = file_text(folder("run") / "recipe.toml");
+  const Recipe recipe = read_recipe(folder("run") / "recipe.toml");
+  EXPECT_EQ(recipe.guidelines.wave_free_batch, WaveFreeBatch::off);
+  EXPECT_EQ(recipe.guidelines.wave_tile, "16x16");
+  std::ifstream stream(folder("run") / "adjustments.jsonl");
+  std::map<std::string, std::int64_t> moved;
+  for (std::string line; std::getline(stream, line);) {
+    const nlohmann::json adjustment = nlohmann::json::parse(line);
+    if (adjustment.at("rule") == "wave_free_batch") moved[adjustment.at("what")] = adjustment.at("to");
+  }
+  EXPECT_EQ(moved, (std::map<std::string, std::int64_t>{{"source rows", recipe.batch.source_tokens},
+                                                        {"target rows", recipe.batch.target_tokens}}));
+  EXPECT_EQ(attempt(folder("run"), {.overrides = waves, .start = RunStart::resume, .threads = 3}).steps, 8);
+  EXPECT_EQ(file_text(folder("run") / "recipe.toml"), kept);
+  std::vector<std::string> others = waves;
+  others.insert(others.end(), {"batch.target_tokens=200", "run.steps=9"});
+  EXPECT_NE(refusal(folder("run"), {.overrides = others, .start = RunStart::resume}).find("begun with "), std::string::npos);
 }
 
 TEST_F(Trainer, OtherChangesAreNamedAndRefused) {

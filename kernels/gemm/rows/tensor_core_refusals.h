@@ -1,6 +1,7 @@
 // What every Tensor Core row refuses, as a sentence; empty where it refuses nothing.
 #pragma once
 
+#include "kernels/device_profiles.h"
 #include "kernels/error.h"
 #include "kernels/gemm/rows/gpu_model.h"
 
@@ -25,7 +26,7 @@ inline std::string refuse_without_tensor_cores(const GemmProblem& problem, const
 
 // Multiply-adds a cycle and SM by mma.sync: on Hopper it can issue a part of the tensor cores' rate, the rest is wgmma's.
 inline double mma_rate(const GemmProblem& problem, const DeviceInfo& device) {
-  const MathRates rates = math_rates(device.capability);
+  const MathRates rates = math_rates(device);
   const int rate = problem.operand_dtype == DType::f32    ? rates.tensor_tf32
                    : problem.operand_dtype == DType::bf16 ? rates.tensor_bf16
                                                           : rates.tensor_f16;

@@ -1,0 +1,321 @@
+// tilewave plan: what a step, a layer or a GEMM will cost on a device, here or not, and which numbers would be better.
+// docs/plan.md explains the columns.
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+#include "app/bench_operands.h"
+#include "app/command.h"
+#include "app/gemm_suite.h"
+#include "app/step_table.h"
+#include "framework/io/json_lines.h"
+#include "kernels/device_profiles.h"
+#include "kernels/gemm/guide_tiles.h"
+#include "kernels/gemm/time_model.h"
+#include "models/advice.h"
+#include "models/wave_free.h"
+
+namespace tilewave {
+namespace {
+
+struct Options {
+  RecipeOptions recipe;
+  DeviceOptions device;
+  std::string profile;
+  std::string gemm, layer, tile, precision;
+  std::string pitch = "packed";
+  std::int64_t sms = 0, blocks_per_sm = 1;
+  bool json = false;
+};
+
+// The device to plan for: --for, else the one of --device; exercises without a GPU are the guide's, on its V100.
+DeviceInfo device_of(const Options& options) {
+  const bool exercise = options.sms > 0 || !options.tile.empty();
+  DeviceInfo device = options.profile.empty() ? options.device.probe() : device_profile(options.profile).device;
+  if (options.profile.empty() && exercise && device.backend == Backend::cpu && options.device.device == "auto") {
+    device = device_profile("v100").device;
+  }
+  if (options.sms > 0) {
+    device.sm_count = options.sms;
+    device.index = kNoDevice;
+  }
+  return device;
+}
+
+// "MxNxK" as a layer's forward GEMM.
+LayerGemm parse_gemm(const std::string& text) {
+  LayerGemm gemm;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::int64_t* const dimension : {&gemm.out, &gemm.tokens, &gemm.in}) {
+    const auto [stop, error] = std::from_chars(at, end, *dimension);
+    const bool last = dimension == &gemm.in, whole = last ? stop == end : stop != end && *stop == 'x';
+    TW_CHECK_INPUT(error == std::errc() && *dimension > 0 && *dimension < (std::int64_t{1} << 31) && whole, "--gemm ", text,
+                   ": a GEMM is written MxNxK, for example 8192x128x8192.");
+    at = stop + 1;
+  }
+  return gemm;
+}
+
+std::string known(double value, const char* pattern) {
+  if (value <= 0.0) return "unknown";
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+std::string alignment_text(const GemmProblem& problem) {
+  return sentence(name_of(problem.a_major), problem.a_alignment, ' ', name_of(problem.b_major), problem.b_alignment, ' ',
+                  name_of(problem.d_major), problem.d_alignment);
+}
+
+Cost cost_of(const GemmProblem& problem) { return {.flops = problem.flops(), .bytes = problem.bytes()}; }
+
+std::int64_t blocks_per_sm(const GemmPlan& plan, const DeviceInfo& device) {
+  return device.backend == Backend::cuda ? plan.tiling.slots / device.sm_count : 1;
+}
+
+double microseconds(double seconds, const DeviceInfo& device) {
+  return device.backend == Backend::cuda || device.clock_hz > 0.0 ? 1e6 * seconds : NAN;
+}
+
+void print_device(const DeviceInfo& device, DType operands, MathMode math) {
+  std::cout << device_text(device);
+  if (device.backend == Backend::cuda) {
+    const double ratio = ops_per_byte(device, operands, math);
+    std::cout << ": " << known(1e-12 * peak_flops_per_s(device, operands, math), "%.4g TFLOP/s") << " in " << name_of(operands)
+              << (math == MathMode::tf32 ? " (tf32)" : "") << ", " << known(1e-9 * device.bandwidth_bytes_per_s, "%.4g GB/s")
+              << "; math-limited above " << known(ratio, "%.1f FLOP/B");
+    const DeviceProfile* const profile = find_profile(device);
+    if (profile != nullptr) std::cout << " (" << profile->source << ')';
+    std::cout << "\ntimes of tilewave's own GEMMs: " << source_of(time_model_of(device));
+  }
+  std::cout << "\n\n";
+}
+
+void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, double step_s) {
+  std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-6s  %-30s %6s %6s  %4s %7s %6s %10s %6s\n", "", "", "", "", "", "", "alignment B",
+              "", "", "tile", "", "", "wave", "", "", "predicted", "");
+  std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-6s  %-30s %6s %6s  %4s %7s %6s %10s %6s\n", "layer", "count", "role", "M", "N", "K",
+              "of A, B, D", "FLOP/B", "limit", "row/tile", "tiles", "useful", "a SM", "waves", "tail", "us", "share");
+  for (const GemmLine& line : lines) {
+    const GemmProblem& problem = line.problem;
+    const double flops_per_byte = intensity(cost_of(problem));
+    const PlanWaves waves = waves_of(line.plan);
+    const bool tail_shows = line.plan.tiling.tiles * line.plan.split < kTailsMatterBelow && waves.efficiency < kWaveFreeEfficiency;
+    const std::string tile =
+        sentence(line.plan.row, '/', line.plan.tile.m, 'x', line.plan.tile.n, line.plan.split > 1 ? sentence("/k", line.plan.split) : "");
+    std::printf("%-30s %5ld %-8s %7ld %7ld %7ld  %-14s %7.4g %-6s  %-30s %6ld %5.1f%%  %4ld %7.2f %5.1f%%%s %9.1f %5.1f%%\n",
+                line.layer.c_str(), static_cast<long>(line.count), std::string(name_of(problem.role)).c_str(), static_cast<long>(problem.m),
+                static_cast<long>(problem.n), static_cast<long>(problem.k), alignment_text(problem).c_str(), flops_per_byte,
+                std::string(name_of(limit_of(problem, line.plan, device))).c_str(), tile.c_str(), static_cast<long>(line.plan.tiling.tiles),
+                100.0 * line.plan.tiling.useful_fraction, static_cast<long>(blocks_per_sm(line.plan, device)), waves.waves,
+                100.0 * waves.tail_fraction, tail_shows ? "*" : " ", microseconds(line.predicted_s(), device),
+                100.0 * line.predicted_s() / step_s);
+  }
+  std::printf("* fewer than %ld blocks, and more than %.0f %% of their waves idle: a tail that shows\n",
+              static_cast<long>(kTailsMatterBelow), 100.0 * (1.0 - kWaveFreeEfficiency));
+  std::fflush(stdout);
+}
+
+void print_operations(const StepPlan& step) {
+  std::printf("\n%-30s %5s %-24s %12s %10s %7s %11s %6s\n", "not GEMMs", "count", "operation", "MFLOP", "MB", "FLOP/B", "at least us",
+              "share");
+  for (const OperationLine& line : step.operations) {
+    const double us = line.least_s > 0.0 ? 1e6 * line.least_s : NAN;
+    std::printf("%-30s %5ld %-24s %12.1f %10.1f %7.2f %11s %5.1f%%\n", line.layer.c_str(), static_cast<long>(line.count),
+                line.operation.c_str(), 1e-6 * static_cast<double>(line.cost.flops), 1e-6 * static_cast<double>(line.cost.bytes),
+                intensity(line.cost), line.least_s > 0.0 ? known(us, "%.1f").c_str() : "unknown",
+                100.0 * line.least_s / step.predicted_s());
+  }
+  std::fflush(stdout);
+}
+
+std::string signed_bytes(std::int64_t bytes) { return sentence(bytes < 0 ? "-" : "+", bytes_text(std::abs(bytes))); }
+
+void print_advice(const std::vector<Advice>& all) {
+  std::printf("\nadvice, by predicted time a row of tokens\n");
+  for (const Advice& advice : all) {
+    std::printf("%-24s %7ld", advice.quantity.c_str(), static_cast<long>(advice.from));
+    if (!advice.advised) {
+      std::printf("  No change advised: predicted gain %.1f %%", 100.0 * advice.step_gain);
+      if (advice.to != advice.from) std::printf(" at %ld", static_cast<long>(advice.to));
+      std::printf(".\n");
+      continue;
+    }
+    std::printf(" -> %ld: %s %.1f %%, the step %.1f %% less", static_cast<long>(advice.to), advice.part.c_str(), 100.0 * advice.part_gain,
+                100.0 * advice.step_gain);
+    if (advice.cost_rows != 0) std::printf("; rows %+ld", static_cast<long>(advice.cost_rows));
+    if (advice.cost_parameters != 0) std::printf("; parameters %+ld", static_cast<long>(advice.cost_parameters));
+    if (advice.cost_bytes != 0) std::printf("; memory %s", signed_bytes(advice.cost_bytes).c_str());
+    std::printf("; %s (%s)\n", advice.set.c_str(), std::string(advice.section).c_str());
+  }
+  std::fflush(stdout);
+}
+
+void print_json(const GemmLine& line, const DeviceInfo& device, double step_s) {
+  const GemmProblem& problem = line.problem;
+  const GemmPlan& plan = line.plan;
+  const PlanWaves waves = waves_of(plan);
+  JsonObject object;
+  object.add("kind", "gemm").add("device", device.name).add("layer", line.layer).add("count", line.count);
+  object.add("role", name_of(problem.role)).add("m", problem.m).add("n", problem.n).add("k", problem.k);
+  object.add("dtype", name_of(problem.operand_dtype));
+  object.add("a_major", name_of(problem.a_major)).add("b_major", name_of(problem.b_major)).add("d_major", name_of(problem.d_major));
+  object.add("a_alignment_bytes", problem.a_alignment)
+      .add("b_alignment_bytes", problem.b_alignment)
+      .add("d_alignment_bytes", problem.d_alignment);
+  object.add("flops_per_byte", intensity(cost_of(problem)));
+  const double ratio = ops_per_byte(device, problem.operand_dtype, problem.math);
+  object.add("ops_per_byte", ratio > 0.0 ? ratio : NAN).add("limit", name_of(limit_of(problem, plan, device)));
+  object.add("row", plan.row).add("tile", sentence(plan.tile.m, 'x', plan.tile.n)).add("split", plan.split).add("tiles", plan.tiling.tiles);
+  object.add("useful_fraction", plan.tiling.useful_fraction).add("blocks_per_sm", blocks_per_sm(plan, device));
+  object.add("waves", waves.waves).add("tail_fraction", waves.tail_fraction).add("wave_fraction", waves.efficiency);
+  object.add("predicted_us", microseconds(line.predicted_s(), device)).add("share_fraction", line.predicted_s() / step_s);
+  std::cout << object.text() << '\n';
+}
+
+void print_json(const StepPlan& step, const ResolvedRecipe& resolved, const std::vector<Advice>& all, const DeviceInfo& device) {
+  for (const OperationLine& line : step.operations) {
+    JsonObject object;
+    object.add("kind", "operation").add("device", device.name).add("layer", line.layer).add("count", line.count);
+    object.add("operation", line.operation).add("flops", line.cost.flops).add("bytes", line.cost.bytes);
+    object.add("flops_per_byte", intensity(line.cost)).add("least_us", line.least_s > 0.0 ? 1e6 * line.least_s : NAN);
+    std::cout << object.text() << '\n';
+  }
+  for (const Adjustment& adjustment : resolved.adjustments) {
+    JsonObject object;
+    object.add("kind", "adjustment").add("rule", adjustment.rule).add("what", adjustment.what);
+    object.add("from", adjustment.from).add("to", adjustment.to).add("why", adjustment.why);
+    object.add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
+    std::cout << object.text() << '\n';
+  }
+  for (const Advice& advice : all) {
+    JsonObject object;
+    object.add("kind", "advice").add("quantity", advice.quantity).add("from", advice.from).add("to", advice.to);
+    object.add("advised", advice.advised).add("part", advice.part).add("part_gain_fraction", advice.part_gain);
+    object.add("step_gain_fraction", advice.step_gain).add("cost_rows", advice.cost_rows).add("cost_bytes", advice.cost_bytes);
+    object.add("cost_parameters", advice.cost_parameters).add("set", advice.set).add("section", advice.section);
+    std::cout << object.text() << '\n';
+  }
+  std::cout << JsonObject()
+                   .add("kind", "step")
+                   .add("device", device.name)
+                   .add("recipe", resolved.recipe.name)
+                   .add("predicted_us", microseconds(step.predicted_s(), device))
+                   .add("gemm_us", microseconds(step.gemm_s, device))
+                   .add("rows", step.rows)
+                   .add("target_rows", resolved.shapes.target_rows * resolved.recipe.batch.accumulate)
+                   .add("matrix_flops", step.matrix_flops)
+                   .add("memory_bytes", step.bytes)
+                   .text()
+            << '\n';
+}
+
+int plan_recipe(const Options& options) {
+  const Recipe asked = options.recipe.read(), recipe = predictable(asked);
+  if (recipe != asked) std::cerr << "planned with tilewave's own GEMMs: a library's times and measured ones are not predicted\n";
+  const DeviceInfo device = device_of(options);
+  const PrecisionTable table = precision_table(recipe.run.precision);
+  check_plannable(recipe, device);
+  const ResolvedRecipe resolved = resolve(recipe, {}, device);
+  const StepPlan step = plan_step(resolved, device);
+  const std::vector<Advice> advice = advise(resolved.recipe, device);
+  if (options.json) {
+    for (const GemmLine& line : step.gemms) print_json(line, device, step.predicted_s());
+    print_json(step, resolved, advice, device);
+    return 0;
+  }
+  print_device(device, table.activation, table.math);
+  print_adjustments(std::cout, resolved);
+  std::cout << std::flush;
+  print_gemms(step.gemms, device, step.predicted_s());
+  print_operations(step);
+  const double seconds = step.predicted_s();
+  const auto targets = static_cast<double>(resolved.shapes.target_rows * resolved.recipe.batch.accumulate);
+  if (step.other_s > 0.0) {
+    std::printf(
+        "\na step is predicted to take %.1f us: GEMMs %.1f, the rest at least %.1f; %.4g target rows/s, %.4g TFLOP/s in matrix "
+        "products\n",
+        1e6 * seconds, 1e6 * step.gemm_s, 1e6 * step.other_s, targets / seconds, 1e-12 * static_cast<double>(step.matrix_flops) / seconds);
+  } else {
+    std::printf("\na step's GEMMs are predicted to take %.1f us; the rest is unknown, as the device's bandwidth is\n", 1e6 * seconds);
+  }
+  print_advice(advice);
+  return 0;
+}
+
+GemmLine planned(const std::string& name, const GemmProblem& problem, const Options& options, const DeviceInfo& device) {
+  if (options.tile.empty()) return {.layer = name, .problem = problem, .plan = choose(problem, device)};
+  const std::optional<Tile> tile = parse_tile(options.tile);
+  TW_CHECK_INPUT(tile, "--tile ", options.tile, ": a tile is written MxN, for example 256x128.");
+  return {.layer = name, .problem = problem, .plan = plan_guide_tile(problem, *tile, device, options.blocks_per_sm)};
+}
+
+int plan_gemms(const Options& options) {
+  const DeviceInfo device = device_of(options);
+  const Precision precision = !options.precision.empty()        ? precision_of(options.precision, device.backend)
+                              : device.backend == Backend::cuda ? Precision::fp16
+                                                                : Precision::fp32;
+  const PitchPolicy pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed;
+  std::vector<GemmLine> lines;
+  if (!options.gemm.empty()) {
+    lines.push_back(planned(options.gemm, plain_gemm(parse_gemm(options.gemm), precision, pitch), options, device));
+  }
+  if (!options.layer.empty()) {
+    const Layer layer = parse_layer(options.layer);
+    for (const GemmRole role : {GemmRole::forward, GemmRole::dgrad, GemmRole::wgrad}) {
+      const GemmProblem problem = plain_gemm({.role = role, .out = layer.out, .in = layer.in, .tokens = layer.tokens}, precision, pitch);
+      lines.push_back(planned(options.layer, problem, options, device));
+    }
+  }
+  double seconds = 0.0;
+  for (const GemmLine& line : lines) seconds += line.predicted_s();
+  const PrecisionTable table = precision_table(precision);
+  if (!options.json) {
+    print_device(device, table.activation, table.math);
+    print_gemms(lines, device, seconds);
+    return 0;
+  }
+  for (const GemmLine& line : lines) print_json(line, device, seconds);
+  return 0;
+}
+
+int run_plan(const Options& options) {
+  const bool exercise = !options.gemm.empty() || !options.layer.empty();
+  TW_CHECK_INPUT(exercise != !options.recipe.path.empty(),
+                 "plan takes a recipe, or --gemm MxNxK, or --layer out<-in@tokens: one kind of them, and not none.");
+  TW_CHECK_INPUT(exercise || options.tile.empty(),
+                 "--tile goes with --gemm and --layer; a recipe's tiles are forced with --set gemm.choice=<row>/<M>x<N>.");
+  TW_CHECK_INPUT(options.profile.empty() || options.device.device == "auto", "--for ", options.profile, " and --device ",
+                 options.device.device, " name two devices; a plan is made for one.");
+  return exercise ? plan_gemms(options) : plan_recipe(options);
+}
+
+}  // namespace
+
+Command add_plan(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("plan", "what a step, a layer or a GEMM will cost on a device, here or not, and which numbers are better");
+  const auto options = std::make_shared<Options>();
+  options->recipe.add_to(*command);
+  command->get_option("recipe")->required(false);
+  options->device.add_to(*command);
+  std::string keys;
+  for (const DeviceProfile& profile : device_profiles()) keys += sentence(keys.empty() ? "" : ", ", profile.key);
+  command->add_option("--for", options->profile, "a GPU that need not be here: " + keys)->type_name("NAME");
+  command->add_option("--gemm", options->gemm, "this GEMM alone")->type_name("MxNxK");
+  command->add_option("--layer", options->layer, "this layer's three GEMMs alone")->type_name("OUT<-IN@TOKENS");
+  command->add_option("--tile", options->tile, "with --gemm or --layer: this tile, as the guide counts")->type_name("MxN");
+  command->add_option("--blocks-per-sm", options->blocks_per_sm, "with --tile: blocks of it on an SM at a time")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--sm", options->sms, "so many SMs instead of the device's")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--precision", options->precision, "with --gemm or --layer: fp32, tf32, bf16, fp16 or fp64");
+  command->add_option("--pitch", options->pitch, "with --gemm or --layer: how rows follow one another")
+      ->check(CLI::IsMember({"packed", "aligned"}));
+  command->add_flag("--json", options->json, "one JSON object a line");
+  return {command, [options] { return run_plan(*options); }};
+}
+
+}  // namespace tilewave

@@ -1,0 +1,22 @@
+// The tiles that NVIDIA's guide plans with, for devices that tilewave has no kernels of its own for and for exercises on paper.
+// Source: Matrix Multiplication Background, section 2.3 (tiles and their order), Deep Learning Performance, figure 20 (two blocks of
+// 128x128 or 256x64 an SM where 256x128 has one).
+#pragma once
+
+#include "kernels/gemm/plan.h"
+
+namespace tilewave {
+
+inline constexpr Tile kGuideTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128}, {64, 64}};
+
+// As many as hold the sums of one 256x128 tile together.
+constexpr std::int64_t guide_blocks_per_sm(Tile tile) {
+  const std::int64_t blocks = 256 * 128 / (tile.m * tile.n);
+  return blocks < 1 ? 1 : blocks;
+}
+
+// Any tile at all, `blocks_per_sm` of its blocks on an SM at a time. Predicted: waves of products at the share of the peak that the
+// guide's figures reach with such tiles and alignments, or the traffic at full bandwidth, whichever takes longer.
+GemmPlan plan_guide_tile(const GemmProblem& problem, Tile tile, const DeviceInfo& device, std::int64_t blocks_per_sm);
+
+}  // namespace tilewave

@@ -1,0 +1,247 @@
+// Each candidate is a recipe of its own, planned from its own trace.
+#include "models/advice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "kernels/attention.h"
+#include "kernels/error.h"
+#include "models/wave_free.h"
+
+namespace tilewave {
+namespace {
+
+constexpr double kReach = 0.125;  // how far from what the recipe says candidates lie
+
+struct Candidate {
+  std::int64_t value = 0;
+  Recipe recipe;
+  std::string set;
+};
+
+struct Quantity {
+  std::string name;
+  std::int64_t from = 0;
+  std::vector<Candidate> candidates;
+  std::string part;
+  std::function<double(const StepPlan&)> part_seconds;
+  std::string_view section;
+};
+
+double attention_seconds(const StepPlan& step) {
+  double seconds = 0.0;
+  for (const OperationLine& line : step.operations) {
+    const bool attention = line.operation == AttentionArgs::kOperation || line.operation == AttentionBackwardArgs::kOperation;
+    seconds += attention ? line.least_s : 0.0;
+  }
+  return seconds;
+}
+
+// The numbers within kReach that are the last before and the first past `from` of each multiple.
+std::vector<std::int64_t> neighbours(std::int64_t from, std::initializer_list<std::int64_t> multiples) {
+  std::vector<std::int64_t> numbers;
+  for (const std::int64_t multiple : multiples) {
+    for (const std::int64_t number : {(from - 1) / multiple * multiple, (from / multiple + 1) * multiple}) {
+      const bool near = std::abs(static_cast<double>(number - from)) <= kReach * static_cast<double>(from);
+      if (number > 0 && number != from && near) numbers.push_back(number);
+    }
+  }
+  return numbers;
+}
+
+class Adviser {
+ public:
+  Adviser(const Recipe& recipe, const DeviceInfo& device)
+      : recipe_(predictable(recipe)), device_(device), resolved_(resolve(recipe_)), step_(plan_step(resolved_, device)) {}
+
+  std::vector<Advice> advise() {
+    std::vector<Advice> all;
+    for (const Quantity& quantity : {vocabulary(), d_ff(), heads(), sequence()}) {
+      if (quantity.name == "d_ff") append(all, batches());
+      append(all, {quantity});
+    }
+    return all;
+  }
+
+ private:
+  void append(std::vector<Advice>& all, const std::vector<Quantity>& quantities) {
+    for (const Quantity& quantity : quantities) {
+      const std::vector<Advice> advice = advice_of(quantity);
+      all.insert(all.end(), advice.begin(), advice.end());
+    }
+  }
+
+  void add(Quantity& quantity, std::int64_t value, const std::function<void(Recipe&)>& change, std::string set) {
+    Candidate candidate{.value = value, .recipe = recipe_, .set = std::move(set)};
+    change(candidate.recipe);
+    quantity.candidates.push_back(std::move(candidate));
+  }
+
+  Quantity vocabulary() {
+    Quantity quantity{.name = "vocabulary",
+                      .from = resolved_.shapes.vocabulary_padded,
+                      .part = "projection",
+                      .part_seconds = [](const StepPlan& step) { return step.seconds_of_layer("projection"); },
+                      .section = "Optimizing Linear/Fully-Connected Layers, 4.2.1"};
+    for (const std::int64_t multiple : {8, 64, 128}) {
+      const std::int64_t padded = round_up(recipe_.model.vocabulary, multiple);
+      if (padded == quantity.from) continue;
+      add(
+          quantity, padded, [&](Recipe& changed) { changed.guidelines.pad_vocabulary_to = multiple; },
+          sentence("--set guidelines.pad_vocabulary_to=", multiple));
+      const std::int64_t smaller = recipe_.model.vocabulary / multiple * multiple;
+      if (smaller < 2 || smaller == recipe_.model.vocabulary || uses_tokenizer(recipe_.data)) continue;  // a tokenizer's ids stay
+      add(
+          quantity, smaller,
+          [&](Recipe& changed) {
+            changed.model.vocabulary = smaller;
+            changed.guidelines.pad_vocabulary_to = 1;
+          },
+          sentence("--set model.vocabulary=", smaller));
+    }
+    return quantity;
+  }
+
+  std::vector<Quantity> batches() {
+    std::vector<Quantity> quantities;
+    Recipe asked = recipe_;
+    asked.guidelines.wave_role = asked.guidelines.wave_role == GemmRole::wgrad ? GemmRole::forward : asked.guidelines.wave_role;
+    for (const WaveRows& rows : wave_rows(asked, device_)) {
+      Quantity quantity{
+          .name = rows.source && rows.target ? "source and target rows"
+                  : rows.source              ? "source rows"
+                                             : "target rows",
+          .from = rows.target ? resolved_.shapes.target_rows : resolved_.shapes.source_rows,
+          .part = asked.guidelines.wave_layer,
+          .part_seconds = [layer = asked.guidelines.wave_layer](const StepPlan& step) { return step.seconds_of_layer(layer); },
+          .section = "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3"};
+      std::vector<std::int64_t> numbers = neighbours(quantity.from, {8, 64, 128});
+      const auto reach = static_cast<std::int64_t>(kReach * static_cast<double>(quantity.from));
+      for (const RowsPlan& step :
+           wave_free_steps(asked, rows, std::max<std::int64_t>(1, quantity.from - reach), quantity.from + reach, device_)) {
+        numbers.push_back(step.rows);
+      }
+      for (const std::int64_t number : numbers) {
+        if (number < recipe_.batch.sequence || number == quantity.from) continue;
+        const Recipe moved = rows.moved(recipe_, number);
+        std::string set = rows.source ? sentence("--set batch.source_tokens=", number) : "";
+        if (rows.target) set += sentence(set.empty() ? "" : " ", "--set batch.target_tokens=", number);
+        add(
+            quantity, number, [&](Recipe& changed) { changed = moved; }, std::move(set));
+      }
+      quantities.push_back(std::move(quantity));
+    }
+    return quantities;
+  }
+
+  Quantity d_ff() {
+    Quantity quantity{
+        .name = "d_ff",
+        .from = recipe_.model.d_ff,
+        .part = "ffn",
+        .part_seconds = [](const StepPlan& step) { return step.seconds_of_layer("ffn.up") + step.seconds_of_layer("ffn.down"); },
+        .section = "Matrix Multiplication Background, 2.2 and 3"};
+    for (const std::int64_t number : neighbours(quantity.from, {8, 64, 128, 256})) {
+      add(
+          quantity, number, [&](Recipe& changed) { changed.model.d_ff = number; }, sentence("--set model.d_ff=", number));
+    }
+    return quantity;
+  }
+
+  Quantity heads() {
+    Quantity quantity{.name = "heads",
+                      .from = recipe_.model.heads,
+                      .part = "attention",
+                      .part_seconds = attention_seconds,
+                      .section = "Matrix Multiplication Background, 2.2"};
+    const std::int64_t d_model = recipe_.model.d_model;
+    for (std::int64_t number = 1; number <= std::min<std::int64_t>(d_model, 1024); ++number) {
+      const std::int64_t width = d_model / number;
+      const bool usual = d_model % number == 0 && width % 8 == 0 && width >= 32 && width <= 256;
+      if (!usual || number == quantity.from) continue;
+      add(
+          quantity, number, [&](Recipe& changed) { changed.model.heads = number; }, sentence("--set model.heads=", number));
+    }
+    return quantity;
+  }
+
+  Quantity sequence() {
+    Quantity quantity{.name = "sequence",
+                      .from = recipe_.batch.sequence,
+                      .part = "attention",
+                      .part_seconds = attention_seconds,
+                      .section = "Matrix Multiplication Background, 2.2"};
+    for (const std::int64_t number : neighbours(quantity.from, {8, 64, 128})) {
+      const std::int64_t rows = recipe_.batch.source_tokens > 0 ? std::min(recipe_.batch.source_tokens, recipe_.batch.target_tokens)
+                                                                : recipe_.batch.target_tokens;
+      if (number > std::min(rows, recipe_.model.max_positions)) continue;
+      add(
+          quantity, number, [&](Recipe& changed) { changed.batch.sequence = number; }, sentence("--set batch.sequence=", number));
+    }
+    return quantity;
+  }
+
+  struct Tried {
+    Advice advice;
+    double rate_gain = 0.0;  // of the step's FLOPs a second
+  };
+
+  std::vector<Advice> advice_of(const Quantity& quantity) const {
+    std::vector<Tried> tried;
+    for (const Candidate& candidate : quantity.candidates) {
+      const StepPlan step = plan_step(resolve(candidate.recipe), device_);
+      const double part = quantity.part_seconds(step_) / static_cast<double>(step_.rows);
+      const double part_after = quantity.part_seconds(step) / static_cast<double>(step.rows);
+      const auto rate = [](const StepPlan& plan) { return static_cast<double>(plan.matrix_flops) / plan.predicted_s(); };
+      const double gain = 1.0 - step.seconds_a_row() / step_.seconds_a_row(), rate_gain = rate(step) / rate(step_) - 1.0;
+      tried.push_back({.advice = {.quantity = quantity.name,
+                                  .from = quantity.from,
+                                  .to = candidate.value,
+                                  .advised = gain >= kLeastGain && rate_gain >= kLeastGain,
+                                  .part_gain = part > 0.0 ? 1.0 - part_after / part : 0.0,
+                                  .step_gain = gain,
+                                  .part = quantity.part,
+                                  .cost_rows = step.rows - step_.rows,
+                                  .cost_bytes = step.bytes - step_.bytes,
+                                  .cost_parameters = step.parameters - step_.parameters,
+                                  .set = candidate.set,
+                                  .section = quantity.section},
+                       .rate_gain = rate_gain});
+    }
+    const auto distance = [](const Tried& one) { return std::abs(one.advice.to - one.advice.from); };
+    std::sort(tried.begin(), tried.end(), [&](const Tried& a, const Tried& b) { return distance(a) < distance(b); });
+
+    std::vector<Advice> given;
+    for (const bool up : {false, true}) {
+      const auto counts = [&](const Tried& one) { return one.advice.advised && (one.advice.to > one.advice.from) == up; };
+      double best = 0.0;
+      for (const Tried& one : tried) best = std::max(best, counts(one) ? one.rate_gain : 0.0);
+      const auto nearest =
+          std::find_if(tried.begin(), tried.end(), [&](const Tried& one) { return counts(one) && one.rate_gain >= kNearlyBest * best; });
+      if (nearest != tried.end()) given.push_back(nearest->advice);
+    }
+    if (!given.empty()) return given;
+    // None: the best number by the lesser of its two gains, if it has both.
+    Tried none{
+        .advice = {
+            .quantity = quantity.name, .from = quantity.from, .to = quantity.from, .part = quantity.part, .section = quantity.section}};
+    const auto lesser = [](const Tried& one) { return std::min(one.advice.step_gain, one.rate_gain); };
+    for (const Tried& one : tried) {
+      if (lesser(one) > lesser(none)) none = one;
+    }
+    none.advice.step_gain = lesser(none);
+    return {none.advice};
+  }
+
+  Recipe recipe_;
+  const DeviceInfo& device_;
+  ResolvedRecipe resolved_;
+  StepPlan step_;
+};
+
+}  // namespace
+
+std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device) { return Adviser(recipe, device).advise(); }
+
+}  // namespace tilewave

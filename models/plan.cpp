@@ -1,0 +1,150 @@
+// The trace, gathered into lines.
+#include "models/plan.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "kernels/attention.h"
+#include "kernels/device_profiles.h"
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+constexpr double kLaunchSeconds = 2e-6;  // from one operation to the next, in a captured step
+
+double least_seconds(const TraceEntry& entry, const ResolvedRecipe& resolved, const DeviceInfo& device) {
+  if (device.bandwidth_bytes_per_s <= 0.0) return 0.0;
+  const bool matrices = entry.operation == AttentionArgs::kOperation || entry.operation == AttentionBackwardArgs::kOperation;
+  const PrecisionTable table = precision_table(resolved.recipe.run.precision);
+  const double peak = matrices ? peak_flops_per_s(device, table.activation, table.math) : 0.0;
+  const double math_s = peak > 0.0 ? static_cast<double>(entry.cost.flops) / peak : 0.0;
+  return kLaunchSeconds + std::max(math_s, static_cast<double>(entry.cost.bytes) / device.bandwidth_bytes_per_s);
+}
+
+}  // namespace
+
+double intensity(const Cost& cost) { return cost.bytes > 0 ? static_cast<double>(cost.flops) / static_cast<double>(cost.bytes) : 0.0; }
+
+double ops_per_byte(const DeviceInfo& device, DType operands, MathMode math) {
+  return device.bandwidth_bytes_per_s > 0.0 ? peak_flops_per_s(device, operands, math) / device.bandwidth_bytes_per_s : 0.0;
+}
+
+Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::int64_t enough_blocks) {
+  if (ops_per_byte <= 0.0) return Limit::unknown;
+  if (blocks < enough_blocks) return Limit::latency;
+  return intensity(cost) > ops_per_byte ? Limit::math : Limit::memory;
+}
+
+Limit limit_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
+  return limit_of({.flops = problem.flops(), .bytes = problem.bytes()}, ops_per_byte(device, problem.operand_dtype, problem.math),
+                  plan.tiling.tiles * plan.split, ceil_div(device.sm_count, 2));
+}
+
+PlanWaves waves_of(const GemmPlan& plan) {
+  const std::int64_t parts = plan.tiling.tiles * plan.split, slots = plan.tiling.slots;
+  const double waves = static_cast<double>(parts) / static_cast<double>(slots);
+  return {.waves = waves,
+          .tail_fraction = parts % slots == 0 ? 1.0 : static_cast<double>(parts % slots) / static_cast<double>(slots),
+          .efficiency = waves / static_cast<double>(ceil_div(parts, slots))};
+}
+
+GemmProblem plain_gemm(const LayerGemm& layer, Precision precision, PitchPolicy policy) {
+  const PrecisionTable table = precision_table(precision);
+  const bool wgrad = layer.role == GemmRole::wgrad, forward = layer.role == GemmRole::forward;
+  GemmProblem problem{.role = layer.role,
+                      .m = forward ? layer.out : layer.in,
+                      .n = wgrad ? layer.out : layer.tokens,
+                      .k = wgrad     ? layer.tokens
+                           : forward ? layer.in
+                                     : layer.out,
+                      .a_major = forward ? Major::k : Major::m,
+                      .b_major = wgrad ? Major::n : Major::k,
+                      .operand_dtype = table.activation,
+                      .output_dtype = table.activation,
+                      .math = table.math};
+  const std::int64_t size = size_of(table.activation);
+  problem.a_pitch = pitch_of(problem.a_major == Major::k ? problem.k : problem.m, table.activation, policy);
+  problem.b_pitch = pitch_of(problem.b_major == Major::k ? problem.k : problem.n, table.activation, policy);
+  problem.d_pitch = pitch_of(problem.m, table.activation, policy);
+  problem.a_alignment = alignment_of(0, problem.a_pitch * size);
+  problem.b_alignment = alignment_of(0, problem.b_pitch * size);
+  problem.d_alignment = alignment_of(0, problem.d_pitch * size);
+  return problem;
+}
+
+std::string without_numbers(std::string_view layer) {
+  std::string name;
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(layer[i])) != 0;
+    if (!digit) name += layer[i];
+    if (digit && (i == 0 || layer[i - 1] == '.')) name += '*';
+  }
+  return name;
+}
+
+bool named_by(std::string_view layer, std::string_view end) {
+  return !end.empty() && layer.ends_with(end) && (layer.size() == end.size() || layer[layer.size() - end.size() - 1] == '.');
+}
+
+double StepPlan::seconds_of_layer(std::string_view layer) const {
+  double seconds = 0.0;
+  for (const GemmLine& line : gemms) seconds += named_by(line.layer, layer) ? line.predicted_s() : 0.0;
+  return seconds;
+}
+
+Recipe predictable(const Recipe& recipe) {
+  Recipe own = recipe;
+  own.gemm.engine = GemmEngine::in_house;
+  if (own.gemm.choice == "measure") own.gemm.choice = "model";
+  return own;
+}
+
+void check_plannable(const Recipe& recipe, const DeviceInfo& device) {
+  const Precision precision = recipe.run.precision;
+  const PrecisionTable table = precision_table(precision);
+  TW_CHECK_INPUT(device.index != kNoDevice || peak_flops_per_s(device, table.activation, table.math) > 0.0, device.name,
+                 " has no units for run.precision = \"", name_of(precision),
+                 "\"; use --set run.precision=", precision == Precision::bf16 ? "fp16." : "fp32.");
+}
+
+StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
+  StepPlan plan{.rows = (resolved.shapes.source_rows + resolved.shapes.target_rows) * resolved.recipe.batch.accumulate,
+                .bytes = trace.bytes(),
+                .parameters = trace.parameters,
+                .matrix_flops = trace.matrix_flops()};
+  for (const TraceEntry& entry : trace.trace.entries) {
+    const std::string layer = without_numbers(entry.layer);
+    if (entry.gemm && entry.plan) {
+      plan.gemm_s += entry.plan->predicted_s;
+      const auto same = std::find_if(plan.gemms.begin(), plan.gemms.end(),
+                                     [&](const GemmLine& line) { return line.layer == layer && line.problem == *entry.gemm; });
+      if (same != plan.gemms.end()) {
+        ++same->count;
+      } else {
+        plan.gemms.push_back({.layer = layer, .problem = *entry.gemm, .plan = *entry.plan});
+      }
+      continue;
+    }
+    const double least_s = least_seconds(entry, resolved, device);
+    plan.other_s += least_s;
+    auto same = std::find_if(plan.operations.begin(), plan.operations.end(),
+                             [&](const OperationLine& line) { return line.layer == layer && line.operation == entry.operation; });
+    if (same == plan.operations.end()) {
+      same = plan.operations.insert(same, {.layer = layer, .operation = std::string(entry.operation), .count = 0, .cost = {}});
+    }
+    ++same->count;
+    same->cost.flops += entry.cost.flops;
+    same->cost.bytes += entry.cost.bytes;
+    same->least_s += least_s;
+  }
+  std::stable_sort(plan.operations.begin(), plan.operations.end(),
+                   [](const OperationLine& a, const OperationLine& b) { return a.least_s > b.least_s; });
+  return plan;
+}
+
+StepPlan plan_step(const ResolvedRecipe& resolved, const DeviceInfo& device) {
+  return plan_step(resolved, trace_step(resolved, device), device);
+}
+
+}  // namespace tilewave

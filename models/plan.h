@@ -1,0 +1,96 @@
+// What a step will cost, before it runs and without its device: every launch of the traced step, the GEMMs by their plans' predicted
+// times, the rest by the time that a roofline leaves it (Deep Learning Performance, section 3.3: the longer of FLOPs over peak and
+// bytes over bandwidth). A device whose bandwidth is not known, as a CPU's, has no times for the rest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/train_step.h"
+
+namespace tilewave {
+
+// FLOPs a byte of memory traffic, and where the device turns from memory- to math-limited (0: not known).
+double intensity(const Cost& cost);
+double ops_per_byte(const DeviceInfo& device, DType operands, MathMode math);
+
+// What limits a launch (Deep Learning Performance, sections 3.3 and 3.4). A GEMM, whose blocks take an SM each, has enough of them where
+// every second SM has one; other launches where there are kBlocksToHideLatency for each SM.
+enum class Limit : std::uint8_t { unknown, math, memory, latency };
+constexpr std::string_view name_of(Limit limit) {
+  constexpr std::string_view names[] = {"", "math", "memory", "latency"};
+  return names[static_cast<int>(limit)];
+}
+inline constexpr std::int64_t kBlocksToHideLatency = 4;
+inline constexpr std::int64_t kTailsMatterBelow = 300;  // blocks: in launches of more the last wave hardly shows (section 3.2)
+Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::int64_t enough_blocks);
+Limit limit_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device);
+
+// The waves of a plan, parts along K included: what runs at a time is the plan's tiling.slots.
+struct PlanWaves {
+  double waves = 0.0;
+  double tail_fraction = 1.0;  // of the slots that the last, partial wave uses; 1 where every wave is full
+  double efficiency = 1.0;     // waves over whole waves
+};
+PlanWaves waves_of(const GemmPlan& plan);
+
+// A GEMM of a fully-connected layer by itself (the guide's Table 1), all three matrices of the precision's activations, on the base
+// addresses of allocations.
+struct LayerGemm {
+  GemmRole role = GemmRole::forward;
+  std::int64_t out = 0, in = 0, tokens = 0;
+};
+GemmProblem plain_gemm(const LayerGemm& layer, Precision precision, PitchPolicy pitch);
+
+// GEMMs that pose the same problem in layers of the same name, layers' numbers replaced by a star.
+struct GemmLine {
+  std::string layer;  // "decoder.*.ffn.up"
+  std::int64_t count = 1;
+  GemmProblem problem;
+  GemmPlan plan;
+
+  double predicted_s() const { return static_cast<double>(count) * plan.predicted_s; }
+};
+
+// Everything else, by operation and layer's name.
+struct OperationLine {
+  std::string layer;
+  std::string operation;
+  std::int64_t count = 1;
+  Cost cost;           // of all of them
+  double least_s = 0;  // 0: not known
+};
+
+struct StepPlan {
+  std::vector<GemmLine> gemms;            // in the order in which they are first launched
+  std::vector<OperationLine> operations;  // the longest first
+  double gemm_s = 0.0, other_s = 0.0;     // predicted
+  std::int64_t rows = 0;                  // of source and target, over all accumulated passes
+  std::int64_t bytes = 0;                 // of memory, across and within steps
+  std::int64_t parameters = 0;
+  std::int64_t matrix_flops = 0;  // attention's included
+
+  double predicted_s() const { return gemm_s + other_s; }
+  double seconds_a_row() const { return predicted_s() / static_cast<double>(rows); }
+  // Of the GEMMs whose layer ends in `layer`, all roles together.
+  double seconds_of_layer(std::string_view layer) const;
+};
+
+// The recipe with tilewave's own GEMMs by predicted time, where it asks for a library's or for measured ones, of which nothing is
+// predicted.
+Recipe predictable(const Recipe& recipe);
+
+// InputError where the device, as a profile has it, has no units for the recipe's precision.
+void check_plannable(const Recipe& recipe, const DeviceInfo& device);
+
+StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device);
+StepPlan plan_step(const ResolvedRecipe& resolved, const DeviceInfo& device);
+
+// "decoder.3.ffn.up" -> "decoder.*.ffn.up"
+std::string without_numbers(std::string_view layer);
+// Whether a layer's name, or its end from a dot on, is `end`: "decoder.3.ffn.up" is named by "ffn.up" and not by "up".
+bool named_by(std::string_view layer, std::string_view end);
+
+}  // namespace tilewave

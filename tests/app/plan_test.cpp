@@ -1,0 +1,151 @@
+// tilewave plan at a prompt: the guide's exercises, recipes for GPUs that are not here, and what it refuses.
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tests/shell.h"
+#include "tests/test_environment.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class PlanCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(test_environment().program)) GTEST_SKIP() << "the program is not at --program";
+  }
+  static Outcome plan(const std::string& options) {
+    return shell(quoted(fs::absolute(test_environment().program).string()) + " plan " + options, "/");
+  }
+  static std::vector<json> objects(const std::string& options) {
+    const Outcome outcome = plan(options + " --json");
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    std::vector<json> all;
+    std::istringstream lines(outcome.output);
+    for (std::string line; std::getline(lines, line);) all.push_back(json::parse(line));
+    return all;
+  }
+  static std::string recipe(const std::string& name) {
+    return quoted((fs::absolute(test_environment().data).lexically_normal() / ".." / "recipes" / name).string());
+  }
+};
+
+TEST_F(PlanCommand, TheGuidesExercises) {
+  // Figure 3: 12 blocks on 8 SMs, the second wave half full.
+  const json figure3 = objects("--gemm 384x512x1024 --sm 8 --tile 128x128").at(0);
+  EXPECT_EQ(figure3.at("tiles"), 12);
+  EXPECT_DOUBLE_EQ(figure3.at("waves"), 1.5);
+  EXPECT_DOUBLE_EQ(figure3.at("tail_fraction"), 0.5);
+  EXPECT_EQ(figure3.at("blocks_per_sm"), 1);
+  // Section 3.2 on an A100, and figure 20's two blocks an SM.
+  const json a100 = objects("--gemm 2304x1664x4096 --for A100 --tile 256x128").at(0);
+  EXPECT_EQ(a100.at("tiles"), 117);
+  EXPECT_NEAR(a100.at("tail_fraction"), 0.0833, 5e-5);
+  const json figure20 = objects("--gemm 10496x256x2304 --for v100 --tile 128x128 --blocks-per-sm 2").at(0);
+  EXPECT_EQ(figure20.at("tiles"), 164);
+  EXPECT_NEAR(figure20.at("waves"), 164.0 / 160.0, 1e-12);
+  // Section 2: memory-limited, by a little.
+  const json limited = objects("--gemm 8192x128x8192 --for V100 --tile 256x64").at(0);
+  EXPECT_NEAR(limited.at("flops_per_byte"), 124.1, 0.05);
+  EXPECT_NEAR(limited.at("ops_per_byte"), 138.9, 0.05);
+  EXPECT_EQ(objects("--gemm 8192x8192x8192 --for V100").at(0).at("limit"), "math");
+}
+
+TEST_F(PlanCommand, ALayersThreeGemms) {
+  const std::vector<json> gemms = objects("--layer '4096<-1024@2560' --for h200 --tile 256x128");
+  ASSERT_EQ(gemms.size(), 3u);
+  EXPECT_EQ(gemms[0].at("role"), "forward");
+  EXPECT_EQ(gemms[0].at("tiles"), 320);
+  EXPECT_NEAR(gemms[0].at("wave_fraction"), 0.808, 5e-4);
+  EXPECT_EQ(gemms[1].at("m"), 1024);
+  EXPECT_EQ(gemms[1].at("k"), 4096);
+  EXPECT_EQ(gemms[2].at("n"), 4096);
+  EXPECT_EQ(gemms[2].at("k"), 2560);
+  EXPECT_EQ(gemms[2].at("b_major"), "n");
+  double shares = 0.0;
+  for (const json& gemm : gemms) shares += gemm.at("share_fraction").get<double>();
+  EXPECT_NEAR(shares, 1.0, 1e-9);
+  // Step 1's alignment, as rows that follow one another have it, and as aligned rows do.
+  EXPECT_EQ(objects("--layer '33708<-1024@5120' --for h200").at(0).at("d_alignment_bytes"), 8);
+  EXPECT_EQ(objects("--layer '33708<-1024@5120' --for h200 --pitch aligned").at(0).at("d_alignment_bytes"), 128);
+}
+
+TEST_F(PlanCommand, ARecipeForGpusThatAreNotHere) {
+  for (const std::string key : {"v100", "t4", "a100", "a10", "l4", "rtx4090", "h100-pcie", "h100-sxm", "h200", "b200"}) {
+    std::map<std::string, int> kinds;
+    const std::string half = key == "v100" || key == "t4" ? "fp16" : "bf16";
+    for (const json& object : objects(recipe("transformer_big.toml") + " --for " + key + " --set run.precision=" + half)) {
+      ++kinds[object.at("kind")];
+      if (object.at("kind") == "gemm") {
+        EXPECT_GT(object.at("predicted_us"), 0.0);
+        EXPECT_GT(object.at("useful_fraction"), 0.0);
+        EXPECT_LE(object.at("useful_fraction"), 1.0);
+      }
+      if (object.at("kind") == "step") {
+        EXPECT_EQ(object.at("rows"), 2 * 5120);
+        EXPECT_GT(object.at("predicted_us"), 0.0);
+      }
+    }
+    EXPECT_GE(kinds["gemm"], 20) << key;
+    EXPECT_GE(kinds["operation"], 10) << key;
+    EXPECT_GE(kinds["advice"], 5) << key;
+    EXPECT_EQ(kinds["step"], 1) << key;
+  }
+}
+
+TEST_F(PlanCommand, TablesSayWhatAPersonAsks) {
+  const Outcome h200 = plan(recipe("transformer_big.toml") + " --for H200");
+  ASSERT_EQ(h200.status, 0) << h200.output;
+  for (const char* part :
+       {"NVIDIA H200 (132 SMs): 989.4 TFLOP/s in bf16, 4800 GB/s; math-limited above 206.1 FLOP/B", "decoder.*.ffn.up", "alignment",
+        "useful", "waves", "not GEMMs", "attention", "a step is predicted to take", "advice", "No change advised: predicted gain"}) {
+    EXPECT_NE(h200.output.find(part), std::string::npos) << part << "\n" << h200.output;
+  }
+  const Outcome cpu = plan(recipe("tiny.toml") + " --device cpu --threads 2");
+  ASSERT_EQ(cpu.status, 0) << cpu.output;
+  EXPECT_NE(cpu.output.find("(2 threads)"), std::string::npos) << cpu.output;
+}
+
+TEST_F(PlanCommand, MovesABatchToWholeWavesAndSaysSo) {
+  const std::string waves = " --set guidelines.wave_free_batch=up --set guidelines.wave_tile=256x128 --set guidelines.wave_limit=0.3";
+  const std::string batch = " --set batch.source_tokens=4096 --set batch.target_tokens=4096 --set run.precision=fp16";
+  const Outcome outcome = plan(recipe("transformer_big.toml") + " --for v100" + waves + batch);
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("wave_free_batch: source and target rows 4096 -> "), std::string::npos) << outcome.output;
+}
+
+TEST_F(PlanCommand, RefusesWithASentence) {
+  const auto expect = [&](const std::string& options, const std::string& part) {
+    const Outcome outcome = plan(options);
+    EXPECT_EQ(outcome.status, 2) << options << "\n" << outcome.output;
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << options << "\n" << outcome.output;
+  };
+  expect("", "plan takes a recipe, or --gemm MxNxK, or --layer out<-in@tokens");
+  expect(recipe("tiny.toml") + " --gemm 1x2x3", "plan takes a recipe, or --gemm");
+  expect(recipe("tiny.toml") + " --for h300", "no profile of a device called \"h300\"; there are v100, t4,");
+  expect(recipe("tiny.toml") + " --for h200 --device cpu", "name two devices");
+  expect(recipe("tiny.toml") + " --tile 128x128", "--tile goes with --gemm and --layer");
+  expect(recipe("transformer_big.toml") + " --for v100", "has no units for run.precision = \"bf16\"; use --set run.precision=fp16.");
+  for (const std::string gemm : {"0x1x1", "-1x2x3", "1x2", "1x2x3x4", "axbxc", "99999999999x1x1", "''"}) {
+    expect("--gemm " + gemm + " --for h200 --json", gemm == "''" ? "plan takes a recipe" : "a GEMM is written MxNxK");
+  }
+  for (const std::string layer : {"512", "512<-128", "512<-128@0", "512->128@4", "512<-128@4x"}) {
+    expect("--layer '" + layer + "' --for h200", "a layer is written out<-in@tokens");
+  }
+  for (const std::string tile : {"128", "0x128", "128x-1", "128x128x8"}) {
+    expect("--gemm 1x2x3 --tile " + tile, "a tile is written MxN");
+  }
+  expect("--gemm 1x2x3 --sm 0 --tile 8x8", "--sm");
+  expect("--gemm 1x2x3 --sm -8 --tile 8x8", "--sm");
+  expect(recipe("tiny.toml") + " --for h200 --set guidelines.wave_free_batch=nearest --set guidelines.wave_layer=nothing",
+         "names no layer");
+}
+
+}  // namespace
+}  // namespace tilewave

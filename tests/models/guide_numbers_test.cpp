@@ -1,0 +1,273 @@
+// The worked numbers of NVIDIA's guide, and the same arithmetic for an H200, as one table: what tilewave computes beside what is
+// printed. MM: Matrix Multiplication Background, FC: Optimizing Linear/Fully-Connected Layers, DL: Deep Learning Performance.
+#include <gtest/gtest.h>
+#include <numeric>
+#include <vector>
+
+#include "kernels/activation.h"
+#include "kernels/device_profiles.h"
+#include "kernels/gemm/guide_tiles.h"
+#include "kernels/layer_norm.h"
+#include "models/guidelines.h"
+#include "models/plan.h"
+
+namespace tilewave {
+namespace {
+
+constexpr Tile k256x128 = {.m = 256, .n = 128}, k128x256 = {.m = 128, .n = 256}, k128x128 = {.m = 128, .n = 128};
+constexpr std::int64_t kV100 = 80, kA100 = 108, kH200 = 132;  // SMs
+
+const DeviceInfo& device(std::string_view key) { return device_profile(key).device; }
+
+GemmProblem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return plain_gemm({.out = m, .in = k, .tokens = n}, Precision::fp16, PitchPolicy::packed);
+}
+double intensity_of(const GemmProblem& problem) { return intensity({.flops = problem.flops(), .bytes = problem.bytes()}); }
+
+// The batch from which on a 4096 x 4096 layer is math-limited: 4096 b / (4096 + 2 b) = ops:byte, solved for b.
+double crossover(std::string_view key) {
+  const double ratio = ops_per_byte(device(key), DType::f16, MathMode::ieee);
+  const double batch = 4096.0 * ratio / (4096.0 - 2.0 * ratio);
+  EXPECT_LT(intensity_of(gemm(4096, static_cast<std::int64_t>(batch), 4096)), ratio);
+  EXPECT_GT(intensity_of(gemm(4096, static_cast<std::int64_t>(batch) + 1, 4096)), ratio);
+  return batch;
+}
+
+// Tokens from one whole number of waves to the next.
+constexpr std::int64_t wave_free_period(std::int64_t out, Tile tile, std::int64_t sms) {
+  return sms / std::gcd(sms, ceil_div(out, tile.m)) * tile.n;
+}
+
+// A convolution's three GEMMs (DL, Table 4), and what they come from.
+struct Convolution {
+  std::int64_t n = 1, h = 0, w = 0, c = 0, k = 0, r = 3, s = 3, dilation = 1;  // stride 1, padded so that P x Q = H x W
+
+  constexpr std::int64_t effective_r() const { return dilation * (r - 1) + 1; }  // DL, section 7.4.1
+  constexpr std::int64_t dot_product() const { return c * r * s; }               // of one output
+  GemmProblem forward() const { return gemm(n * h * w, k, dot_product()); }
+  GemmProblem dgrad() const { return gemm(n * h * w, c, k * r * s); }
+  GemmProblem wgrad() const { return gemm(dot_product(), k, n * h * w); }
+  // Forward: every input, weight and output moved once, though the GEMM's A repeats inputs.
+  double forward_intensity() const {
+    return intensity({.flops = forward().flops(), .bytes = 2 * (n * h * w * c + dot_product() * k + n * h * w * k)});
+  }
+};
+
+double relu_intensity() {
+  std::vector<std::uint16_t> data(64);
+  const MatrixView view{.data = data.data(), .rows = 8, .cols = 8, .ld = 8, .dtype = DType::f16};
+  return intensity(cost(ActivationArgs{.x = view, .y = view}));
+}
+
+double layer_norm_intensity() {
+  const auto view = [](std::int64_t rows, std::int64_t cols, DType dtype) {
+    return MatrixView{.data = nullptr, .rows = rows, .cols = cols, .ld = cols, .dtype = dtype};
+  };
+  return intensity(cost(LayerNormArgs{.x = view(4096, 1024, DType::f16),
+                                      .gamma = view(1, 1024, DType::f16),
+                                      .beta = view(1, 1024, DType::f16),
+                                      .y = view(4096, 1024, DType::f16),
+                                      .mean = view(4096, 1, DType::f32),
+                                      .rstd = view(4096, 1, DType::f32)}));
+}
+
+struct Number {
+  const char* where;
+  const char* what;
+  double computed;
+  double printed;
+  double tolerance = 0.0;  // the digits that the guide leaves out
+};
+
+std::vector<Number> numbers() {
+  const auto waves = [](std::int64_t m, std::int64_t n, std::int64_t sms, Tile tile = k256x128) { return tile_waves(m, n, tile, sms); };
+  const auto count = [](std::int64_t value) { return static_cast<double>(value); };
+  const DeviceProfile& v100 = device_profile("v100");
+  const auto ratio = [](std::string_view key) { return ops_per_byte(device(key), DType::f16, MathMode::ieee); };
+  const Convolution figure20{.n = 40, .h = 16, .w = 16, .c = 256, .k = 256};
+  const auto figure20_at = [&](std::int64_t n, Tile tile) {
+    Convolution at = figure20;
+    at.n = n;
+    return tile_waves(at.forward().m, at.forward().n, tile, 2 * kV100);
+  };
+  const LayerGemm layer{.out = 4096, .in = 1024, .tokens = 512};
+  const auto in_role = [&](GemmRole role) {
+    LayerGemm one = layer;
+    one.role = role;
+    return plain_gemm(one, Precision::fp16, PitchPolicy::packed);
+  };
+  const GemmProblem forward = in_role(GemmRole::forward), dgrad = in_role(GemmRole::dgrad), wgrad = in_role(GemmRole::wgrad);
+  const Tiling h200_guide = waves(4096, 2560, kH200), h200_wide = waves(4096, 4224, kH200, k128x256);
+
+  return {
+      // Arithmetic and its limits.
+      {"MM 2", "FLOPs of 3 x 5 x 7", count(gemm(3, 5, 7).flops()), 2.0 * 3 * 5 * 7},
+      {"MM 2", "intensity 8192 x 128 x 8192", intensity_of(gemm(8192, 128, 8192)), 124.1, 0.05},
+      {"MM 2", "intensity 8192^3", intensity_of(gemm(8192, 8192, 8192)), 2730.67, 0.005},
+      {"DL 3.1", "V100 by rate and clock, TFLOP/s", 1e-12 * 80 * 2.0 * kVoltaRates.tensor_fp16 * 1.53e9, 125.3, 0.05},
+      {"DL 3.1", "V100 by its profile, TFLOP/s", 1e-12 * v100.f16_flops_per_s, 125},
+      {"DL 3.1", "V100 fp32, TFLOP/s", 1e-12 * v100.f32_flops_per_s, 15.7},
+      {"DL 3.1", "V100 fp32 by rate and clock", 1e-12 * 80 * 2.0 * math_rates(70).fp32 * 1.53e9, 15.7, 0.05},
+      {"DL 3.1", "V100 SMs", count(v100.device.sm_count), 80},
+      {"DL 3.1", "V100 memory, GB/s", 1e-9 * v100.device.bandwidth_bytes_per_s, 900},
+      {"DL 3.1", "V100 L2, MB", count(v100.device.l2_bytes >> 20), 6},
+      {"DL 3.3", "V100 ops:byte from L2", v100.f16_flops_per_s / v100.cache_bandwidth_bytes_per_s, 40, 0.5},
+      {"MM 2", "V100 ops:byte from memory", ratio("v100"), 138.9, 0.05},
+      {"FC 3.2", "A100 80 GB ops:byte", ratio("a100"), 153, 0.5},
+      {"", "H200 ops:byte", ratio("h200"), 206, 0.5},
+      {"DL fig. 2", "Volta fp64", count(math_rates(70).fp64), 32},
+      {"DL fig. 2", "Volta fp32", count(math_rates(70).fp32), 64},
+      {"DL fig. 2", "Volta fp16", count(kVoltaRates.fp16), 128},
+      {"DL fig. 2", "Volta int8", count(kVoltaRates.int8), 256},
+      {"DL fig. 2", "Volta Tensor Cores fp16", count(math_rates(70).tensor_f16), 512},
+      {"DL fig. 2", "Turing fp64", count(math_rates(75).fp64), 2},
+      {"DL fig. 2", "Turing fp32", count(math_rates(75).fp32), 64},
+      {"DL fig. 2", "Turing fp16", count(kTuringRates.fp16), 128},
+      {"DL fig. 2", "Turing int8", count(kTuringRates.int8), 256},
+      {"DL fig. 2", "Turing Tensor Cores fp16", count(math_rates(75).tensor_f16), 512},
+      {"DL fig. 2", "Turing Tensor Cores int8", count(kTuringRates.tensor_int8), 1024},
+      {"DL fig. 2", "Turing Tensor Cores int4", count(kTuringRates.tensor_int4), 2048},
+      {"DL fig. 2", "Turing Tensor Cores int1", count(kTuringRates.tensor_int1), 8192},
+      {"DL table 1", "linear 4096 <- 1024, batch 512", intensity_of(forward), 315, 0.5},
+      {"DL table 1", "linear 4096 <- 1024, batch 1", intensity_of(gemm(4096, 1, 1024)), 0.9988, 5e-5},
+      {"DL table 1", "3x3 max pooling, stride 1", intensity({.flops = 9, .bytes = 2 + 2}), 2.25},
+      {"DL table 1", "ReLU", relu_intensity(), 0.25},
+      {"DL 3.3", "one thread of 16,000 operations on 16 bytes", intensity({.flops = 16000, .bytes = 16}), 1000},
+      {"FC 3.2", "4096 x 4096 is math-limited on a V100 from", crossover("v100"), 149, 0.5},
+      {"FC 3.2", "4096 x 4096 is math-limited on an A100 from", crossover("a100"), 165, 0.5},
+      {"", "4096 x 4096 is math-limited on an H200 from", crossover("h200"), 229, 0.5},
+
+      // Layers as GEMMs.
+      {"FC table 1", "forward M", count(forward.m), 4096},
+      {"FC table 1", "forward N", count(forward.n), 512},
+      {"FC table 1", "forward K", count(forward.k), 1024},
+      {"FC table 1", "activation gradient M", count(dgrad.m), 1024},
+      {"FC table 1", "activation gradient N", count(dgrad.n), 512},
+      {"FC table 1", "activation gradient K", count(dgrad.k), 4096},
+      {"FC table 1", "weight gradient M", count(wgrad.m), 1024},
+      {"FC table 1", "weight gradient N", count(wgrad.n), 4096},
+      {"FC table 1", "weight gradient K", count(wgrad.k), 512},
+
+      // Alignment.
+      {"MM 2.2", "elements, FP16", 16.0 / count(size_of(DType::f16)), 8},
+      {"MM 2.2", "elements, TF32", 16.0 / count(size_of(DType::f32)), 4},
+      {"MM 2.2", "elements, FP64", 16.0 / count(size_of(DType::f64)), 2},
+      {"MM 2.2", "elements on an A100, FP16", count(pitch_of(1, DType::f16, PitchPolicy::aligned)), 64},
+      {"MM 2.2", "elements on an A100, TF32", count(pitch_of(1, DType::f32, PitchPolicy::aligned)), 32},
+      {"MM 2.2", "elements on an A100, FP64", count(pitch_of(1, DType::f64, PitchPolicy::aligned)), 16},
+      {"MM 2.2", "elements, INT8, one byte each", count(16 / 1), 16},
+      {"MM 2.2", "elements on an A100, INT8", count(kPitchBytes / 1), 128},
+      {"FC 4.2.1", "vocabulary 33708 padded", count(round_up(33708, 8)), 33712},
+      {"FC 4.2.1", "bytes that rows of 33708 start on", count(gemm(33708, 5120, 1024).d_alignment), 8},
+      {"FC 4.2.1", "bytes that rows of 33712 start on", count(gemm(33712, 5120, 1024).d_alignment), 32},
+      {"FC 4.2.2", "4095 tokens leave forward's alignment alone", count(gemm(4096, 4095, 1024).b_alignment), 128},
+
+      // Tiles.
+      {"MM 2.3", "tiles of 64x64 for one of 256x128", count(waves(256, 128, 1, {.m = 64, .n = 64}).tiles), 8},
+      {"MM fig. 6", "256 x 256 in 128x128", count(waves(256, 256, 1, k128x128).tiles), 4},
+      {"MM fig. 6", "256 x 257 in 128x128", count(waves(256, 257, 1, k128x128).tiles), 6},
+      {"MM fig. 6", "for so much more work", 257.0 / 256.0 - 1.0, 0.0039, 5e-5},
+      {"MM 3.1", "27648 x 128: columns", count(waves(27648, 128, kA100).tiles_n), 1},
+      {"MM 3.1", "27648 x 136: columns", count(waves(27648, 136, kA100).tiles_n), 2},
+      {"MM 3.1", "27648 x 256: columns", count(waves(27648, 256, kA100).tiles_n), 2},
+      {"MM 3.1", "useful part of the second column at 136", 2.0 * waves(27648, 136, kA100).useful_fraction - 1.0, 0.0625, 1e-9},
+      {"DL 5.2.1", "20480 x 128: columns", count(waves(20480, 128, kV100).tiles_n), 1},
+      {"DL 5.2.1", "20480 x 136: columns", count(waves(20480, 136, kV100).tiles_n), 2},
+      {"DL 5.2.1", "20480 x 256: columns", count(waves(20480, 256, kV100).tiles_n), 2},
+
+      // Waves.
+      {"DL fig. 3", "12 blocks on 8 SMs: waves", std::ceil(tile_waves(12, 1, {.m = 1, .n = 1}, 8).waves), 2},
+      {"DL fig. 3", "12 blocks on 8 SMs: the second", tile_waves(12, 1, {.m = 1, .n = 1}, 8).tail_utilization, 0.5},
+      {"MM 3.2", "2304 x 1536: rows of tiles", count(waves(2304, 1536, kA100).tiles_m), 9},
+      {"MM 3.2", "2304 x 1536: columns", count(waves(2304, 1536, kA100).tiles_n), 12},
+      {"MM 3.2", "2304 x 1536: waves", waves(2304, 1536, kA100).waves, 1},
+      {"MM 3.2", "2304 x 1537: tiles", count(waves(2304, 1537, kA100).tiles), 117},
+      {"MM 3.2", "2304 x 1664: tiles", count(waves(2304, 1664, kA100).tiles), 117},
+      {"MM 3.2", "2304 x 1664: tail", waves(2304, 1664, kA100).tail_utilization, 0.0833, 5e-5},
+      {"MM 3.2", "past 3072", count(waves(2304, 3073, kA100).tail_tiles), 9},
+      {"MM 3.2", "past 4608", count(waves(2304, 4609, kA100).tail_tiles), 9},
+      {"MM 3.2", "past 6144", count(waves(2304, 6145, kA100).tail_tiles), 9},
+      {"DL 5.2.2", "1280 x 2048: tiles", count(waves(1280, 2048, kV100).tiles), 80},
+      {"DL 5.2.2", "1280 x 2176: tiles", count(waves(1280, 2176, kV100).tiles), 85},
+      {"DL 5.2.2", "1280 x 2176: tail", waves(1280, 2176, kV100).tail_utilization, 0.0625},
+      {"DL 5.2.2", "past 4096", count(waves(1280, 4097, kV100).tail_tiles), 5},
+      {"DL 5.2.2", "past 6144", count(waves(1280, 6145, kV100).tail_tiles), 5},
+      {"DL 5.2.2", "past 8192", count(waves(1280, 8193, kV100).tail_tiles), 5},
+      {"MM fig. 5", "6912 x 2048: tiles", count(waves(6912, 2048, kA100).tiles), 432},
+      {"MM fig. 5", "6912 x 2048: waves", waves(6912, 2048, kA100).waves, 4},
+      {"DL fig. 8", "1280 x 2040: waves", waves(1280, 2040, kV100).waves, 1},
+      {"FC 4.2.3", "4096 outputs: rows of tiles", count(waves(4096, 1, kV100).tiles_m), 16},
+      {"FC 4.2.3", "wave-free batches every", count(wave_free_period(4096, k256x128, kV100)), 640},
+      {"FC 4.2.3", "640: waves", waves(4096, 640, kV100).waves, 1},
+      {"FC 4.2.3", "1280: waves", waves(4096, 1280, kV100).waves, 2},
+      {"FC 4.2.3", "2560: waves", waves(4096, 2560, kV100).waves, 4},
+      {"FC 4.2.3", "4096: tiles", count(waves(4096, 4096, kV100).tiles), 512},
+      {"FC 4.2.3", "4096: waves", waves(4096, 4096, kV100).waves, 6.4, 1e-9},
+      {"FC 4.2.3", "5120: waves", waves(4096, 5120, kV100).waves, 8},
+
+      // The same on an H200.
+      {"", "H200: wave-free batches every", count(wave_free_period(4096, k256x128, kH200)), 4224},
+      {"", "H200: in 128x256 every", count(wave_free_period(4096, k128x256, kH200)), 8448},
+      {"", "H200: 2048", waves(4096, 2048, kH200).wave_efficiency, 0.970, 5e-4},
+      {"", "H200: 4096", waves(4096, 4096, kH200).wave_efficiency, 0.970, 5e-4},
+      {"", "H200: 5120", waves(4096, 5120, kH200).wave_efficiency, 0.970, 5e-4},
+      {"", "H200: 16384", waves(4096, 16384, kH200).wave_efficiency, 0.970, 5e-4},
+      {"", "H200: 2560, tiles", count(h200_guide.tiles), 320},
+      {"", "H200: 2560, waves", h200_guide.waves, 2.42, 5e-3},
+      {"", "H200: 2560", h200_guide.wave_efficiency, 0.808, 5e-4},
+      {"", "H200: 4096 -> 4224 is worth", 1.0 / waves(4096, 4096, kH200).wave_efficiency - 1.0, 0.031, 5e-4},
+      {"", "H200: 4224 in 128x256, tiles", count(h200_wide.tiles), 544},
+      {"", "H200: 4224 in 128x256, waves", h200_wide.waves, 4.12, 5e-3},
+      {"", "H200: 4224 in 128x256", h200_wide.wave_efficiency, 0.82, 5e-3},
+
+      // Convolutions.
+      {"DL table 4", "forward M = NPQ", count(figure20.forward().m), 40 * 16 * 16},
+      {"DL table 4", "forward N = K", count(figure20.forward().n), 256},
+      {"DL table 4", "forward K = CRS", count(figure20.forward().k), 256 * 9},
+      {"DL table 4", "activation gradient M = NHW", count(figure20.dgrad().m), 40 * 16 * 16},
+      {"DL table 4", "activation gradient N = C", count(figure20.dgrad().n), 256},
+      {"DL table 4", "activation gradient K = KRS", count(figure20.dgrad().k), 256 * 9},
+      {"DL table 4", "weight gradient M = CRS", count(figure20.wgrad().m), 256 * 9},
+      {"DL table 4", "weight gradient N = K", count(figure20.wgrad().n), 256},
+      {"DL table 4", "weight gradient K = NPQ", count(figure20.wgrad().k), 40 * 16 * 16},
+      {"DL 7.3", "a 3x3 filter over 128 channels", count(Convolution{.c = 128}.dot_product()), 1152},
+      {"DL fig. 20", "blocks of 128x128 an SM", count(guide_blocks_per_sm(k128x128)), 2},
+      {"DL fig. 20", "blocks of 256x64 an SM", count(guide_blocks_per_sm({.m = 256, .n = 64})), 2},
+      {"DL fig. 20", "N = 40: tiles", count(figure20_at(40, k128x128).tiles), 160},
+      {"DL fig. 20", "N = 40: waves", figure20_at(40, k128x128).waves, 1},
+      {"DL fig. 20", "N = 41: tiles", count(figure20_at(41, k128x128).tiles), 164},
+      {"DL fig. 20", "N = 41: tail", count(figure20_at(41, k128x128).tail_tiles), 4},
+      {"DL fig. 20", "N = 40 in 256x64: tiles", count(figure20_at(40, {.m = 256, .n = 64}).tiles), 160},
+      {"DL fig. 20", "N = 41 in 256x64: tail", count(figure20_at(41, {.m = 256, .n = 64}).tail_tiles), 4},
+      {"DL 7.3.2", "256x56x56x64 -> 128 channels", Convolution{.n = 256, .h = 56, .w = 56, .c = 64, .k = 128}.forward_intensity(), 383.8,
+       0.05},
+      {"DL 7.3.4.2", "weight gradient of 32 channels in 64x64: useful", tile_waves(32, 64, {.m = 64, .n = 64}, 1).useful_fraction, 0.5},
+      {"DL 7.4.1", "a 3x3 filter dilated by 2", count(Convolution{.dilation = 2}.effective_r()), 5},
+  };
+}
+
+TEST(Guide, EveryWorkedNumber) {
+  for (const Number& number : numbers()) {
+    EXPECT_NEAR(number.computed, number.printed, number.tolerance) << number.where << ": " << number.what;
+  }
+}
+
+TEST(Guide, WhatLimitsALaunch) {
+  const DeviceInfo& v100 = device("v100");
+  const double ratio = ops_per_byte(v100, DType::f16, MathMode::ieee);
+  const auto limit = [&](const GemmProblem& problem) { return limit_of(problem, plan_guide_tile(problem, k256x128, v100, 1), v100); };
+  EXPECT_EQ(limit(gemm(8192, 8192, 8192)), Limit::math);
+  EXPECT_EQ(limit_of({.flops = gemm(8192, 128, 8192).flops(), .bytes = gemm(8192, 128, 8192).bytes()}, ratio, 80, 80), Limit::memory);
+  for (const std::int64_t size : {1, 7, 64, 4096, 100000}) {
+    for (const GemmProblem& vector : {gemm(size, 1, 4096), gemm(1, size, 4096)}) EXPECT_LT(intensity_of(vector), 1.0) << size;
+  }
+  EXPECT_LT(layer_norm_intensity(), 10.0);
+  // One thread: plenty of arithmetic a byte, and one block where 320 would hide its latency.
+  EXPECT_EQ(limit_of({.flops = 16000, .bytes = 16}, ratio, 1, kBlocksToHideLatency * v100.sm_count), Limit::latency);
+  EXPECT_EQ(limit_of({.flops = 16000, .bytes = 16}, ratio, 320, kBlocksToHideLatency * v100.sm_count), Limit::math);
+  EXPECT_EQ(kTailsMatterBelow, 300);
+  EXPECT_EQ(limit_of({.flops = 1, .bytes = 1}, 0.0, 1, 1), Limit::unknown);
+}
+
+}  // namespace
+}  // namespace tilewave

@@ -1,0 +1,200 @@
+// Plans of steps on every profile, the advice made of them, and properties of tiles and waves over random shapes.
+#include "models/plan.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+#include "kernels/device_profiles.h"
+#include "kernels/gemm/guide_tiles.h"
+#include "models/advice.h"
+#include "tests/models/small_runs.h"
+
+namespace tilewave {
+namespace {
+
+// A profile's 16-bit type: Volta and Turing have no bf16.
+Precision half_of(const DeviceInfo& device) { return device.capability < kLeastCudaCapability ? Precision::fp16 : Precision::bf16; }
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+  std::int64_t operator()(std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+TEST(Profiles, AreNamedWhateverTheCase) {
+  EXPECT_EQ(&device_profile("H200"), &device_profile("h200"));
+  EXPECT_EQ(device_profile("RTX4090").device.sm_count, 128);
+  EXPECT_EQ(device_profiles().size(), 10u);
+  for (const DeviceProfile& profile : device_profiles()) {
+    EXPECT_FALSE(profile.source.empty()) << profile.key;
+    EXPECT_EQ(profile.device.index, kNoDevice);
+    EXPECT_GT(peak_flops_per_s(profile.device, DType::f16, MathMode::ieee), peak_flops_per_s(profile.device, DType::f32, MathMode::ieee));
+    DeviceInfo here = profile.device;
+    here.index = 0;
+    EXPECT_EQ(find_profile(here), &profile) << "a probed GPU of that name";
+  }
+  EXPECT_EQ(math_rates(device_profile("a10").device).tensor_bf16, 512);
+  EXPECT_EQ(math_rates(device_profile("l4").device).tensor_f16, 512);
+  EXPECT_EQ(math_rates(device_profile("rtx4090").device).tensor_f16, 256);
+  EXPECT_EQ(math_rates(device_profile("h200").device).tensor_bf16, 2048);
+  try {
+    device_profile("h300");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "there is no profile of a device called \"h300\"; there are v100, t4, a100, a10, l4, rtx4090, h100-pcie, "
+                 "h100-sxm, h200, b200.");
+  }
+}
+
+// Where tilewave has kernels it plans with them; elsewhere with the guide's tiles, which can be planned and not run.
+TEST(Profiles, RowsAreTilewavesOrTheGuides) {
+  for (const DeviceProfile& profile : device_profiles()) {
+    const GemmProblem problem = plain_gemm({.out = 4096, .in = 1024, .tokens = 5120}, half_of(profile.device), PitchPolicy::aligned);
+    const GemmPlan plan = choose(problem, profile.device);
+    const bool guides = profile.device.capability < 80 || profile.device.capability >= 100;
+    EXPECT_EQ(plan.row == "guide_tensor_cores", guides) << profile.key << " " << plan.row;
+    const double share =
+        static_cast<double>(problem.flops()) / plan.predicted_s / peak_flops_per_s(profile.device, problem.operand_dtype, problem.math);
+    EXPECT_LE(share, 1.0) << profile.key;
+    EXPECT_GE(share, 0.25) << profile.key;
+    DeviceInfo here = profile.device;
+    here.index = 0;
+    if (guides) {
+      EXPECT_THROW(choose(problem, here, {.forced = "guide_tensor_cores"}), InputError) << profile.key;
+    }
+  }
+}
+
+TEST(Plans, TilesAndWavesOfRandomShapes) {
+  Draw draw(3);
+  for (int i = 0; i < 3000; ++i) {
+    const Tile tile{.m = draw(1, 300), .n = draw(1, 300)};
+    const std::int64_t m = draw(1, 60000), n = draw(1, 60000), sms = draw(1, 200), blocks = draw(1, 8);
+    const Tiling tiling = tile_waves(m, n, tile, sms * blocks);
+    EXPECT_GE(tiling.tiles * tile.m * tile.n, m * n);
+    EXPECT_GE(ceil_div(tiling.tiles, tiling.slots) * sms * blocks, tiling.tiles);
+    EXPECT_GT(tiling.useful_fraction, 0.0);
+    EXPECT_LE(tiling.useful_fraction, 1.0);
+    EXPECT_GT(tiling.tail_utilization, 0.0);
+    EXPECT_LE(tiling.tail_utilization, 1.0);
+    EXPECT_GT(tiling.wave_efficiency, 0.0);
+    EXPECT_LE(tiling.wave_efficiency, 1.0);
+  }
+}
+
+TEST(Plans, RandomGemmsOnEveryProfile) {
+  Draw draw(5);
+  for (int i = 0; i < 40; ++i) {
+    for (const DeviceProfile& profile : device_profiles()) {
+      const LayerGemm layer{.role = static_cast<GemmRole>(draw(0, 2)), .out = draw(1, 9000), .in = draw(1, 9000), .tokens = draw(1, 9000)};
+      const GemmProblem problem = plain_gemm(layer, half_of(profile.device), draw(0, 1) == 0 ? PitchPolicy::packed : PitchPolicy::aligned);
+      EXPECT_EQ(problem.flops(), 2 * layer.out * layer.in * layer.tokens);
+      const GemmPlan plan = choose(problem, profile.device);
+      const PlanWaves waves = waves_of(plan);
+      EXPECT_GE(plan.tiling.tiles * plan.tile.m * plan.tile.n, problem.m * problem.n);
+      EXPECT_GE(std::ceil(waves.waves) * static_cast<double>(plan.tiling.slots), static_cast<double>(plan.tiling.tiles * plan.split));
+      EXPECT_TRUE(waves.efficiency > 0.0 && waves.efficiency <= 1.0 && waves.tail_fraction > 0.0 && waves.tail_fraction <= 1.0);
+      EXPECT_GT(plan.predicted_s, 0.0);
+      EXPECT_NE(limit_of(problem, plan, profile.device), Limit::unknown);
+    }
+  }
+}
+
+TEST(Plans, AreTheTraceInLines) {
+  const DeviceInfo& h200 = device_profile("h200").device;
+  const ResolvedRecipe resolved = resolve(small_recipe({"run.precision=bf16", "batch.accumulate=2"}));
+  const StepTrace trace = trace_step(resolved, h200);
+  const StepPlan step = plan_step(resolved, trace, h200);
+  std::int64_t gemms = 0, others = 0, flops = 0, bytes = 0, traced_flops = 0, traced_bytes = 0;
+  double seconds = 0.0;
+  for (const GemmLine& line : step.gemms) {
+    gemms += line.count;
+    flops += line.count * line.problem.flops();
+    bytes += line.count * line.problem.bytes();
+    seconds += line.predicted_s();
+  }
+  for (const OperationLine& line : step.operations) {
+    others += line.count;
+    flops += line.cost.flops;
+    bytes += line.cost.bytes;
+    EXPECT_GT(line.least_s, 0.0) << line.operation;
+  }
+  for (const TraceEntry& entry : trace.trace.entries) {
+    traced_flops += entry.cost.flops;
+    traced_bytes += entry.cost.bytes;
+  }
+  EXPECT_EQ(gemms + others, static_cast<std::int64_t>(trace.trace.entries.size()));
+  EXPECT_EQ(flops, traced_flops);
+  EXPECT_EQ(bytes, traced_bytes);
+  EXPECT_DOUBLE_EQ(step.gemm_s, seconds);
+  EXPECT_EQ(step.rows, 2 * (45 + 50));
+  EXPECT_GT(step.seconds_of_layer("ffn.up"), 0.0);
+  EXPECT_EQ(step.seconds_of_layer("fn.up"), 0.0);
+  const auto up = std::find_if(step.gemms.begin(), step.gemms.end(), [](const GemmLine& line) { return line.layer == "decoder.*.ffn.up"; });
+  ASSERT_NE(up, step.gemms.end());
+  EXPECT_EQ(up->count, 2 * 2) << "two layers, two passes";
+  EXPECT_EQ(plan_step(resolved, probe_cpu(1)).other_s, 0.0) << "a CPU's bandwidth is not known";
+}
+
+// What is advised is predicted to take less time a row than what it replaces, and is what the recipe it names gives.
+TEST(Plans, NoAdviceIsSlower) {
+  Draw draw(11);
+  int advised = 0, none = 0;
+  const std::vector<DeviceInfo> devices = {device_profile("h200").device, device_profile("a100").device, device_profile("v100").device,
+                                           probe_cpu(2)};
+  for (int i = 0; i < 12; ++i) {
+    const DeviceInfo& device = devices[static_cast<std::size_t>(i) % devices.size()];
+    const std::int64_t heads = draw(1, 8), rows = draw(200, 6000);
+    const Precision precision = device.backend == Backend::cpu ? Precision::fp32 : half_of(device);
+    const Recipe recipe = small_recipe(
+        {sentence("model.d_model=", heads * draw(20, 128)), sentence("model.heads=", heads), sentence("model.d_ff=", draw(100, 4000)),
+         sentence("model.vocabulary=", draw(1000, 40000)), sentence("batch.source_tokens=", rows), sentence("batch.target_tokens=", rows),
+         sentence("run.precision=", name_of(precision)), sentence("guidelines.row_pitch=", draw(0, 2) == 0 ? "aligned" : "packed")});
+    const double before = plan_step(resolve(recipe), device).seconds_a_row();
+    for (const Advice& advice : advise(recipe, device)) {
+      if (!advice.advised) {
+        EXPECT_LT(advice.step_gain, kLeastGain) << advice.quantity;
+        ++none;
+        continue;
+      }
+      ++advised;
+      EXPECT_NE(advice.to, advice.from) << advice.quantity;
+      EXPECT_GE(advice.step_gain, kLeastGain) << advice.quantity;
+      EXPECT_FALSE(advice.section.empty() || advice.set.empty());
+    }
+    EXPECT_GT(before, 0.0);
+  }
+  EXPECT_GT(advised, 0);
+  EXPECT_GT(none, 0);
+}
+
+// The guide's step 1 on its own GPU: a vocabulary of 33708 in packed rows wants 33712, and one that is aligned wants nothing.
+TEST(Plans, AdviseTheGuidesVocabulary) {
+  const DeviceInfo& v100 = device_profile("v100").device;
+  const auto advice = [&](std::int64_t vocabulary) {
+    const Recipe recipe =
+        small_recipe({"model.d_model=1024", "model.d_ff=4096", "model.heads=16", "batch.source_tokens=5120", "batch.target_tokens=5120",
+                      "run.precision=fp16", "guidelines.row_pitch=packed", sentence("model.vocabulary=", vocabulary)});
+    return advise(recipe, v100);
+  };
+  const std::vector<Advice> odd = advice(33708);
+  const auto up = std::find_if(odd.begin(), odd.end(), [](const Advice& one) { return one.quantity == "vocabulary" && one.to > one.from; });
+  ASSERT_NE(up, odd.end());
+  EXPECT_TRUE(up->advised);
+  EXPECT_EQ(up->to, 33712);
+  EXPECT_EQ(up->set, "--set guidelines.pad_vocabulary_to=8");
+  EXPECT_GT(up->part_gain, 0.2);
+  EXPECT_GT(up->cost_bytes, 0);
+  EXPECT_EQ(up->cost_parameters, 0) << "padding is no parameter";
+  EXPECT_EQ(advice(33712).front().quantity, "vocabulary");
+  EXPECT_FALSE(advice(33712).front().advised);
+}
+
+}  // namespace
+}  // namespace tilewave
