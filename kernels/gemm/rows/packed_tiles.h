@@ -31,7 +31,7 @@ static_assert(packed_register_tile(64).vectors * 64 / 4 <= kWidestPanel && packe
 // Whether the rows of both operands in memory are steps of K.
 constexpr bool runs_over_tokens(const GemmProblem& problem) { return problem.a_major == Major::m && problem.b_major == Major::n; }
 
-// Parts of K: long ones, a power of two of them, and so few that to write and add them costs a part of reading the operands.
+// Parts of K: long ones, a power of two of them, and so few that writing and adding them moves at most half as much as the operands.
 inline constexpr std::int64_t kPackedPartK = 768, kMostPackedParts = 8;
 constexpr std::int64_t packed_parts(const GemmProblem& problem) {
   if (!runs_over_tokens(problem)) return 1;
