@@ -13,8 +13,10 @@
 #include "kernels/gemm/rows/packed_pairs.h"
 #include "kernels/gemm/rows/packed_tiles.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 #include "kernels/gemm/rows/shared_memory_tiles.h"
+#include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/tensor_core.h"
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 #include "kernels/gemm/rows/tensor_core_pipelined.h"
@@ -38,8 +40,10 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kBulkCopyWgmmaRow,
                                             &kWarpSpecializedRow,
                                             &kPersistentCooperativeRow,
+                                            &kPersistentLateStoreRow,
                                             &kPersistentPingPongRow,
                                             &kClusterSplitKRow,
+                                            &kStreamKRow,
                                             &kCublasRow,
                                             &kCublasLtRow,
                                             &kGuideTensorCoresRow,

@@ -2,7 +2,6 @@
 // loads the next tile's stages while the consumers finish this one; clusters of two blocks, one above the other in D, that share
 // each load of their columns; and stores by the copy engine from swizzled strips, which run under the next tile's products.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
-#include "kernels/cuda/prim/raster.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
 
 namespace tilewave {
@@ -35,9 +34,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
 
   // Prologue. A cluster takes `cluster` tiles, one above the other, at a time.
   const int rank = static_cast<int>(cluster_rank());
-  const Raster raster = {.tiles_m = gemm.tiles_m, .tiles_n = (gemm.tiles_n + gemm.cluster - 1) / gemm.cluster, .band = 2048 / kTileM};
   const int first = static_cast<int>(blockIdx.x) / gemm.cluster, step = static_cast<int>(gridDim.x) / gemm.cluster;
-  const int count = raster.tiles_m * raster.tiles_n;
   if (threadIdx.x == 0) {
     for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
     for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers * gemm.cluster);
@@ -52,8 +49,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
     give_up_registers<C::kProducerRegisters>();
     if (threadIdx.x == 0) {
       RingPosition<C::kStages> at;
-      for (int index = first; index < count; index += step) {
-        const TileAt tile = raster(index);
+      for (int index = first; index < gemm.raster.tiles; index += step) {
+        const TileAt tile = gemm.raster(index);
         const int row = (tile.n * gemm.cluster + rank) * kTileN, col = tile.m * kTileM;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
@@ -73,8 +70,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
-    for (int index = first; index < count; index += step) {
-      const TileAt tile = raster(index);
+    for (int index = first; index < gemm.raster.tiles; index += step) {
+      const TileAt tile = gemm.raster(index);
       const int row = (tile.n * gemm.cluster + rank) * kTileN + consumer * C::kBlocks * kBox, col = tile.m * kTileM;
 
       // Main loop.

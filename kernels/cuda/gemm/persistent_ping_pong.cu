@@ -2,7 +2,6 @@
 // finishes its sums (activations, side inputs, stores) while the other keeps the tensor cores busy. A consumer skips the stages of
 // its partner's tile, and begins when the partner has issued its last product: a barrier knows two phases apart, no more.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
-#include "kernels/cuda/prim/raster.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 
 namespace tilewave {
@@ -35,9 +34,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
 
   // Prologue. A cluster takes `cluster` tiles, one above the other, at a time.
   const int rank = static_cast<int>(cluster_rank());
-  const Raster raster = {.tiles_m = gemm.tiles_m, .tiles_n = (gemm.tiles_n + gemm.cluster - 1) / gemm.cluster, .band = 2048 / kTileM};
   const int first = static_cast<int>(blockIdx.x) / gemm.cluster, step = static_cast<int>(gridDim.x) / gemm.cluster;
-  const int count = raster.tiles_m * raster.tiles_n;
   if (threadIdx.x == 0) {
     for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
     for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, gemm.cluster);
@@ -53,8 +50,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
     give_up_registers<C::kProducerRegisters>();
     if (threadIdx.x == 0) {
       RingPosition<C::kStages> at;
-      for (int index = first; index < count; index += step) {
-        const TileAt tile = raster(index);
+      for (int index = first; index < gemm.raster.tiles; index += step) {
+        const TileAt tile = gemm.raster(index);
         const int row = (tile.n * gemm.cluster + rank) * kTileN, col = tile.m * kTileM;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
@@ -76,8 +73,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
     };
     if (consumer == 1) at.advance(gemm.blocks_k);
     unsigned turn = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
-    for (int index = first + consumer * step; index < count; index += C::kConsumers * step) {
-      const TileAt tile = raster(index);
+    for (int index = first + consumer * step; index < gemm.raster.tiles; index += C::kConsumers * step) {
+      const TileAt tile = gemm.raster(index);
       const int row = (tile.n * gemm.cluster + rank) * kTileN, col = tile.m * kTileM;
 
       // Main loop.

@@ -6,10 +6,12 @@
 #include "kernels/cuda/gemm/warpgroup_epilogue.h"
 #include "kernels/cuda/prim/bulk_copy.h"
 #include "kernels/cuda/prim/cluster.h"
+#include "kernels/cuda/prim/raster.h"
 #include "kernels/cuda/prim/tensor_map.h"
 #include "kernels/cuda/prim/wgmma.h"
 #include "kernels/cuda/stream.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm/rows/warpgroup.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {
@@ -22,6 +24,7 @@ struct WarpgroupGemm {
   int blocks_k = 0;  // of 64
   int tiles_m = 0, tiles_n = 0;
   int cluster = 1;  // blocks that share their columns
+  Raster raster;    // of a cluster's turns, each of `cluster` tiles one above the other
   WarpgroupEpilogue epilogue;
 };
 
@@ -36,6 +39,8 @@ inline WarpgroupGemm warpgroup_gemm(const GemmArgs& args, const GemmPlan& plan) 
           .tiles_m = static_cast<int>(plan.tiling.tiles_m),
           .tiles_n = static_cast<int>(plan.tiling.tiles_n),
           .cluster = plan.cluster,
+          .raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(ceil_div(plan.tiling.tiles_n, plan.cluster)),
+                               static_cast<int>(ceil_div(kBandColumns, plan.tile.m))),
           .epilogue = warpgroup_epilogue(args)};
 }
 
@@ -71,6 +76,23 @@ __device__ __forceinline__ void with_product(const WarpgroupGemm& gemm, bool sum
         with_sums.template operator()<T, Fastest::other, Fastest::other>();
       }
     }
+  };
+  if (gemm.operand_dtype == DType::bf16) {
+    with_majors(bf16{});
+  } else {
+    with_majors(f16{});
+  }
+}
+
+// The same for a kernel of each: launch(Product<...>{}).
+template <bool kSums, class Launch>
+void with_product_of(const WarpgroupGemm& gemm, Launch&& launch) {
+  const auto with_majors = [&]<class T>(T) {
+    const bool rows_k = gemm.rows_fastest == Fastest::k, cols_k = gemm.cols_fastest == Fastest::k;
+    if (rows_k && cols_k) launch(Product<T, Fastest::k, Fastest::k, kSums>{});
+    if (rows_k && !cols_k) launch(Product<T, Fastest::k, Fastest::other, kSums>{});
+    if (!rows_k && cols_k) launch(Product<T, Fastest::other, Fastest::k, kSums>{});
+    if (!rows_k && !cols_k) launch(Product<T, Fastest::other, Fastest::other, kSums>{});
   };
   if (gemm.operand_dtype == DType::bf16) {
     with_majors(bf16{});
@@ -151,8 +173,8 @@ __device__ __forceinline__ void multiply(P, const Stage& stage, const Ones& ones
 }
 
 // Launches a kernel of one block an SM whose blocks come in clusters, and which may begin while the one before it ends.
-template <class Kernel>
-void launch_clusters(CudaQueue& queue, const char* name, Kernel* kernel, const WarpgroupGemm& gemm, std::int64_t blocks, int threads,
+template <class Kernel, class Gemm>
+void launch_clusters(CudaQueue& queue, const char* name, Kernel* kernel, const Gemm& gemm, std::int64_t blocks, int threads,
                      std::size_t shared_bytes) {
   TW_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
   cudaLaunchAttribute attributes[2] = {};

@@ -50,6 +50,12 @@ __device__ __forceinline__ void wait_boxes_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
+// Until all but the last kPending committed groups have been written where they go.
+template <int kPending>
+__device__ __forceinline__ void wait_boxes() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
 // Orders this thread's ordinary writes to shared memory before what the copy engine or the tensor cores read there.
 __device__ __forceinline__ void fence_shared_for_engines() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

@@ -35,6 +35,6 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
   return {};
 }
 
-int cluster_of(const Tiling& tiling) { return tiling.tiles_n % 2 == 0 || tiling.tiles_n > 16 ? 2 : 1; }
+int cluster_of(const Tiling& tiling) { return tiling.waves > 2.0 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > 16) ? 2 : 1; }
 
 }  // namespace tilewave

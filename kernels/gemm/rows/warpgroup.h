@@ -14,12 +14,14 @@ constexpr std::int64_t stage_bytes(Tile tile) { return (tile.m + tile.n) * kBloc
 inline constexpr std::int64_t kStripBytesOfWarp = std::int64_t{16} * 128;
 inline constexpr std::int64_t kOnesBytes = 1024;  // an operand of ones, which sums a bias gradient
 inline constexpr std::int64_t kBarrierBytes = 1024;
+inline constexpr std::int64_t kBandColumns = 2048;                     // of D, in a band of the raster
 inline constexpr std::int64_t kBlockBytes = std::int64_t{227} * 1024;  // of shared memory, the most that a block can have
 
 // Why the problem cannot run on wgmma and the bulk copy engine with blocks of that much shared memory; empty where it can.
 std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device, std::int64_t shared_bytes);
 
-// Two blocks share their columns where D is tall enough for pairs of tiles.
+// Two blocks share their columns where D is tall enough for pairs of tiles and they take several: in a wave or two, a block's wait for
+// the other costs more than the load that it saves.
 int cluster_of(const Tiling& tiling);
 
 }  // namespace tilewave

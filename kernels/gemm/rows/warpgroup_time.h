@@ -23,7 +23,6 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
 
 // A schedule in seconds, beside what the launch asks of the second-level cache, of memory and of power. Tiles are taken down bands of
 // kBandColumns columns of D; the blocks of a cluster share the loads of their columns.
-inline constexpr std::int64_t kBandColumns = 2048;
 double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, double schedule_cycles, const DeviceInfo& device);
 
 }  // namespace tilewave

@@ -296,9 +296,21 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
   const std::vector<Types> types = accepted(row, device, all_types, [](GemmProblem& problem, Types one) {
     problem.operand_dtype = one.operand, problem.output_dtype = one.output, problem.math = one.math;
   });
+  const auto of_epilogue = [&]<class T>(const std::vector<T>& all, auto&& set) {
+    return accepted(row, device, all, [&](GemmProblem& problem, T one) { set(problem.epilogue, one); });
+  };
+  const std::vector<int> off_and_on = {0, 1};
+  const std::vector<Activation> all_activations = {Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf};
+  const std::vector<int> biases = of_epilogue(off_and_on, [](Epilogue& e, int one) { e.bias = one == 1; });
+  const std::vector<Activation> activations = of_epilogue(all_activations, [](Epilogue& e, Activation one) { e.activation = one; });
+  const std::vector<int> saved_inputs = of_epilogue(off_and_on, [](Epilogue& e, int one) { e.saved_input = one == 1; });
+  const std::vector<Activation> derivatives = of_epilogue(all_activations, [](Epilogue& e, Activation one) { e.derivative = one; });
+  const std::vector<Residual> residuals = of_epilogue(std::vector<Residual>{Residual::none, Residual::beside, Residual::in_place},
+                                                      [](Epilogue& e, Residual one) { e.residual = one != Residual::none; });
+  const std::vector<int> accumulates = of_epilogue(off_and_on, [](Epilogue& e, int one) { e.accumulate = one == 1; });
   const std::vector<BiasGradient> bias_gradients =
-      accepted(row, device, std::vector<BiasGradient>{BiasGradient::none, BiasGradient::stored, BiasGradient::accumulated},
-               [](GemmProblem& problem, BiasGradient one) { problem.epilogue.bias_gradient = one != BiasGradient::none; });
+      of_epilogue(std::vector<BiasGradient>{BiasGradient::none, BiasGradient::stored, BiasGradient::accumulated},
+                  [](Epilogue& e, BiasGradient one) { e.bias_gradient = one != BiasGradient::none; });
   // The aligned pitches first; the others where the row takes that operand's rows on any element beside these majors.
   const std::vector<Pitch> pitches = {Pitch::to_16_bytes, Pitch::to_128_bytes, Pitch::packed,
                                       Pitch::one_more,    Pitch::two_more,     Pitch::four_more};
@@ -317,8 +329,9 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
   std::mt19937 random(20240607);
   std::vector<Case> cases;
   for (const auto& level :
-       all_pairs({majors.size(), types.size(), tiles.size(), 6, 6, lengths.ks.size(), pitches.size(), pitches.size(), pitches.size(), 2, 4,
-                  2, 4, 3, 2, bias_gradients.size(), 2, device.backend == Backend::cuda ? 2u : 1u},
+       all_pairs({majors.size(), types.size(), tiles.size(), 6, 6, lengths.ks.size(), pitches.size(), pitches.size(), pitches.size(),
+                  biases.size(), activations.size(), saved_inputs.size(), derivatives.size(), residuals.size(), accumulates.size(),
+                  bias_gradients.size(), 2, device.backend == Backend::cuda ? 2u : 1u},
                  random)) {
     const Tile tile = tiles[level[2]];
     const Types type = types[level[1]];
@@ -333,12 +346,12 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
               .m = edges(tile.m)[level[3]],
               .n = edges(tile.n)[level[4]],
               .k = lengths.ks[level[5]],
-              .bias = level[9] == 1,
-              .activation = static_cast<Activation>(level[10]),
-              .saved_input = level[11] == 1,
-              .derivative = static_cast<Activation>(level[12]),
-              .residual = static_cast<Residual>(level[13]),
-              .accumulate = level[14] == 1,
+              .bias = biases[level[9]] == 1,
+              .activation = activations[level[10]],
+              .saved_input = saved_inputs[level[11]] == 1,
+              .derivative = derivatives[level[12]],
+              .residual = residuals[level[13]],
+              .accumulate = accumulates[level[14]] == 1,
               .bias_gradient = bias_gradients[level[15]],
               .values = static_cast<Values>(level[16])};
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));

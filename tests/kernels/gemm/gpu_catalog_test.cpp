@@ -92,5 +92,33 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
   EXPECT_GE(rows, 1);
 }
 
+// The sweep's outputs are of few tiles; here blocks that stay take one after another.
+TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
+  int runs = 0;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores) continue;
+    std::mt19937 random(12);
+    const Tile tile = row->tiles.front();
+    for (const DType output : {DType::bf16, DType::f32}) {
+      Case c = {.a_major = Major::m, .b_major = Major::n, .operand_dtype = DType::bf16, .output_dtype = output, .tile = tile};
+      c.m = 13 * tile.m - 24, c.n = 14 * tile.n - 8, c.k = 392;
+      if (output == DType::f32) c.accumulate = true, c.bias_gradient = BiasGradient::stored;
+      Operands ours(c, random), expected = ours;
+      const GemmProblem problem = problem_of(ours.args(c));
+      if (!row->refuse(problem, device_).empty()) continue;
+      const GemmPlan plan = row->plan(problem, tile, device_, 0);
+      if (plan.blocks >= plan.tiling.tiles) continue;
+      SCOPED_TRACE(sentence(row->name, "/", text(c)));
+      run_on(*row, c, ours);
+      Case by_naive = c;
+      by_naive.tile = {.m = 1, .n = 1};
+      run_on(kCudaNaiveRow, by_naive, expected);
+      compare(ours, expected, c, sums_of(c));
+      ++runs;
+    }
+  }
+  EXPECT_GE(runs, 1);
+}
+
 }  // namespace
 }  // namespace tilewave

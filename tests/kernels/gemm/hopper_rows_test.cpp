@@ -7,7 +7,9 @@
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 #include "kernels/gemm/rows/cluster_split_k.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/warp_specialized.h"
 #include "tests/kernels/gemm/gpus.h"
 
@@ -15,8 +17,9 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kSharedBytes = 232448;
-const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow, &kWarpSpecializedRow, &kPersistentCooperativeRow, &kPersistentPingPongRow,
-                                      &kClusterSplitKRow};
+const GemmRow* const kHopperRows[] = {
+    &kBulkCopyWgmmaRow, &kWarpSpecializedRow, &kPersistentCooperativeRow, &kPersistentLateStoreRow, &kPersistentPingPongRow,
+    &kClusterSplitKRow, &kStreamKRow};
 
 GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m,
@@ -73,8 +76,10 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kBulkCopyWgmmaRow, bulk_copy_wgmma_shared_bytes);
   fits(kWarpSpecializedRow, warp_specialized_shared_bytes);
   fits(kPersistentCooperativeRow, persistent_cooperative_shared_bytes);
+  fits(kPersistentLateStoreRow, persistent_late_store_shared_bytes);
   fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
   fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
+  fits(kStreamKRow, stream_k_shared_bytes);
   for (const GemmRow* row : kHopperRows) {
     for (const Tile tile : row->tiles) {
       for (const GemmProblem& problem : {aligned(1, 1, 1), aligned(4096, 5120, 1024), aligned(768, 768, 65536), aligned(50257, 129, 768)}) {
@@ -91,9 +96,21 @@ TEST(HopperRows, PlansFitTheDevice) {
 
 TEST(HopperRows, FewTilesShareTheirK) {
   const GemmPlan plan = choose(aligned(768, 768, 65536), h200());
-  EXPECT_EQ(plan.row, kClusterSplitKRow.name) << plan.reason;
-  EXPECT_GE(plan.split, 2);
+  EXPECT_TRUE(plan.row == kClusterSplitKRow.name || plan.row == kStreamKRow.name) << plan.reason;
+  EXPECT_GE(choose(aligned(768, 768, 65536), h200(), {.forced = "cluster_split_k"}).split, 2);
   EXPECT_EQ(choose(aligned(8192, 8192, 8192), h200()).split, 1);
+}
+
+// Whole waves take whole tiles; what they leave, and one whole wave with it, goes in equal shares.
+TEST(HopperRows, StreamKSharesWhatFullWavesLeave) {
+  EXPECT_EQ(shared_tiles(264, 132), 0);
+  EXPECT_EQ(shared_tiles(72, 132), 72);
+  EXPECT_EQ(shared_tiles(133, 132), 133);
+  EXPECT_EQ(shared_tiles(1179, 132), 132 + 123);
+  const GemmPlan shared = kStreamKRow.plan(aligned(1024, 5120, 4096), {256, 128}, h200(), 0);
+  EXPECT_EQ(shared.blocks, 132);
+  EXPECT_EQ(shared.workspace_bytes, stream_k_workspace_bytes(160, {256, 128}));
+  EXPECT_EQ(kStreamKRow.plan(aligned(256 * 12, 128 * 22, 4096), {256, 128}, h200(), 0).workspace_bytes, 0);
 }
 
 }  // namespace

@@ -1,0 +1,174 @@
+// Adds to persistent_cooperative, for 16-bit outputs without an epilogue: a tile's sums are packed into half their registers and
+// stored piece by piece under the next tile's products, straight from registers, so that the tensor cores pause for the packing
+// alone and shared memory, which the products fill to its bandwidth, sees nothing of D. A kernel for each type and majors: a
+// loop that keeps sums and packed sums has no register to spare.
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/gemm/rows/persistent_late_store.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = late_store_stages(kTile), kConsumers = kLateStoreConsumers;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+
+  struct SharedStorage {
+    OperandStage<kN, kM> stages[kStages];
+    alignas(1024) Mbarrier full[kStages];
+    Mbarrier empty[kStages];
+  };
+  static_assert(sizeof(SharedStorage) == persistent_late_store_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
+};
+
+// Word i of each of a quad's threads becomes thread i's, in the threads' order: what were 2 columns of 4 groups in each are 8 columns
+// of one.
+__device__ __forceinline__ void transpose_in_quad(unsigned (&w)[4]) {
+  const auto exchange = [&](int low, int high, int distance) {
+    const bool upper = (threadIdx.x & static_cast<unsigned>(distance)) != 0;
+    const unsigned theirs = __shfl_xor_sync(0xffffffffu, upper ? w[low] : w[high], distance);
+    w[low] = upper ? theirs : w[low];
+    w[high] = upper ? w[high] : theirs;
+  };
+  exchange(0, 1, 1);
+  exchange(2, 3, 1);
+  exchange(0, 2, 2);
+  exchange(1, 3, 2);
+}
+
+// A consumer's packed sums of one tile, and where they go. Words 2 g and 2 g + 1 of a thread are columns 8 g + 2 (lane % 4) and the
+// next, of rows lane / 4 and 8 below.
+template <int kColumns>
+struct PackedSums {
+  static constexpr int kPieceColumns = 32, kPieces = kColumns / kPieceColumns;
+  unsigned words[kColumns / 4];
+  std::byte* to = nullptr;  // in D, the thread's first row and, once a quad has transposed, its first column
+  int rows = 0, cols = 0;   // of D from there on
+  bool waiting = false;
+
+  __device__ __forceinline__ void aim(const WarpgroupEpilogue& e, int warp_row, int tile_col) {
+    const int row = warp_row + static_cast<int>(threadIdx.x % 32 / 4), col = tile_col + static_cast<int>(threadIdx.x % 4) * 8;
+    to = e.d.data + 2 * (row * e.d.ld + col);
+    rows = static_cast<int>(e.rows) - row;
+    cols = static_cast<int>(e.cols) - col;
+    waiting = true;
+  }
+  template <class T>
+  __device__ __forceinline__ void take(T, const float (&sums)[kColumns / 2]) {
+#pragma unroll
+    for (int i = 0; i < kColumns / 4; ++i) words[i] = pack(sums[2 * i], sums[2 * i + 1], kDTypeOf<T>);
+  }
+
+  // kPieceColumns of them.
+  template <bool kWhole>
+  __device__ __forceinline__ void store(const WarpgroupEpilogue& e, int piece) const {
+#pragma unroll
+    for (int at = 0; at < kPieces; ++at) {
+      if (at == piece) {
+        asm volatile("");  // a branch: a register has no index
+        const int g = at * (kPieceColumns / 8);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          unsigned w[4] = {words[2 * g + h], words[2 * g + 2 + h], words[2 * g + 4 + h], words[2 * g + 6 + h]};
+          transpose_in_quad(w);
+          std::byte* const here = to + 16 * h * e.d.ld + 16 * g;
+          if constexpr (kWhole) {
+            if (8 * h < rows && 8 * g < cols) *reinterpret_cast<uint4*>(here) = {w[0], w[1], w[2], w[3]};
+          } else {
+#pragma unroll
+            for (int i = 0; i < 8; ++i) {
+              const unsigned element = i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16;
+              if (8 * h < rows && 8 * g + i < cols) reinterpret_cast<unsigned short*>(here)[i] = static_cast<unsigned short>(element);
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+// kWhole: rows of D begin and end on 16 bytes. The stores stand in the main loop, and those of single elements would crowd it.
+template <class C, class P, bool kWhole>
+__global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __grid_constant__ WarpgroupGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+
+  // Prologue.
+  const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
+  if (threadIdx.x == 0) {
+    prefetch_map(gemm.rows);
+    prefetch_map(gemm.cols);
+    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
+    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers);
+    mbarrier_init_fence();
+  }
+  __syncthreads();
+  wait_for_previous_kernel();
+
+  RingPosition<C::kStages> at;
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<C::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      for (int index = first; index < gemm.raster.tiles; index += step) {
+        const TileAt tile = gemm.raster(index);
+        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM);
+        }
+      }
+    }
+  } else {  // A consumer.
+    take_registers<C::kConsumerRegisters>();
+    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+    const bool leads = threadIdx.x % kWarpgroup == 0;
+    PackedSums<kTileM> packed;
+    for (int index = first; index < gemm.raster.tiles; index += step) {
+      // Main loop, and the stores of the tile before.
+      float sums[1][kTileM / 2];  // [64, tile m]
+      float row_sums[1][4];
+      int previous = 0;
+      for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+        mbarrier_wait(shared.full[at.stage], at.parity);
+        multiply(P{}, shared.stages[at.stage], Ones{}, consumer, block > 0, sums, row_sums);
+        if (packed.waiting && block < packed.kPieces) packed.template store<kWhole>(gemm.epilogue, block);
+        wgmma_wait<1>();
+        if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
+        previous = at.stage;
+      }
+      if (packed.waiting) {
+        for (int piece = gemm.blocks_k; piece < packed.kPieces; ++piece) packed.template store<kWhole>(gemm.epilogue, piece);
+      }
+      const TileAt tile = gemm.raster(index);
+      packed.aim(gemm.epilogue, tile.n * kTileN + consumer * kBox + warp * kStripRows, tile.m * kTileM);
+      wgmma_wait<0>();
+      if (leads) mbarrier_arrive(shared.empty[previous]);
+
+      // Epilogue.
+      packed.take(typename P::T{}, sums[0]);
+    }
+    for (int piece = 0; piece < packed.kPieces; ++piece) packed.template store<kWhole>(gemm.epilogue, piece);
+  }
+}
+
+}  // namespace
+
+void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  const auto launch = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    using C = Config<kM, kN>;
+    with_product_of<false>(gemm, [&]<class P>(P) {
+      auto* const kernel = gemm.epilogue.plain ? persistent_late_store<C, P, true> : persistent_late_store<C, P, false>;
+      launch_clusters(queue, "persistent_late_store", kernel, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+    });
+  };
+  launch.template operator()<256, 128>();
+  launch.template operator()<192, 128>();
+  launch.template operator()<128, 128>();
+}
+
+}  // namespace tilewave

@@ -1,0 +1,51 @@
+// Model: every block's tiles one after another, each its products and what packing its sums leaves uncovered; the last tile's stores
+// stand alone.
+#include "kernels/gemm/rows/persistent_late_store.h"
+
+#include <algorithm>
+
+#include "kernels/gemm/rows/warpgroup_time.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  std::int64_t most = 0;
+  for (const Tile tile : kPersistentLateStoreTiles) most = std::max(most, persistent_late_store_shared_bytes(tile));
+  const std::string refusal = refuse_warpgroup(problem, device, most);
+  if (!refusal.empty()) return refusal;
+  if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
+  if (problem.epilogue != Epilogue{}) return "it stores sums as they are; this problem has an epilogue.";
+  return {};
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_tiles("persistent_late_store", problem, tile, device.sm_count);
+  plan.stages = late_store_stages(tile);
+  plan.raster = "bands";
+  plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = kLateStoreConsumers}, device);
+  const TimeModel& model = time_model_of(device);
+  const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
+  const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles) + time.epilogue - model.tile_cycles;
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_persistent_late_store;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kPersistentLateStoreRow = {.name = "persistent_late_store",
+                                         .backend = Backend::cuda,
+                                         .tensor_cores = true,
+                                         .tiles = kPersistentLateStoreTiles,
+                                         .refuse = refuse,
+                                         .plan = plan,
+                                         .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

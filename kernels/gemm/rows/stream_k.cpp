@@ -1,0 +1,61 @@
+// Model: equal shares of all products, an epilogue for every tile that a block finishes, and the exchange of one tile's sums.
+#include "kernels/gemm/rows/stream_k.h"
+
+#include <algorithm>
+
+#include "kernels/gemm/rows/warpgroup_time.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+constexpr double kClearFlags = 3000.0, kLink = 9000.0;  // cycles: before the kernel; until a part's sums are the next one's
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  std::int64_t most = 0;
+  for (const Tile tile : kStreamKTiles) most = std::max(most, stream_k_shared_bytes(tile));
+  const std::string refusal = refuse_warpgroup(problem, device, most);
+  if (!refusal.empty()) return refusal;
+  Epilogue others = problem.epilogue;
+  others.bias_gradient = others.accumulate = false;
+  if (others != Epilogue{}) return "its blocks add up sums and no more; this problem has an epilogue.";
+  if (problem.epilogue.accumulate && problem.output_dtype != DType::f32) return "it accumulates in f32 alone.";
+  return {};
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_tiles("stream_k", problem, tile, device.sm_count);
+  plan.stages = stream_k_stages(tile);
+  plan.raster = "bands";
+  const std::int64_t all = plan.tiling.tiles * ceil_div(problem.k, kBlockK);  // stages
+  plan.blocks = std::min(device.sm_count, all);
+  const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks);
+  plan.workspace_bytes = shared == 0 ? 0 : stream_k_workspace_bytes(shared, tile);
+  const TimeModel& model = time_model_of(device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = kStreamKConsumers}, device);
+  const double share = static_cast<double>(plan.tiling.tiles) / static_cast<double>(plan.blocks);
+  double cycles = model.fill_cycles + share * (time.products + model.exposed_fraction * time.epilogue) + time.epilogue;
+  if (shared > 0) {
+    cycles += kClearFlags + kLink * std::max(0.0, static_cast<double>(plan.blocks) / static_cast<double>(shared) - 1.0) +
+              static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
+  }
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_stream_k;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kStreamKRow = {.name = "stream_k",
+                             .backend = Backend::cuda,
+                             .tensor_cores = true,
+                             .tiles = kStreamKTiles,
+                             .refuse = refuse,
+                             .plan = plan,
+                             .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

@@ -1,0 +1,34 @@
+// Blocks that stay and have equal work: whole tiles while all blocks have one, and equal shares of the K of the rest.
+#pragma once
+
+#include "kernels/gemm/rows/warpgroup.h"
+
+namespace tilewave {
+
+inline constexpr Tile kStreamKTiles[] = {{256, 128}};
+
+inline constexpr int kStreamKConsumers = 2, kStreamKStrips = 2, kStreamKWarps = 4 * kStreamKConsumers;
+inline constexpr std::int64_t kStreamKStripBytes = kStripBytesOfWarp * kStreamKStrips * kStreamKWarps;
+// As many stages as fit beside the strips in a block's 227 KB.
+constexpr int stream_k_stages(Tile tile) {
+  return static_cast<int>((kBlockBytes - kStreamKStripBytes - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
+}
+constexpr std::int64_t stream_k_shared_bytes(Tile tile) {
+  return stream_k_stages(tile) * stage_bytes(tile) + kStreamKStripBytes + kOnesBytes + kBarrierBytes;
+}
+
+// Tiles whose K is shared out among `blocks` blocks: what full waves leave, with the last of those so that a share is seldom short.
+constexpr std::int64_t shared_tiles(std::int64_t tiles, std::int64_t blocks) {
+  if (tiles % blocks == 0) return 0;
+  return tiles < blocks ? tiles : blocks + tiles % blocks;
+}
+// The workspace: of each shared tile, how much of K each warp has seen added up, the sums so far, and those of its rows.
+constexpr std::int64_t stream_k_flag_bytes(std::int64_t tiles) { return tiles * kStreamKWarps * 4; }
+constexpr std::int64_t stream_k_workspace_bytes(std::int64_t tiles, Tile tile) {
+  return round_up(stream_k_flag_bytes(tiles), 128) + tiles * (tile.m + 1) * tile.n * 4;
+}
+
+extern const GemmRow kStreamKRow;
+void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave
