@@ -8,7 +8,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
+#include "kernels/dtype.h"
 #include "kernels/gemm/problem.h"
 #include "kernels/math/host_device.h"
 
@@ -149,5 +151,29 @@ TW_HOST_DEVICE inline T activation_derivative(Activation activation, T x) {
   }
   return T(1);
 }
+
+#if defined(__CUDACC__)
+// The same of what is rounded to T next. Where T is bf16, of 8 bits, the special function unit's tanh is enough, whose relative error is
+// at most 2^-11 (PTX ISA, "tanh.approx").
+__device__ inline float tanh_to_11_bits(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+template <class T>
+__device__ inline float activate_to(Activation activation, float x) {
+  if (!std::is_same_v<T, bf16> || activation != Activation::gelu_tanh) return activate(activation, x);
+  const float half = 0.5f * x;
+  return half + half * tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * x * x));
+}
+template <class T>
+__device__ inline float activation_derivative_to(Activation activation, float x) {
+  if (!std::is_same_v<T, bf16> || activation != Activation::gelu_tanh) return activation_derivative(activation, x);
+  x = x < -16.0f ? -16.0f : x;
+  x = x > 16.0f ? 16.0f : x;
+  const float square = x * x, t = tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * square));
+  return 0.5f + 0.5f * (t + x * (0.79788456f + 3.0f * 0.79788456f * 0.044715f * square) * (1.0f - t * t));
+}
+#endif
 
 }  // namespace tilewave

@@ -17,6 +17,7 @@ struct SharedStorage {
   alignas(1024) Mbarrier full[kStages];
 };
 static_assert(sizeof(SharedStorage) == bulk_copy_wgmma_shared_bytes(kTile), "the plan knows what a block needs");
+static_assert(kThreads / 32 * 2 * kStripBytes <= sizeof(OperandStage<kTile.n, kTile.m>), "a stage has room for the warps' sums");
 static_assert(kTile.n == 2 * kBox, "a warpgroup takes 64 rows");
 
 __global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_constant__ WarpgroupGemm gemm) {
@@ -53,8 +54,9 @@ __global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_cons
   });
 
   // Epilogue.
-  WarpStrips<0> strips;
-  finish_sums(gemm.epilogue, strips, row + warpgroup * kBox, col, sums);
+  std::byte* const scratch = shared.stages[0].rows[0] + threadIdx.x / 32 * (2 * kStripBytes);  // every stage is done with
+  for_each_share<1>(gemm.epilogue, row + warpgroup * kBox, col, sums,
+                    [&](int, const ShareAt& at, const float(&z)[kShare]) { finish_elements(gemm.epilogue, scratch, at, z); });
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Config {
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
+    Mbarrier sides[kWarps][kStrips];
     float row_sums[kN];
   };
   static_assert(sizeof(SharedStorage) == cluster_split_k_shared_bytes(kTile), "the plan knows what a block needs");
@@ -48,6 +49,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
   if (threadIdx.x == 0) {
     for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
     for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers);
+    for (auto& of_warp : shared.sides) {
+      for (Mbarrier& barrier : of_warp) mbarrier_init(barrier, 1);
+    }
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
@@ -99,13 +103,18 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     cluster_sync();
 
     // Epilogue, of every so many shares of the tile.
-    WarpStrips<C::kStrips> strips = {.first = shared.strips[warp]};
+    WarpStrips<C::kStrips> strips = {
+        .first = shared.strips[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
 #pragma unroll 1
     for (int share = rank + gemm.cluster * warp; share < C::kWarps * C::kShares; share += gemm.cluster * C::kWarps) {
       const int share_row = row + share / C::kShares * kStripRows, share_col = col + share % C::kShares * kShareColumns;
       if (share_row >= gemm.epilogue.rows || share_col >= gemm.epilogue.cols) continue;
-      SideInputs inputs;
-      ask_for_inputs(gemm.epilogue, share_row, share_col, inputs);
+      const ShareAt at = {.row = share_row, .col = share_col};
+      ShareBias bias;
+      const bool through_strips =
+          gemm.epilogue.through_strips && min(share_col + kShareColumns, gemm.epilogue.cols) <= gemm.epilogue.d.mapped_cols;
+      if (through_strips && gemm.epilogue.bias.data != nullptr) ask_for_bias(gemm.epilogue, share_row, share_col, bias);
+      if (through_strips && gemm.epilogue.has_side) strips.ask(gemm.epilogue.side_map, 0, share_row, share_col);
       float z[kShare] = {};
       for (int other = 0; other < gemm.cluster; ++other) {
 #pragma unroll
@@ -117,7 +126,18 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
           z[i + 3] += sum.w;
         }
       }
-      finish_share(gemm.epilogue, strips, share_row, share_col, z, inputs);
+      if (!through_strips) {
+        finish_elements(gemm.epilogue, strips.first, at, z);
+        continue;
+      }
+      if (gemm.epilogue.d.dtype == DType::f32) {
+        strips.put(gemm.epilogue.d_map, at, z, gemm.epilogue.accumulate);
+      } else {
+        with_share_form(gemm.epilogue, [&](auto form) {
+          if (gemm.epilogue.bias.data != nullptr) add_bias<typename decltype(form)::T>(gemm.epilogue, bias, z);
+          finish_share(form, gemm.epilogue, strips, 0, at, z);
+        });
+      }
     }
     if (sums_rows && rank == 0 && warp * 32 + lane < kTileN) {
       float sum = 0.0f;

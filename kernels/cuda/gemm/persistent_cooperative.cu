@@ -21,6 +21,7 @@ struct Config {
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
+    Mbarrier sides[kConsumers * 4][kStrips];
   };
   static_assert(sizeof(SharedStorage) == persistent_cooperative_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(kConsumers * kBlocks * kBox == kN, "consumers share the rows of a tile");
@@ -38,6 +39,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
   if (threadIdx.x == 0) {
     for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
     for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers * gemm.cluster);
+    for (auto& of_warp : shared.sides) {
+      for (Mbarrier& barrier : of_warp) mbarrier_init(barrier, 1);
+    }
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
@@ -65,7 +69,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    WarpStrips<C::kStrips> strips = {.first = shared.strips[consumer * 4 + thread / 32]};
+    const int warp = consumer * 4 + thread / 32;
+    WarpStrips<C::kStrips> strips = {
+        .first = shared.strips[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
     RingPosition<C::kStages> at;
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
@@ -73,6 +79,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
     for (int index = first; index < gemm.raster.tiles; index += step) {
       const TileAt tile = gemm.raster(index);
       const int row = (tile.n * gemm.cluster + rank) * kTileN + consumer * C::kBlocks * kBox, col = tile.m * kTileM;
+
+      TileEpilogue<C::kBlocks, kTileM, C::kStrips> epilogue(gemm.epilogue, strips, row, col);
 
       // Main loop.
       float sums[C::kBlocks][kTileM / 2];  // [64, tile m] of each
@@ -94,7 +102,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
       });
 
       // Epilogue.
-      finish_sums(gemm.epilogue, strips, row, col, sums);
+      epilogue.finish(sums);
     }
     wait_boxes_read<0>();
   }

@@ -59,7 +59,7 @@ struct PackedSums {
   template <class T>
   __device__ __forceinline__ void take(T, const float (&sums)[kColumns / 2]) {
 #pragma unroll
-    for (int i = 0; i < kColumns / 4; ++i) words[i] = pack(sums[2 * i], sums[2 * i + 1], kDTypeOf<T>);
+    for (int i = 0; i < kColumns / 4; ++i) words[i] = pack<T>(sums[2 * i], sums[2 * i + 1]);
   }
 
   // kPieceColumns of them.
@@ -162,7 +162,8 @@ void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const 
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;
     with_product_of<false>(gemm, [&]<class P>(P) {
-      auto* const kernel = gemm.epilogue.plain ? persistent_late_store<C, P, true> : persistent_late_store<C, P, false>;
+      auto* const kernel =
+          gemm.epilogue.d.mapped_cols == gemm.epilogue.cols ? persistent_late_store<C, P, true> : persistent_late_store<C, P, false>;
       launch_clusters(queue, "persistent_late_store", kernel, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
     });
   };

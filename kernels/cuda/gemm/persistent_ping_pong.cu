@@ -21,6 +21,7 @@ struct Config {
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
+    Mbarrier sides[kConsumers * 4][kStrips];
     Mbarrier turn[kConsumers];
   };
   static_assert(sizeof(SharedStorage) == persistent_ping_pong_shared_bytes(kTile), "the plan knows what a block needs");
@@ -39,6 +40,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
     for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
     for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, gemm.cluster);
     for (Mbarrier& barrier : shared.turn) mbarrier_init(barrier, 1);
+    for (auto& of_warp : shared.sides) {
+      for (Mbarrier& barrier : of_warp) mbarrier_init(barrier, 1);
+    }
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
@@ -66,7 +70,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    WarpStrips<C::kStrips> strips = {.first = shared.strips[consumer * 4 + thread / 32]};
+    const int warp = consumer * 4 + thread / 32;
+    WarpStrips<C::kStrips> strips = {
+        .first = shared.strips[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
     RingPosition<C::kStages> at;
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
@@ -76,6 +82,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
     for (int index = first + consumer * step; index < gemm.raster.tiles; index += C::kConsumers * step) {
       const TileAt tile = gemm.raster(index);
       const int row = (tile.n * gemm.cluster + rank) * kTileN, col = tile.m * kTileM;
+
+      TileEpilogue<C::kBlocks, kTileM, C::kStrips> epilogue(gemm.epilogue, strips, row, col);
 
       // Main loop.
       mbarrier_wait(shared.turn[consumer], turn);
@@ -101,7 +109,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
       at.advance(gemm.blocks_k);  // the partner's
 
       // Epilogue.
-      finish_sums(gemm.epilogue, strips, row, col, sums);
+      epilogue.finish(sums);
     }
     wait_boxes_read<0>();
   }

@@ -121,11 +121,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
     take_registers<C::kConsumerRegisters>();
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4, lane = static_cast<int>(threadIdx.x) % 32, consumer = warp / 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
-    WarpStrips<C::kStrips> strips = {.first = shared.strips[warp]};
+    WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = lane};
 
     // Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once, since a register has no index.
     const auto finish_part = [&](const float(&sums)[kTileM / 2], float4* so_far, int row, int col, bool first, bool last) {
-      const bool in_d = epilogue.plain && epilogue.d.dtype == DType::f32;  // where D itself keeps what the parts come to
+      const bool by_engine = epilogue.through_strips && !epilogue.has_side && epilogue.d.mapped_cols == epilogue.cols;
+      const bool in_d = by_engine && epilogue.d.dtype == DType::f32;  // where D itself keeps what the parts come to
       for (int share = 0; share < kTileM / kShareColumns; ++share, so_far += kShare / 4 * 32) {
         const int share_col = col + share * kShareColumns;
         if (row >= epilogue.rows || share_col >= epilogue.cols) continue;
@@ -134,11 +135,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
         for (int of = 0; of < kTileM / kShareColumns; ++of) {
           if (of == share) {
             asm volatile("");  // a branch, not a selection of every candidate
-            for_each_in(z, [&](float& x, int i) { x = sums[of * kShare + i]; });
+#pragma unroll
+            for (int i = 0; i < kShare; ++i) z[i] = sums[of * kShare + i];
           }
         }
         if (in_d) {
-          strips.put(epilogue.d_map, DType::f32, row, share_col, z, epilogue.accumulate || !first);
+          strips.put(epilogue.d_map, {.row = row, .col = share_col}, z, epilogue.accumulate || !first);
           continue;
         }
 #pragma unroll
@@ -152,10 +154,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
         if (!last) {
 #pragma unroll
           for (int i = 0; i < kShare; i += 4) so_far[i * 8] = {z[i], z[i + 1], z[i + 2], z[i + 3]};
-        } else if (epilogue.plain) {
-          strips.put(epilogue.d_map, epilogue.d.dtype, row, share_col, z, false);
+        } else if (by_engine) {
+          strips.template put<typename P::T>(strips.next(), epilogue.d_map, {.row = row, .col = share_col}, z);
         } else {
-          store_share(epilogue, epilogue.d, row + lane / 4, share_col + lane % 4 * 2, z, epilogue.accumulate);
+          finish_elements(epilogue, strips.first, {.row = row, .col = share_col}, z);
         }
       }
     };

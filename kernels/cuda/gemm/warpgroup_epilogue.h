@@ -1,11 +1,9 @@
-// From a warpgroup's sums to D: the formula of kernels/gemm.h, 16 rows by 64 columns of a warp at a time. What leaves goes straight
-// from registers to memory, or through strips in shared memory, 16 rows of 128 bytes, swizzled, that the copy engine takes from
-// there (and adds, where fp32 is accumulated). Side inputs are read where they lie. Nothing outside the matrices is touched.
+// From a warpgroup's sums to D: the formula of kernels/gemm.h, a warp's 16 rows by 64 columns at a time. Through the warp's strips
+// where everything of D's shape has the operands' 16-bit type, or nothing but the sums is stored: side inputs are asked for before the
+// main loop, and nothing of it stays in registers beside the sums. Anything else goes element by element, neighbours together.
 #pragma once
 
-#include "kernels/cuda/elements.h"
-#include "kernels/cuda/prim/bulk_copy.h"
-#include "kernels/cuda/prim/stmatrix.h"
+#include "kernels/cuda/gemm/warp_strips.h"
 #include "kernels/cuda/prim/tensor_map.h"
 #include "kernels/cuda/prim/wgmma.h"
 #include "kernels/gemm.h"
@@ -13,50 +11,40 @@
 
 namespace tilewave {
 
-// A matrix that lies like D.
-struct LikeD {
-  std::byte* data = nullptr;
-  std::int64_t ld = 0;
-  DType dtype = DType::f32;
-  bool pairs = false;   // two neighbours of an even column can be reached at once
-  bool mapped = false;  // the copy engine can reach it
-  bool ragged = false;  // its rows end within 16 bytes, all of which the engine would write
-};
-
 struct Vector {
   std::byte* data = nullptr;
   DType dtype = DType::f32;
-  bool pairs = false;
 };
 
 struct WarpgroupEpilogue {
-  CUtensorMap d_map, saved_input_map;  // strips of 16 rows by 128 bytes
-  std::int64_t rows = 0, cols = 0;     // of D
+  CUtensorMap d_map, saved_input_map, side_map;  // strips
+  int rows = 0, cols = 0;                        // of D
   LikeD d, saved_input, derivative_of, residual;
-  Vector bias;           // [cols]
+  Vector bias;           // [cols], or [rows]
   Vector bias_gradient;  // [rows]
   Activation activation = Activation::none, derivative = Activation::none;
-  bool accumulate = false, accumulate_bias_gradient = false;
-  bool plain = false;  // the sums go out through the copy engine as they are
+  bool bias_along_rows = false, accumulate = false, accumulate_bias_gradient = false;
+  bool through_strips = false;  // up to the columns that the engine can store
+  bool has_side = false;        // one of derivative_of, residual and D comes in through the strips
 };
 
 inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
+  const auto whole_words = [](ConstMatrixView view) {  // the engine would write the whole of a row's last 16 bytes
+    view.cols -= view.cols % (16 / size_of(view.dtype));
+    return view;
+  };
   const auto like_d = [&](const ConstMatrixView& view) -> LikeD {
     const auto alignment = alignment_of(reinterpret_cast<std::uintptr_t>(view.data), view.ld * size_of(view.dtype));
     return {.data = static_cast<std::byte*>(const_cast<void*>(view.data)),
             .ld = view.ld,
             .dtype = view.dtype,
-            .pairs = alignment >= 2 * size_of(view.dtype),
-            .mapped = view.data != nullptr && alignment >= 16,
-            .ragged = view.cols * size_of(view.dtype) % 16 != 0};
+            .mapped_cols = view.data != nullptr && alignment >= 16 ? static_cast<int>(whole_words(view).cols) : 0};
   };
   const auto vector = [](const ConstMatrixView& view) -> Vector {
-    return {.data = static_cast<std::byte*>(const_cast<void*>(view.data)),
-            .dtype = view.dtype,
-            .pairs = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(2 * size_of(view.dtype)) == 0};
+    return {.data = static_cast<std::byte*>(const_cast<void*>(view.data)), .dtype = view.dtype};
   };
-  WarpgroupEpilogue epilogue{.rows = args.d.rows,
-                             .cols = args.d.cols,
+  WarpgroupEpilogue epilogue{.rows = static_cast<int>(args.d.rows),
+                             .cols = static_cast<int>(args.d.cols),
                              .d = like_d(args.d),
                              .saved_input = like_d(args.saved_input),
                              .derivative_of = like_d(args.derivative_of),
@@ -65,312 +53,276 @@ inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
                              .bias_gradient = vector(args.bias_gradient),
                              .activation = args.activation,
                              .derivative = args.derivative,
+                             .bias_along_rows = args.d_major == Major::n,
                              .accumulate = args.accumulate,
                              .accumulate_bias_gradient = args.accumulate_bias_gradient};
-  epilogue.plain = epilogue.d.mapped && !epilogue.d.ragged && !args.bias && !args.saved_input && !args.derivative_of && !args.residual &&
-                   args.activation == Activation::none && (!args.accumulate || args.d.dtype == DType::f32);
-  if (epilogue.d.mapped) epilogue.d_map = make_tensor_map(args.d, 16);
-  if (epilogue.saved_input.mapped) epilogue.saved_input_map = make_tensor_map(args.saved_input, 16);
+
+  // Through the strips: sums alone; or 16 bits of one type, with an activation or one side input that the engine reaches.
+  const bool fp32 = args.d.dtype == DType::f32;
+  const ConstMatrixView sides[] = {args.derivative_of, args.residual,
+                                   args.accumulate && !fp32 ? ConstMatrixView(args.d) : ConstMatrixView{}};
+  ConstMatrixView side;
+  int count = 0;
+  for (const ConstMatrixView& one : sides) {
+    if (one) side = one, ++count;
+  }
+  const bool activates = args.saved_input || args.activation != Activation::none;
+  const auto fits = [&](const ConstMatrixView& view) { return !view || view.dtype == args.d.dtype; };
+  const bool fits_bias = fits(args.bias) && reinterpret_cast<std::uintptr_t>(args.bias.data) % 4 == 0;
+  const bool fits_side = count == 0 || (count == 1 && !activates && fits(side) && like_d(side).mapped_cols > 0);
+  epilogue.through_strips = like_d(args.d).mapped_cols > 0 && (!args.saved_input || like_d(args.saved_input).mapped_cols > 0) &&
+                            ((!args.bias && !activates && count == 0) || (!fp32 && fits_bias && fits(args.saved_input) && fits_side));
+  epilogue.has_side = epilogue.through_strips && count == 1;
+  if (epilogue.through_strips) epilogue.d_map = make_tensor_map(whole_words(args.d), kStripRows);
+  if (epilogue.through_strips && args.saved_input) epilogue.saved_input_map = make_tensor_map(whole_words(args.saved_input), kStripRows);
+  if (epilogue.has_side) epilogue.side_map = make_tensor_map(side, kStripRows);
   return epilogue;
 }
 
-__device__ __forceinline__ float2 unpack(unsigned pair, DType dtype) {
-  if (dtype == DType::bf16) return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
-  return __half22float2(*reinterpret_cast<const __half2*>(&pair));
-}
-__device__ __forceinline__ unsigned pack(float low, float high, DType dtype) {
-  if (dtype == DType::bf16) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const unsigned*>(&pair);
+// The bias of a share as it lies in memory: of its columns, two by two, or of its two rows.
+struct ShareBias {
+  unsigned pairs[kShare / 4];
+};
+
+__device__ __forceinline__ void ask_for_bias(const WarpgroupEpilogue& e, int row, int col, ShareBias& bias) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (e.bias_along_rows) {
+    const auto* const at = reinterpret_cast<const unsigned short*>(e.bias.data) + row + lane / 4;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) bias.pairs[h] = row + lane / 4 + 8 * h < e.rows ? at[8 * h] : 0;
+  } else {  // columns end with a whole eight
+    const auto* const at = reinterpret_cast<const unsigned*>(e.bias.data) + (col / 2 + lane % 4);
+#pragma unroll
+    for (int g = 0; g < kShare / 4; ++g) bias.pairs[g] = col + 8 * g < e.cols ? at[4 * g] : 0;
   }
-  const __half2 pair = __floats2half2_rn(low, high);
-  return *reinterpret_cast<const unsigned*>(&pair);
 }
 
-__device__ __forceinline__ float load_element(const std::byte* data, DType dtype, std::int64_t at) {
-  if (dtype == DType::f32) return reinterpret_cast<const float*>(data)[at];
-  return unpack(reinterpret_cast<const unsigned short*>(data)[at], dtype).x;
-}
-__device__ __forceinline__ float2 load_pair(const std::byte* data, DType dtype, std::int64_t at) {
-  if (dtype == DType::f32) return reinterpret_cast<const float2*>(data)[at / 2];
-  return unpack(reinterpret_cast<const unsigned*>(data)[at / 2], dtype);
-}
-__device__ __forceinline__ void store_element(std::byte* data, DType dtype, std::int64_t at, float value) {
-  if (dtype == DType::f32) {
-    reinterpret_cast<float*>(data)[at] = value;
+template <class T>
+__device__ __forceinline__ void add_bias(const WarpgroupEpilogue& e, const ShareBias& bias, float (&z)[kShare]) {
+  if (e.bias_along_rows) {
+    const float above = unpack<T>(bias.pairs[0]).x, below = unpack<T>(bias.pairs[1]).x;
+#pragma unroll
+    for (int i = 0; i < kShare; ++i) z[i] += i % 4 < 2 ? above : below;
   } else {
-    reinterpret_cast<unsigned short*>(data)[at] = static_cast<unsigned short>(pack(value, 0.0f, dtype));
-  }
-}
-
-// A thread's share of 16 rows by 64 columns, as wgmma hands it out: z[4 g + 2 h] and the next are columns col + 8 g and the next
-// of row row + 8 h.
-inline constexpr int kShare = 32;
-inline constexpr int kStripRows = 16, kShareColumns = 64, kStripBytes = kStripRows * 128;
-
-template <class Fn>
-__device__ __forceinline__ void for_each_in(float (&z)[kShare], Fn&& fn) {
-#pragma unroll
-  for (int i = 0; i < kShare; ++i) fn(z[i], i);
-}
-
-// fn(index into z, row, column, whether the next column is inside too) for every pair that begins inside D.
-template <class Fn>
-__device__ __forceinline__ void for_each_pair(const WarpgroupEpilogue& e, std::int64_t row, std::int64_t col, Fn&& fn) {
-#pragma unroll
-  for (int pair = 0; pair < kShare / 2; ++pair) {
-    const std::int64_t r = row + pair % 2 * 8, c = col + pair / 2 * 8;
-    if (r < e.rows && c < e.cols) fn(2 * pair, r, c, c + 1 < e.cols);
-  }
-}
-
-// x = the share of a matrix that lies like D; elements outside keep what x holds.
-__device__ __forceinline__ void load_share(const WarpgroupEpilogue& e, const LikeD& from, std::int64_t row, std::int64_t col,
-                                           float (&x)[kShare]) {
-  for_each_pair(e, row, col, [&](int i, std::int64_t r, std::int64_t c, bool next) {
-    x[i] = load_element(from.data, from.dtype, r * from.ld + c);
-    if (next) x[i + 1] = load_element(from.data, from.dtype, r * from.ld + c + 1);
-  });
-}
-
-// What a share needs from memory besides its sums, as pairs of 16 bits, asked for all at once: the bias and the first side input.
-// Where pairs cannot be had (edges, odd pitches, fp32) it stays empty and the share asks itself.
-struct SideInputs {
-  unsigned bias[kShare / 4];
-  unsigned side[kShare / 2];
-  bool has_bias = false, has_side = false;
-};
-
-__device__ __forceinline__ const LikeD& first_side(const WarpgroupEpilogue& e) {
-  return e.derivative_of.data != nullptr ? e.derivative_of : e.residual.data != nullptr ? e.residual : e.d;
-}
-
-// For the share of the warp's 16 rows from `row` on by 64 columns from `col` on.
-__device__ __forceinline__ void ask_for_inputs(const WarpgroupEpilogue& e, int row, int col, SideInputs& inputs) {
-  const bool whole = row + kStripRows <= e.rows && col + kShareColumns <= e.cols;
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const std::int64_t own_row = row + lane / 4, own_col = col + lane % 4 * 2;
-  inputs.has_bias = whole && e.bias.data != nullptr && e.bias.pairs && e.bias.dtype != DType::f32;
-  if (inputs.has_bias) {
-    const auto* const at = reinterpret_cast<const unsigned*>(e.bias.data) + own_col / 2;
-#pragma unroll
-    for (int g = 0; g < kShare / 4; ++g) inputs.bias[g] = at[4 * g];
-  }
-  const LikeD& side = first_side(e);
-  const bool wanted = e.derivative_of.data != nullptr || e.residual.data != nullptr || e.accumulate;
-  inputs.has_side = whole && wanted && side.pairs && side.dtype != DType::f32;
-  if (inputs.has_side) {
-    const auto* const at = reinterpret_cast<const unsigned*>(side.data) + (own_row * side.ld + own_col) / 2;
-    const std::int64_t below = 4 * side.ld;  // 8 rows
-#pragma unroll
-    for (int pair = 0; pair < kShare / 2; ++pair) inputs.side[pair] = at[pair % 2 * below + pair / 2 * 4];
-  }
-}
-
-__device__ __forceinline__ void store_share(const WarpgroupEpilogue& e, const LikeD& to, std::int64_t row, std::int64_t col,
-                                            const float (&z)[kShare], bool add) {
-  for_each_pair(e, row, col, [&](int i, std::int64_t r, std::int64_t c, bool next) {
-    const std::int64_t at = r * to.ld + c;
-    float low = z[i], high = z[i + 1];
-    if (add) low += load_element(to.data, to.dtype, at);
-    if (add && next) high += load_element(to.data, to.dtype, at + 1);
-    if (to.pairs && next && to.dtype != DType::f32) {
-      reinterpret_cast<unsigned*>(to.data)[at / 2] = pack(low, high, to.dtype);
-    } else if (to.pairs && next) {
-      *reinterpret_cast<float2*>(to.data + 4 * at) = {low, high};
-    } else {
-      store_element(to.data, to.dtype, at, low);
-      if (next) store_element(to.data, to.dtype, at + 1, high);
-    }
-  });
-}
-
-// A warp's strips, taken in turn; none for a row that writes from its registers.
-template <int kStrips>
-struct WarpStrips {
-  std::byte* first = nullptr;  // [kStrips, 16 rows, 128 bytes], swizzled
-  int turn = 0;
-
-  __device__ __forceinline__ std::byte* next() {
-    if (threadIdx.x % 32 == 0) wait_boxes_read<kStrips - 1>();
-    __syncwarp();
-    std::byte* const strip = first + turn * kStripBytes;
-    turn = turn + 1 == kStrips ? 0 : turn + 1;
-    return strip;
-  }
-  __device__ __forceinline__ void send(const CUtensorMap& map, const std::byte* strip, int row, int col, bool add) {
-    fence_shared_for_engines();
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) {
-      if (add) {
-        add_box(map, strip, col, row);
-      } else {
-        store_box(map, strip, col, row);
-      }
-      commit_boxes();
-    }
-  }
-
-  // The warp's 16 rows from `row` on by 64 columns from `col` on.
-  __device__ __forceinline__ void put(const CUtensorMap& map, DType dtype, int row, int col, const float (&z)[kShare], bool add) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    if (dtype != DType::f32) {
-      std::byte* const strip = next();
-      std::byte* const line = strip + lane % 16 * 128;
-#pragma unroll
-      for (int g = 0; g < 8; g += 2) {
-        store_matrices(line + ((g + lane / 16) ^ lane % 8) * 16, pack(z[4 * g], z[4 * g + 1], dtype),
-                       pack(z[4 * g + 2], z[4 * g + 3], dtype), pack(z[4 * g + 4], z[4 * g + 5], dtype),
-                       pack(z[4 * g + 6], z[4 * g + 7], dtype));
-      }
-      send(map, strip, row, col, add);
-    } else {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        std::byte* const strip = next();
-        std::byte* const line = strip + lane / 4 * 128 + lane % 2 * 8;
-#pragma unroll
-        for (int g = 0; g < 4; ++g) {
-          const int i = 16 * half + 4 * g, at = ((2 * g + lane % 4 / 2) ^ lane / 4) * 16;
-          *reinterpret_cast<float2*>(line + at) = {z[i], z[i + 1]};
-          *reinterpret_cast<float2*>(line + at + 8 * 128) = {z[i + 2], z[i + 3]};
-        }
-        send(map, strip, row, col + 32 * half, add);
-      }
-    }
-  }
-};
-template <>
-struct WarpStrips<0> {};
-
-// Finishes the warp's 16 rows from `row` on by 64 columns from `col` on.
-template <int kStrips>
-__device__ __forceinline__ void finish_share(const WarpgroupEpilogue& e, WarpStrips<kStrips>& strips, int row, int col, float (&z)[kShare],
-                                             const SideInputs& inputs) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const std::int64_t own_row = row + lane / 4, own_col = col + lane % 4 * 2;
-  const bool fp32 = e.d.dtype == DType::f32;
-  const auto put = [&](const LikeD& to, const CUtensorMap& map, bool add) {
-    if constexpr (kStrips > 0) {
-      if (to.mapped && !(to.ragged && col + kShareColumns > e.cols)) return strips.put(map, to.dtype, row, col, z, add);
-    }
-    store_share(e, to, own_row, own_col, z, add);
-  };
-  const auto load_side = [&](const LikeD& from, float(&x)[kShare]) {
-    if (inputs.has_side && &from == &first_side(e)) {
-#pragma unroll
-      for (int pair = 0; pair < kShare / 2; ++pair) {
-        const float2 both = unpack(inputs.side[pair], from.dtype);
-        x[2 * pair] = both.x;
-        x[2 * pair + 1] = both.y;
-      }
-    } else {
-      for_each_in(x, [](float& y, int) { y = 0.0f; });
-      load_share(e, from, own_row, own_col, x);
-    }
-  };
-
-  if (e.bias.data != nullptr) {
 #pragma unroll
     for (int g = 0; g < kShare / 4; ++g) {
-      const std::int64_t c = own_col + 8 * g;
-      float2 bias = {0.0f, 0.0f};
-      if (inputs.has_bias) {
-        bias = unpack(inputs.bias[g], e.bias.dtype);
-      } else {
-        if (c < e.cols) bias.x = load_element(e.bias.data, e.bias.dtype, c);
-        if (c + 1 < e.cols) bias.y = load_element(e.bias.data, e.bias.dtype, c + 1);
-      }
-      z[4 * g] += bias.x;
-      z[4 * g + 1] += bias.y;
-      z[4 * g + 2] += bias.x;
-      z[4 * g + 3] += bias.y;
+      const float2 both = unpack<T>(bias.pairs[g]);
+      z[4 * g] += both.x;
+      z[4 * g + 1] += both.y;
+      z[4 * g + 2] += both.x;
+      z[4 * g + 3] += both.y;
     }
   }
-  if (e.saved_input.data != nullptr) put(e.saved_input, e.saved_input_map, false);
-  switch (e.activation) {
-    case Activation::none:
-      break;
-    case Activation::relu:
-      for_each_in(z, [](float& x, int) { x = relu(x); });
-      break;
-    case Activation::gelu_tanh:
-      for_each_in(z, [](float& x, int) { x = gelu_tanh(x); });
-      break;
-    case Activation::gelu_erf:
-      for_each_in(z, [](float& x, int) { x = gelu_erf(x); });
-      break;
-  }
-  if (e.derivative_of.data != nullptr) {
-    float x[kShare];
-    load_side(e.derivative_of, x);
-    switch (e.derivative) {
-      case Activation::none:
-        break;
-      case Activation::relu:
-        for_each_in(z, [&](float& y, int i) { y *= relu_derivative(x[i]); });
-        break;
-      case Activation::gelu_tanh:
-        for_each_in(z, [&](float& y, int i) { y *= gelu_tanh_derivative(x[i]); });
-        break;
-      case Activation::gelu_erf:
-        for_each_in(z, [&](float& y, int i) { y *= gelu_erf_derivative(x[i]); });
-        break;
-    }
-  }
-  if (e.residual.data != nullptr) {
-    float x[kShare];
-    load_side(e.residual, x);
-    for_each_in(z, [&](float& y, int i) { y += x[i]; });
-  }
-  if (e.accumulate && !fp32) {  // added before the one rounding; fp32 is added where it is stored
-    float x[kShare];
-    load_side(e.d, x);
-    for_each_in(z, [&](float& y, int i) { y += x[i]; });
-  }
-  put(e.d, e.d_map, e.accumulate && fp32);
 }
 
-// Finishes a warpgroup's kBlocks times 64 rows from `row` on by 2 kColumns columns from `col` on. Sums that go out as they are
-// leave at once. Otherwise the code of a share stands once, and its sums are picked out of the
-// registers, since a register has no index.
-template <int kBlocks, int kColumns, int kStrips>
-__device__ __forceinline__ void finish_sums(const WarpgroupEpilogue& e, WarpStrips<kStrips>& strips, int row, int col,
-                                            const float (&sums)[kBlocks][kColumns]) {
+// fn.template operator()<activation>(), the branch outside of fn's loops.
+template <class Fn>
+__device__ __forceinline__ void with_activation(Activation activation, Fn&& fn) {
+  switch (activation) {
+    case Activation::none:
+      return;
+    case Activation::relu:
+      return fn.template operator()<Activation::relu>();
+    case Activation::gelu_tanh:
+      return fn.template operator()<Activation::gelu_tanh>();
+    case Activation::gelu_erf:
+      return fn.template operator()<Activation::gelu_erf>();
+  }
+}
+
+// What happens to a share in 16 bits, as a type: branches between its instructions would cost as much as they do.
+enum class Side { none, derivative, added };
+template <class Element, Activation kWhich, Side kFrom>
+struct ShareForm {
+  using T = Element;
+  static constexpr Activation kActivation = kWhich;  // or whose derivative
+  static constexpr Side kSide = kFrom;
+};
+
+template <class Body>
+__device__ __forceinline__ void with_share_form(const WarpgroupEpilogue& e, Body&& body) {
+  const auto with_type = [&]<class T>(T) {
+    if (e.has_side && e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
+    if (e.has_side) {
+      return with_activation(e.derivative, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::derivative>{}); });
+    }
+    if (e.activation == Activation::none) return body(ShareForm<T, Activation::none, Side::none>{});
+    with_activation(e.activation, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::none>{}); });
+  };
+  if (e.d.dtype == DType::bf16) {
+    with_type(bf16{});
+  } else {
+    with_type(f16{});
+  }
+}
+
+// Finishes a share of 16 bits, whose bias is in z, through the strips. A side input comes in strip `side`, from where the result goes out.
+template <class Form, int kStrips>
+__device__ __forceinline__ void finish_share(Form, const WarpgroupEpilogue& e, WarpStrips<kStrips>& strips, int side, const ShareAt& at,
+                                             float (&z)[kShare]) {
+  using T = typename Form::T;
+  if constexpr (Form::kSide == Side::none) {
+    if (e.saved_input.data != nullptr) strips.template put<T>(strips.next(), e.saved_input_map, at, z);
+#pragma unroll
+    for (int i = 0; i < kShare; ++i) z[i] = activate_to<T>(Form::kActivation, z[i]);
+    strips.template put<T>(strips.next(), e.d_map, at, z);
+  } else {
+    std::byte* const strip = strips.take(side);
+#pragma unroll
+    for (int g = 0; g < 8; g += 2) {
+      std::uint32_t pairs[4];
+      ldmatrix(pairs, shared_address(strips.groups(strip, g)));
+#pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const float2 x = unpack<T>(pairs[i / 2]);
+        float &low = z[4 * g + i], &high = z[4 * g + i + 1];
+        if constexpr (Form::kSide == Side::derivative) {
+          low *= activation_derivative_to<T>(Form::kActivation, x.x);
+          high *= activation_derivative_to<T>(Form::kActivation, x.y);
+        } else {
+          low += x.x;
+          high += x.y;
+        }
+      }
+    }
+    __syncwarp();
+    strips.template put<T>(strip, e.d_map, at, z);
+  }
+}
+
+// Finishes a share element by element, 32 neighbours of a row at a time, by way of 4 KB of the warp's own.
+__device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, std::byte* scratch, const ShareAt& at,
+                                                const float (&z)[kShare]) {
+  constexpr int kAtOnce = 4;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  auto* const sums = reinterpret_cast<float*>(scratch);  // [16, 64], eights of a row in an order of its own
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < kShare; i += 2) {
+    const int r = lane / 4 + i % 4 * 4, c = i / 4 * 8 + lane % 4 * 2;
+    *reinterpret_cast<float2*>(sums + r * kShareColumns + (c ^ r % 8 * 8)) = {z[i], z[i + 1]};
+  }
+  __syncwarp();
+#pragma unroll 1
+  for (int first = 0; first < kShare; first += kAtOnce) {
+    float x[kAtOnce];
+    bool inside[kAtOnce];
+    std::int64_t row[kAtOnce];
+    int col[kAtOnce];
+    const auto each = [&](auto&& fn) {
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (inside[i]) fn(x[i], row[i], col[i]);
+      }
+    };
+    const auto from = [&](const LikeD& m, auto&& combine) {
+      if (m.data != nullptr) each([&](float& y, std::int64_t r, int c) { combine(y, load_element(m.data, m.dtype, r * m.ld + c)); });
+    };
+    const auto to = [&](const LikeD& m) {
+      if (m.data != nullptr) each([&](float& y, std::int64_t r, int c) { store_element(m.data, m.dtype, r * m.ld + c, y); });
+    };
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int r = (first + i) / 2, c = lane + (first + i) % 2 * 32;
+      row[i] = at.row + r;
+      col[i] = at.col + c;
+      inside[i] = row[i] < e.rows && col[i] < e.cols;
+      x[i] = sums[r * kShareColumns + (c ^ r % 8 * 8)];
+    }
+    if (e.bias.data != nullptr) {
+      each([&](float& y, std::int64_t r, int c) { y += load_element(e.bias.data, e.bias.dtype, e.bias_along_rows ? r : c); });
+    }
+    to(e.saved_input);
+    with_activation(e.activation,
+                    [&]<Activation kActivation>() { each([](float& y, std::int64_t, int) { y = activate(kActivation, y); }); });
+    with_activation(e.derivative, [&]<Activation kActivation>() {
+      from(e.derivative_of, [](float& y, float input) { y *= activation_derivative(kActivation, input); });
+    });
+    from(e.residual, [](float& y, float more) { y += more; });
+    if (e.accumulate) from(e.d, [](float& y, float more) { y += more; });
+    to(e.d);
+  }
+}
+
+// fn(share, where it lies, its sums) for each share inside D of a warpgroup's kBlocks times 64 rows from `row` on by 2 kColumns columns
+// from `col` on. fn stands kCopies times, once or for every share: then its sums are picked out of the registers, since a register has
+// no index.
+template <int kCopies, int kBlocks, int kColumns, class Fn>
+__device__ __forceinline__ void for_each_share(const WarpgroupEpilogue& e, int row, int col, const float (&sums)[kBlocks][kColumns],
+                                               Fn&& fn) {
   constexpr int kShares = kColumns / kShare;  // of a block
   const int warp_row = row + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows;
-  if constexpr (kStrips > 0) {
-    if (e.plain) {
-#pragma unroll
-      for (int share = 0; share < kBlocks * kShares; ++share) {
-        const int share_row = warp_row + share / kShares * kBox, share_col = col + share % kShares * kShareColumns;
-        if (share_row >= e.rows || share_col >= e.cols) continue;
-        float z[kShare];
-        for_each_in(z, [&](float& x, int i) { x = sums[share / kShares][share % kShares * kShare + i]; });
-        strips.put(e.d_map, e.d.dtype, share_row, share_col, z, e.accumulate);
-      }
-      return;
-    }
-  }
-#pragma unroll 1
+#pragma unroll kCopies
   for (int share = 0; share < kBlocks * kShares; ++share) {
-    const int share_row = warp_row + share / kShares * kBox, share_col = col + share % kShares * kShareColumns;
-    if (share_row >= e.rows || share_col >= e.cols) continue;
-    SideInputs inputs;
-    ask_for_inputs(e, share_row, share_col, inputs);
+    const ShareAt at = {.row = warp_row + share / kShares * kBox, .col = col + share % kShares * kShareColumns};
+    if (at.row >= e.rows || at.col >= e.cols) continue;
     float z[kShare];
 #pragma unroll
-    for (int at = 0; at < kBlocks * kShares; ++at) {
-      if (at == share) {
+    for (int candidate = 0; candidate < kBlocks * kShares; ++candidate) {
+      if (candidate == share) {
         asm volatile("");  // a branch, not a selection of every candidate
-        for_each_in(z, [&](float& x, int i) { x = sums[at / kShares][at % kShares * kShare + i]; });
+#pragma unroll
+        for (int i = 0; i < kShare; ++i) z[i] = sums[candidate / kShares][candidate % kShares * kShare + i];
       }
     }
-    finish_share(e, strips, share_row, share_col, z, inputs);
+    fn(share, at, z);
   }
 }
 
-__device__ __forceinline__ void store_bias_gradient(const WarpgroupEpilogue& e, std::int64_t row, float sum) {
+// A warpgroup's tile of D, kBlocks times 64 rows by kColumns columns: what it needs from memory is asked for before its sums are made.
+template <int kBlocks, int kColumns, int kStrips>
+struct TileEpilogue {
+  static constexpr int kShares = kColumns / kShareColumns, kAll = kBlocks * kShares;
+
+  const WarpgroupEpilogue& e;
+  WarpStrips<kStrips>& strips;
+  int row = 0, col = 0;
+  const bool through_strips;
+  ShareBias bias;
+
+  __device__ __forceinline__ TileEpilogue(const WarpgroupEpilogue& epilogue, WarpStrips<kStrips>& warp_strips, int first_row, int first_col)
+      : e(epilogue),
+        strips(warp_strips),
+        row(first_row),
+        col(first_col),
+        through_strips(epilogue.through_strips && min(first_col + kColumns, epilogue.cols) <= epilogue.d.mapped_cols) {
+    if (through_strips && e.bias.data != nullptr) ask_for_bias(e, row_of(0), col, bias);
+    if (through_strips && e.has_side) {
+      for (int share = 0; share < min(kStrips, kAll); ++share) ask_for_side(share);
+    }
+  }
+
+  __device__ __forceinline__ void finish(const float (&sums)[kBlocks][kColumns / 2]) {
+    if (!through_strips) {
+      for_each_share<1>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { finish_elements(e, strips.first, at, z); });
+    } else if (e.d.dtype == DType::f32) {
+      for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { strips.put(e.d_map, at, z, e.accumulate); });
+    } else {
+      with_share_form(e, [&](auto form) {
+        constexpr int kCopies = form.kActivation == Activation::none && form.kSide == Side::none ? kAll : 1;
+        for_each_share<kCopies>(e, row, col, sums, [&](int share, const ShareAt& at, float(&z)[kShare]) {
+          if (e.bias.data != nullptr) {
+            add_bias<typename decltype(form)::T>(e, bias, z);
+            if (share + 1 < kAll) ask_for_bias(e, row_of(share + 1), col_of(share + 1), bias);
+          }
+          finish_share(form, e, strips, share % kStrips, at, z);
+          if (e.has_side && share + kStrips < kAll) ask_for_side(share + kStrips);
+        });
+      });
+    }
+  }
+
+ private:
+  __device__ __forceinline__ int row_of(int share) const {
+    return row + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows + share / kShares * kBox;
+  }
+  __device__ __forceinline__ int col_of(int share) const { return col + share % kShares * kShareColumns; }
+  __device__ __forceinline__ void ask_for_side(int share) {
+    if (row_of(share) < e.rows && col_of(share) < e.cols) strips.ask(e.side_map, share % kStrips, row_of(share), col_of(share));
+  }
+};
+
+__device__ __forceinline__ void store_bias_gradient(const WarpgroupEpilogue& e, int row, float sum) {
   if (row >= e.rows) return;
   const float before = e.accumulate_bias_gradient ? load_element(e.bias_gradient.data, e.bias_gradient.dtype, row) : 0.0f;
   store_element(e.bias_gradient.data, e.bias_gradient.dtype, row, before + sum);

@@ -1,6 +1,7 @@
 // What the Hopper rows share. They think of D as it lies in memory, [N, M]: its rows run along the problem's N, its columns along M.
 // So wgmma's row operand is the problem's B, its column operand the problem's A, and neither is transposed by anyone: which
-// dimension is the fastest in memory is a bit of the instruction.
+// dimension is the fastest in memory is a bit of the instruction. Where D lies [M, N] the two change places, and with them what the
+// code calls M and N.
 #pragma once
 
 #include "kernels/cuda/gemm/warpgroup_epilogue.h"
@@ -30,10 +31,12 @@ struct WarpgroupGemm {
 
 inline WarpgroupGemm warpgroup_gemm(const GemmArgs& args, const GemmPlan& plan) {
   const GemmProblem problem = problem_of(args);
-  return {.rows = make_tensor_map(args.b, kBox),
-          .cols = make_tensor_map(args.a, kBox),
-          .rows_fastest = args.b_major == Major::k ? Fastest::k : Fastest::other,
-          .cols_fastest = args.a_major == Major::k ? Fastest::k : Fastest::other,
+  const auto fastest = [](Major major) { return major == Major::k ? Fastest::k : Fastest::other; };
+  const bool along_m = args.d_major == Major::m;
+  return {.rows = make_tensor_map(along_m ? args.b : args.a, kBox),
+          .cols = make_tensor_map(along_m ? args.a : args.b, kBox),
+          .rows_fastest = fastest(along_m ? args.b_major : args.a_major),
+          .cols_fastest = fastest(along_m ? args.a_major : args.b_major),
           .operand_dtype = problem.operand_dtype,
           .blocks_k = static_cast<int>(ceil_div(problem.k, kBox)),
           .tiles_m = static_cast<int>(plan.tiling.tiles_m),

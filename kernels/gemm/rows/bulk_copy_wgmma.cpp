@@ -17,7 +17,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
   plan.stages = kBulkCopyWgmmaStages;
   const TimeModel& model = time_model_of(device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2, .direct_stores = true}, device);

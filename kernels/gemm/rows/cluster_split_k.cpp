@@ -24,7 +24,7 @@ std::int64_t clusters_at_a_time(int size, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
-  GemmPlan plan = plan_tiles("cluster_split_k", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles("cluster_split_k", problem, tile, device.sm_count);
   plan.stages = split_stages(tile);
   const TimeModel& model = time_model_of(device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2}, device);

@@ -17,7 +17,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("persistent_cooperative", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles("persistent_cooperative", problem, tile, device.sm_count);
   plan.stages = cooperative_stages(tile);
   plan.cluster = cluster_of(plan.tiling);
   plan.raster = "bands";

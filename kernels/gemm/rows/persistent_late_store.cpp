@@ -21,7 +21,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("persistent_late_store", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles("persistent_late_store", problem, tile, device.sm_count);
   plan.stages = late_store_stages(tile);
   plan.raster = "bands";
   plan.blocks = std::min(plan.tiling.tiles, device.sm_count);

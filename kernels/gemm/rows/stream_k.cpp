@@ -24,7 +24,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("stream_k", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles("stream_k", problem, tile, device.sm_count);
   plan.stages = stream_k_stages(tile);
   plan.raster = "bands";
   const std::int64_t all = plan.tiling.tiles * ceil_div(problem.k, kBlockK);  // stages

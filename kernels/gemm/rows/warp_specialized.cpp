@@ -16,7 +16,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("warp_specialized", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles("warp_specialized", problem, tile, device.sm_count);
   plan.stages = kWarpSpecializedStages;
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2, .direct_stores = true}, device);
   const double waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));

@@ -22,7 +22,9 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
   if (problem.output_dtype != problem.operand_dtype && problem.output_dtype != DType::f32) {
     return sentence("it writes the operands' type or f32, not ", name_of(problem.output_dtype), ".");
   }
-  if (problem.d_major != Major::m) return "it writes D along M; make D m-major.";
+  if (problem.d_major != Major::m && problem.epilogue.bias_gradient) {
+    return "it sums B over K where B's rows run along D's in memory; make D m-major, or ask for the bias gradient elsewhere.";
+  }
   const std::int64_t longest = std::max({problem.m, problem.n, problem.k});
   if (longest > std::numeric_limits<int>::max() - 4096)
     return sentence("a dimension of ", longest, " does not fit the copy engine's 32-bit coordinates.");
@@ -33,6 +35,15 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
   if (problem.a_alignment < 16) return unaligned("A", problem.a_alignment, problem.a_pitch);
   if (problem.b_alignment < 16) return unaligned("B", problem.b_alignment, problem.b_pitch);
   return {};
+}
+
+GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots) {
+  GemmPlan plan = plan_tiles(row, problem, tile, slots);
+  if (problem.d_major == Major::n) {
+    plan.tiling = tile_waves(problem.n, problem.m, tile, slots);
+    plan.blocks = plan.tiling.tiles;
+  }
+  return plan;
 }
 
 int cluster_of(const Tiling& tiling) { return tiling.waves > 2.0 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > 16) ? 2 : 1; }

@@ -20,6 +20,9 @@ inline constexpr std::int64_t kBlockBytes = std::int64_t{227} * 1024;  // of sha
 // Why the problem cannot run on wgmma and the bulk copy engine with blocks of that much shared memory; empty where it can.
 std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device, std::int64_t shared_bytes);
 
+// plan_tiles for D as it lies in memory: tiles of an n-major D are N x M.
+GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots);
+
 // Two blocks share their columns where D is tall enough for pairs of tiles and they take several: in a wave or two, a block's wait for
 // the other costs more than the load that it saves.
 int cluster_of(const Tiling& tiling);

@@ -311,6 +311,11 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
   const std::vector<BiasGradient> bias_gradients =
       of_epilogue(std::vector<BiasGradient>{BiasGradient::none, BiasGradient::stored, BiasGradient::accumulated},
                   [](Epilogue& e, BiasGradient one) { e.bias_gradient = one != BiasGradient::none; });
+  const std::vector<Major> majors_with_gradient =
+      accepted(row, device, std::vector<Major>{Major::m, Major::n}, [](GemmProblem& problem, Major one) {
+        problem.d_major = one;
+        problem.epilogue.bias_gradient = true;
+      });
   // The aligned pitches first; the others where the row takes that operand's rows on any element beside these majors.
   const std::vector<Pitch> pitches = {Pitch::to_16_bytes, Pitch::to_128_bytes, Pitch::packed,
                                       Pitch::one_more,    Pitch::two_more,     Pitch::four_more};
@@ -354,6 +359,9 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
               .accumulate = accumulates[level[14]] == 1,
               .bias_gradient = bias_gradients[level[15]],
               .values = static_cast<Values>(level[16])};
+    if (std::find(majors_with_gradient.begin(), majors_with_gradient.end(), c.d_major) == majors_with_gradient.end()) {
+      c.bias_gradient = BiasGradient::none;
+    }
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
     const bool narrow_a = narrow(majors[level[0]], type, true, false), narrow_b = narrow(majors[level[0]], type, false, true);
     const bool both = narrow(majors[level[0]], type, true, true);

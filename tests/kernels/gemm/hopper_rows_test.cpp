@@ -56,7 +56,9 @@ TEST(HopperRows, SayWhatTheyRefuse) {
     expect_refusal(other, h200(), "or f32, not f16");
     other = problem;
     other.d_major = Major::n;
-    expect_refusal(other, h200(), "D along M");
+    EXPECT_EQ(row->refuse(other, h200()), "") << row->name;
+    other.epilogue.bias_gradient = true;
+    expect_refusal(other, h200(), "make D m-major");
     other = problem;
     other.b_pitch = 257;
     other.b_alignment = 2;
