@@ -127,6 +127,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
         }
       }
       if (!through_strips) {
+        strips.settle();
         finish_elements(gemm.epilogue, strips.first, at, z);
         continue;
       }

@@ -1,6 +1,6 @@
 // A warp's strips: 16 rows of 128 bytes in shared memory, swizzled as the copy engine swizzles boxes, that what has D's shape passes
-// through on its way to and from memory. Side inputs come in by the engine ahead of need, results go out from the same strip by the
-// engine, or, where base or pitch is no multiple of 16 bytes, row by row with the warp's own stores. Neighbours are left alone.
+// through on its way to and from memory. Side inputs come in by the engine ahead of need; results go out by it, from the strip where
+// their side input was or from the next one.
 #pragma once
 
 #include "kernels/cuda/elements.h"
@@ -83,6 +83,11 @@ struct WarpStrips {
     return first + strip * kStripBytes;
   }
 
+  // Until whatever left the strips has been read.
+  __device__ __forceinline__ void settle() const {
+    if (lane == 0) wait_boxes_read<0>();
+    __syncwarp();
+  }
   // The next strip that may be written.
   __device__ __forceinline__ std::byte* next() {
     if (lane == 0) wait_boxes_read<kStrips - 1>();

@@ -242,6 +242,8 @@ __device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, std:
     if (e.accumulate) from(e.d, [](float& y, float more) { y += more; });
     to(e.d);
   }
+  fence_shared_for_engines();  // a side input may come in here next
+  __syncwarp();
 }
 
 // fn(share, where it lies, its sums) for each share inside D of a warpgroup's kBlocks times 64 rows from `row` on by 2 kColumns columns
@@ -294,6 +296,7 @@ struct TileEpilogue {
 
   __device__ __forceinline__ void finish(const float (&sums)[kBlocks][kColumns / 2]) {
     if (!through_strips) {
+      strips.settle();
       for_each_share<1>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { finish_elements(e, strips.first, at, z); });
     } else if (e.d.dtype == DType::f32) {
       for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { strips.put(e.d_map, at, z, e.accumulate); });

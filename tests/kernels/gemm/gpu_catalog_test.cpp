@@ -99,10 +99,16 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores) continue;
     std::mt19937 random(12);
     const Tile tile = row->tiles.front();
-    for (const DType output : {DType::bf16, DType::f32}) {
-      Case c = {.a_major = Major::m, .b_major = Major::n, .operand_dtype = DType::bf16, .output_dtype = output, .tile = tile};
-      c.m = 13 * tile.m - 24, c.n = 14 * tile.n - 8, c.k = 392;
-      if (output == DType::f32) c.accumulate = true, c.bias_gradient = BiasGradient::stored;
+    Case sums = {.a_major = Major::m, .b_major = Major::n, .operand_dtype = DType::bf16, .output_dtype = DType::bf16, .tile = tile};
+    sums.m = 13 * tile.m - 24, sums.n = 14 * tile.n - 8, sums.k = 392, sums.side_dtype = DType::bf16;
+    Case into_fp32 = sums, ragged = sums, activated = sums, with_side = sums;
+    into_fp32.output_dtype = DType::f32, into_fp32.accumulate = true, into_fp32.bias_gradient = BiasGradient::stored;
+    ragged.m -= 3;  // rows end within 16 bytes, which the last tiles of a row have to mind
+    ragged.a_gap = ragged.d_gap = gap_of(Pitch::to_16_bytes, ragged.m, DType::bf16);
+    activated = ragged, with_side = ragged;
+    activated.bias = true, activated.activation = Activation::relu;
+    with_side.residual = Residual::in_place;
+    for (const Case& c : {sums, into_fp32, ragged, activated, with_side}) {
       Operands ours(c, random), expected = ours;
       const GemmProblem problem = problem_of(ours.args(c));
       if (!row->refuse(problem, device_).empty()) continue;
