@@ -125,11 +125,20 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
   constexpr std::size_t kTilesOfARow = 4;
   TW_CHECK_INPUT(device.backend == Backend::cuda, "a calibration fits the time model of a GPU; a CPU's rows have their own.");
   GemmScratch scratch(queue);
-  // Between any two blocks the GPU is kept as hot as a step's GEMMs keep it.
+  // Before every block the GPU is kept as hot as a step's GEMMs keep it.
   const GemmProblem large = problem(GemmRole::forward, 8192, 8192, 4096);
   const Candidate heater = scratch.candidate(scratch.pose(large), choose(large, device), "heater");
-  InterleaveOptions options = {
-      .load_s = 2.0, .block_s = 0.004, .screening_block_s = 0.004, .screening_blocks = 1, .rounds = 5, .finalists = 64};
+  const auto heat = [&heater] {
+    for (std::size_t launch = 0; launch < 3; ++launch) heater.launch(launch);
+    heater.wait();
+  };
+  InterleaveOptions options = {.load_s = 2.0,
+                               .block_s = 0.003,
+                               .screening_block_s = 0.003,
+                               .screening_blocks = 1,
+                               .rounds = 3,
+                               .finalists = 64,
+                               .before_block = heat};
   std::vector<PlannedGemm> measured;
   for (const GemmProblem& posed_problem : calibration_problems()) {
     const auto posed = scratch.pose(posed_problem);
@@ -141,7 +150,7 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
       plans[name_of(plan)] = plan;
       candidates.push_back(scratch.candidate(posed, plan, name_of(plan)));
     }
-    for (const Timing& timing : compare(candidates, std::vector<Candidate>(candidates.size(), heater), options).ours) {
+    for (const Timing& timing : compare(candidates, {}, options).ours) {
       measured.push_back({.problem = posed_problem, .plan = plans.at(timing.name), .seconds = timing.median_s});
     }
     options.load_s = 0.0;

@@ -90,10 +90,14 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
   }
 
   std::vector<Contender> our_finalists = screen(ours, options), peer_finalists = screen(peers, options);
+  const auto measure = [&](Contender& contender) {
+    if (options.before_block) options.before_block();
+    contender.measure();
+  };
   for (int round = 0; round < options.rounds; ++round) {
     for (std::size_t rank = 0; rank < std::max(our_finalists.size(), peer_finalists.size()); ++rank) {
-      if (rank < our_finalists.size()) our_finalists[rank].measure();
-      if (rank < peer_finalists.size()) peer_finalists[rank].measure();
+      if (rank < our_finalists.size()) measure(our_finalists[rank]);
+      if (rank < peer_finalists.size()) measure(peer_finalists[rank]);
     }
   }
   return {.ours = timings(our_finalists), .peers = timings(peer_finalists)};

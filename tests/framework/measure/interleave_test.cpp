@@ -71,6 +71,14 @@ TEST(Interleave, ATimeIsOneLaunchs) {
   EXPECT_LT(timing.lower_quartile_s, 2000e-6);
 }
 
+TEST(Interleave, EveryBlockOfARoundIsMetInTheSameState) {
+  InterleaveOptions options = kShort;
+  int before = 0;
+  options.before_block = [&] { ++before; };
+  compare({busy("one", 100), busy("two", 100)}, {busy("peer", 100)}, options);
+  EXPECT_EQ(before, 3 * options.rounds);
+}
+
 TEST(Interleave, RoundsTakeTurns) {
   std::vector<std::string> order;
   compare({busy("ours", 100, &order)}, {busy("peer", 100, &order)}, kShort);
