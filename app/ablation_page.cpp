@@ -60,15 +60,14 @@ std::string bars(const std::vector<Bar>& all) {
   std::string svg = format("<svg width=\"1040\" height=\"%.0f\" role=\"img\">\n", kRow * static_cast<double>(all.size()) + 4.0);
   double y = 2.0;
   for (const Bar& bar : all) {
-    svg += format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">", kLabels - 8.0, y + 16.0) + escaped(bar.label) + "</text>";
-    svg += format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"", x(std::min(bar.length, 0.0)), y + 3.0,
+    svg += format(R"(<text x="%.1f" y="%.1f" text-anchor="end">)", kLabels - 8.0, y + 16.0) + escaped(bar.label) + "</text>";
+    svg += format(R"(<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f")", x(std::min(bar.length, 0.0)), y + 3.0,
                   std::abs(bar.length) * scale, kRow - 6.0) +
            sentence(" fill=\"", bar.color, "\"/>");
     if (bar.to > bar.from) {
-      svg += format("<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#222\"/>", x(bar.from), x(bar.to), y + kRow / 2,
-                    y + kRow / 2);
+      svg += format(R"(<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#222"/>)", x(bar.from), x(bar.to), y + kRow / 2, y + kRow / 2);
     }
-    svg += format("<text x=\"%.1f\" y=\"%.1f\">", x(std::max({bar.length, bar.to, 0.0})) + 6.0, y + 16.0) + bar.value + "</text>\n";
+    svg += format(R"(<text x="%.1f" y="%.1f">)", x(std::max({bar.length, bar.to, 0.0})) + 6.0, y + 16.0) + bar.value + "</text>\n";
     y += kRow;
   }
   return svg + "</svg>\n";
