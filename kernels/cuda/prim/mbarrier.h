@@ -72,8 +72,8 @@ __device__ __forceinline__ void mbarrier_wait(Mbarrier& barrier, unsigned parity
   };
   for (const std::int64_t start = now(); !mbarrier_try_wait(barrier, parity);) {
     if (now() - start < kMostNanoseconds) continue;
-    printf("block %u, thread %u: the barrier at %u of shared memory has not ended its phase of parity %u in 2 s\n", blockIdx.x,
-           threadIdx.x, shared_address(&barrier), parity);
+    printf("block %u, thread %u: the barrier at %u of shared memory has not ended its phase of parity %u in 2 s\n", blockIdx.x, threadIdx.x,
+           shared_address(&barrier), parity);
     __trap();
   }
 #endif
