@@ -161,10 +161,14 @@ struct WarpTile {
 
   __device__ __forceinline__ void multiply(const Fragments<Block>& f, bool sum_rows, int lane) {
     using T = typename Block::Element;
+    // To and fro, so that each mma has an operand of the one before: registers that are not read again.
 #pragma unroll
-    for (int j = 0; j < kAcross; ++j) {
+    for (int i = 0; i < kDown; ++i) {
 #pragma unroll
-      for (int i = 0; i < kDown; ++i) mma<T>(sums[i][j], f.left[i], f.right[j / 2][j % 2 * 2], f.right[j / 2][j % 2 * 2 + 1]);
+      for (int x = 0; x < kAcross; ++x) {
+        const int j = i % 2 == 0 ? x : kAcross - 1 - x;
+        mma<T>(sums[i][j], f.left[i], f.right[j / 2][j % 2 * 2], f.right[j / 2][j % 2 * 2 + 1]);
+      }
     }
     if constexpr (kSumsRows) {
       if (!sum_rows) return;
