@@ -99,11 +99,13 @@ void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, d
               "", "", "tile", "", "", "wave", "", "", "predicted", "");
   std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-6s  %-30s %6s %6s  %4s %7s %6s %10s %6s\n", "layer", "count", "role", "M", "N", "K",
               "of A, B, D", "FLOP/B", "limit", "row/tile", "tiles", "useful", "a SM", "waves", "tail", "us", "share");
+  bool starred = false;
   for (const GemmLine& line : lines) {
     const GemmProblem& problem = line.problem;
     const double flops_per_byte = intensity(cost_of(problem));
     const PlanWaves waves = waves_of(line.plan);
     const bool tail_shows = line.plan.tiling.tiles * line.plan.split < kTailsMatterBelow && waves.efficiency < kWaveFreeEfficiency;
+    starred = starred || tail_shows;
     const std::string tile =
         sentence(line.plan.row, '/', line.plan.tile.m, 'x', line.plan.tile.n, line.plan.split > 1 ? sentence("/k", line.plan.split) : "");
     std::printf("%-30s %5ld %-8s %7ld %7ld %7ld  %-14s %7.4g %-6s  %-30s %6ld %5.1f%%  %4ld %7.2f %5.1f%%%s %9.1f %5.1f%%\n",
@@ -114,8 +116,9 @@ void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, d
                 100.0 * waves.tail_fraction, tail_shows ? "*" : " ", microseconds(line.predicted_s(), device),
                 100.0 * line.predicted_s() / step_s);
   }
-  std::printf("* fewer than %ld blocks, and more than %.0f %% of their waves idle: a tail that shows\n",
-              static_cast<long>(kTailsMatterBelow), 100.0 * (1.0 - kWaveFreeEfficiency));
+  if (starred)
+    std::printf("* fewer than %ld blocks, and more than %.0f %% of their waves idle: a tail that shows\n",
+                static_cast<long>(kTailsMatterBelow), 100.0 * (1.0 - kWaveFreeEfficiency));
   std::fflush(stdout);
 }
 
@@ -144,8 +147,8 @@ void print_advice(const std::vector<Advice>& all) {
       std::printf(".\n");
       continue;
     }
-    std::printf(" -> %ld: %s %.1f %%, the step %.1f %% less", static_cast<long>(advice.to), advice.part.c_str(), 100.0 * advice.part_gain,
-                100.0 * advice.step_gain);
+    std::printf(" -> %ld: the step %.1f %% less, %s %.1f %% %s", static_cast<long>(advice.to), 100.0 * advice.step_gain,
+                advice.part.c_str(), 100.0 * std::abs(advice.part_gain), advice.part_gain < 0.0 ? "more" : "less");
     if (advice.cost_rows != 0) std::printf("; rows %+ld", static_cast<long>(advice.cost_rows));
     if (advice.cost_parameters != 0) std::printf("; parameters %+ld", static_cast<long>(advice.cost_parameters));
     if (advice.cost_bytes != 0) std::printf("; memory %s", signed_bytes(advice.cost_bytes).c_str());
