@@ -128,7 +128,7 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
   // Before every block the GPU is kept as hot as a step's GEMMs keep it.
   const GemmProblem large = problem(GemmRole::forward, 8192, 8192, 4096);
   const Candidate heater = scratch.candidate(scratch.pose(large), choose(large, device), "heater");
-  const auto heat = [&heater] {
+  const std::function<void()> heat = [&heater] {
     for (std::size_t launch = 0; launch < 3; ++launch) heater.launch(launch);
     heater.wait();
   };
@@ -138,7 +138,7 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
                                .screening_blocks = 1,
                                .rounds = 3,
                                .finalists = 64,
-                               .before_block = heat};
+                               .before_block = &heat};
   std::vector<PlannedGemm> measured;
   for (const GemmProblem& posed_problem : calibration_problems()) {
     const auto posed = scratch.pose(posed_problem);

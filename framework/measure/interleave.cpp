@@ -91,7 +91,7 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
 
   std::vector<Contender> our_finalists = screen(ours, options), peer_finalists = screen(peers, options);
   const auto measure = [&](Contender& contender) {
-    if (options.before_block) options.before_block();
+    if (options.before_block != nullptr) (*options.before_block)();
     contender.measure();
   };
   for (int round = 0; round < options.rounds; ++round) {

@@ -32,8 +32,8 @@ struct InterleaveOptions {
   double screening_block_s = 0.005;
   int screening_blocks = 2;
   int rounds = 9;
-  std::size_t finalists = 3;                     // a side
-  std::function<void()> before_block = nullptr;  // of a round: to meet each block in the same state
+  std::size_t finalists = 3;                            // a side
+  const std::function<void()>* before_block = nullptr;  // of a round: to meet each block in the same state
 };
 
 // Timings of each side's finalists, the fastest first. A side may be empty.

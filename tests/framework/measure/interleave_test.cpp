@@ -74,7 +74,8 @@ TEST(Interleave, ATimeIsOneLaunchs) {
 TEST(Interleave, EveryBlockOfARoundIsMetInTheSameState) {
   InterleaveOptions options = kShort;
   int before = 0;
-  options.before_block = [&] { ++before; };
+  const std::function<void()> count = [&] { ++before; };
+  options.before_block = &count;
   compare({busy("one", 100), busy("two", 100)}, {busy("peer", 100)}, options);
   EXPECT_EQ(before, 3 * options.rounds);
 }
