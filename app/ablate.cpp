@@ -172,14 +172,16 @@ int run_ablation(const Options& options) {
   Recipe recipe = options.recipe.read();
   std::string switches;
   for (const std::string& one : options.switches) switches += (switches.empty() ? "" : " ") + one;
-  const AblationRequest request{.recipe = recipe,
-                                .settings = settings_of(parse_switches(options.switches.empty() ? recipe.ablation.switches : switches)),
-                                .steps = options.steps,
-                                .sizes = options.full ? AblationSizes::full : AblationSizes::fitting,
-                                .timing = {.block_s = 0.05, .rounds = options.rounds, .finalists = kMostSettings},
-                                .queue = options.device.make_queue(),
-                                .device = options.device.probe(),
-                                .noted = [](const std::string& note) { std::cerr << note << '\n'; }};
+  AblationRequest request;
+  request.recipe = recipe;
+  request.settings = settings_of(parse_switches(options.switches.empty() ? recipe.ablation.switches : switches));
+  request.steps = options.steps;
+  request.sizes = options.full ? AblationSizes::full : AblationSizes::fitting;
+  request.timing.rounds = options.rounds;
+  request.timing.finalists = kMostSettings;
+  request.queue = options.device.make_queue();
+  request.device = options.device.probe();
+  request.noted = [](const std::string& note) { std::cerr << note << '\n'; };
   const fs::path folder = make_folder(options, recipe.name);
   const AblationReport report = ablate(request);
   write_ablation(folder, report);
