@@ -113,10 +113,10 @@ std::vector<Setting> settings_of(const std::vector<Switch>& switches) {
       const std::string& value = one.values[index / rest % one.values.size()];
       std::string keys;
       for (const std::string& key : one.keys) {
-        keys += (keys.empty() ? "" : "+") + short_key(key);
+        keys.append(keys.empty() ? "" : "+").append(short_key(key));
         setting.overrides.push_back(key + "=" + value);
       }
-      setting.name += (setting.name.empty() ? "" : " ") + keys + "=" + value;
+      setting.name.append(setting.name.empty() ? "" : " ").append(keys).append("=").append(value);
     }
     settings.push_back(std::move(setting));
   }

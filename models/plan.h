@@ -42,7 +42,7 @@ struct LayerGemm {
   GemmRole role = GemmRole::forward;
   std::int64_t out = 0, in = 0, tokens = 0;
 };
-GemmProblem plain_gemm(const LayerGemm& layer, Precision precision, PitchPolicy pitch);
+GemmProblem plain_gemm(const LayerGemm& layer, Precision precision, PitchPolicy policy);
 
 // GEMMs that pose the same problem in layers of the same name, layers' numbers replaced by a star.
 struct GemmLine {

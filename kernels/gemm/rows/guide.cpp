@@ -23,8 +23,8 @@ bool on_tensor_cores(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 double tile_efficiency(Tile tile) {
-  const std::int64_t area = tile.m * tile.n;
-  return area >= 256 * 128 ? 0.8 : area >= 128 * 128 ? 0.75 : area >= 128 * 64 ? 0.6 : 0.45;
+  const auto at_least = [area = tile.m * tile.n](Tile other) { return area >= other.m * other.n; };
+  return at_least({256, 128}) ? 0.8 : at_least({128, 128}) ? 0.75 : at_least({128, 64}) ? 0.6 : 0.45;
 }
 
 double alignment_efficiency(const GemmProblem& problem) {

@@ -24,8 +24,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
   plan.blocks = std::min(turns, clusters) * plan.cluster;
   const int consumers = cooperative_consumers(tile);
-  const WarpgroupTime time = warpgroup_time(
-      problem, tile, {.columns = tile.m, .consumers = consumers, .crowded = tile.m * tile.n / consumers >= 128 * 128}, device);
+  const std::int64_t sums = tile.m * tile.n / consumers / 128;  // of a thread
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = consumers, .crowded = sums >= 128}, device);
   const double rounds = static_cast<double>(ceil_div(turns, clusters)), exposed = time_model_of(device).exposed_fraction * time.epilogue;
   const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + exposed) + time.epilogue - exposed;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
