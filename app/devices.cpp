@@ -5,7 +5,7 @@
 #include "app/step_table.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
-#include "framework/precision.h"
+#include "kernels/device_profiles.h"
 
 namespace tilewave {
 namespace {
@@ -34,7 +34,7 @@ void print_gpus(bool json) {
                 << '\n';
       continue;
     }
-    const double bf16_peak = peak_flops_per_s(gpu, Precision::bf16);
+    const double bf16_peak = peak_flops_per_s(gpu, DType::bf16, MathMode::ieee);
     std::cout << "cuda:" << gpu.index << "    " << gpu.name << '\n'
               << "  SMs     " << gpu.sm_count << ", compute capability " << gpu.capability / 10 << '.' << gpu.capability % 10 << ", "
               << 1e-6 * gpu.clock_hz << " MHz\n"

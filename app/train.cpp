@@ -164,8 +164,8 @@ int train_recipe(const Options& options) {
   }
   display.say("");
   draw(result.folder, "loss.csv and loss.png");
-  options.output == Output::json ? print_json(result)
-                                 : print_table(result, peak_flops_per_s(request.device, context_options(recipe).precision));
+  const PrecisionTable types = precision_table(recipe.run.precision);
+  options.output == Output::json ? print_json(result) : print_table(result, peak_flops_per_s(request.device, types.activation, types.math));
   return 0;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kernels/device.h"
 #include "kernels/dtype.h"
 #include "kernels/gemm/problem.h"
 
@@ -47,18 +46,6 @@ constexpr PrecisionTable precision_table(Precision precision) {
       break;
   }
   return table;
-}
-
-// The device's peak in the GEMMs of that precision: Tensor Cores where it has them for it, at its highest clock. 0: unknown, as a
-// CPU's is.
-inline double peak_flops_per_s(const DeviceInfo& device, Precision precision) {
-  const MathRates rates = math_rates(device.capability);
-  const int rate = precision == Precision::fp64   ? rates.fp64
-                   : precision == Precision::fp32 ? rates.fp32
-                   : precision == Precision::tf32 ? rates.tensor_tf32
-                   : precision == Precision::bf16 ? rates.tensor_bf16
-                                                  : rates.tensor_f16;
-  return 2.0 * rate * static_cast<double>(device.sm_count) * device.clock_hz;
 }
 
 }  // namespace tilewave
