@@ -41,6 +41,9 @@ struct TimeModel {
   double beside_products_factor = 1.88;  // of these, where one warpgroup finishes while another multiplies
   double crowded_factor = 3.09;          // of a derivative beside 128 sums a thread in blocks that stay
   double row_sums_fraction = 0.048;      // more products where the bias gradient rides on them
+  double packing_cycles = 500.0;         // of a tile whose stores run under the next one's products
+  double clear_cycles = 3000.0;          // of the flags of shared tiles, before the launch
+  double link_cycles = 9000.0;           // until one block's sums of a shared tile are the next one's
   double exchange_bytes_per_cycle = 17.2;
 
   // The rows on mma.sync (rows/gpu_model.h).

@@ -28,7 +28,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = kLateStoreConsumers}, device);
   const TimeModel& model = time_model_of(device);
   const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
-  const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles) + time.epilogue - model.tile_cycles;
+  const double cycles = model.fill_cycles + rounds * (time.products + model.packing_cycles) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }

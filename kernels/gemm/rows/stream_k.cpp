@@ -9,8 +9,6 @@
 namespace tilewave {
 namespace {
 
-constexpr double kClearFlags = 3000.0, kLink = 9000.0;  // cycles: before the kernel; until a part's sums are the next one's
-
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   std::int64_t most = 0;
   for (const Tile tile : kStreamKTiles) most = std::max(most, stream_k_shared_bytes(tile));
@@ -36,7 +34,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const double share = static_cast<double>(plan.tiling.tiles) / static_cast<double>(plan.blocks);
   double cycles = model.fill_cycles + share * (time.products + model.exposed_fraction * time.epilogue) + time.epilogue;
   if (shared > 0) {
-    cycles += kClearFlags + kLink * std::max(0.0, static_cast<double>(plan.blocks) / static_cast<double>(shared) - 1.0) +
+    cycles += model.clear_cycles + model.link_cycles * std::max(0.0, static_cast<double>(plan.blocks) / static_cast<double>(shared) - 1.0) +
               static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
   }
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
