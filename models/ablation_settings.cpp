@@ -114,7 +114,7 @@ std::vector<Setting> settings_of(const std::vector<Switch>& switches) {
       std::string keys;
       for (const std::string& key : one.keys) {
         keys.append(keys.empty() ? "" : "+").append(short_key(key));
-        setting.overrides.push_back(key + "=" + value);
+        setting.overrides.push_back(std::string(key).append("=").append(value));
       }
       setting.name.append(setting.name.empty() ? "" : " ").append(keys).append("=").append(value);
     }
