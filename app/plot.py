@@ -31,6 +31,14 @@ def read_metrics(path):
     return dict(sorted(losses.items()))
 
 
+def add_last_validation(losses, path):
+    """The validation behind the last step is in the summary of a run that has ended."""
+    if path.exists():
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        if summary.get("steps") in losses and summary.get("validation_loss") is not None:
+            losses[summary["steps"]]["validation_loss"] = summary["validation_loss"]
+
+
 def write_csv(losses, path):
     columns = ["loss"] + ["validation_loss"] * any("validation_loss" in row for row in losses.values())
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -178,6 +186,7 @@ def main(arguments):
     except (OSError, ValueError) as error:
         print(f"plot.py: {error}", file=sys.stderr)
         return 2
+    add_last_validation(losses, folder / "summary.json")
     write_csv(losses, folder / "loss.csv")
     return draw_where_possible(lambda: draw(losses, folder / "loss.png"), f"{folder / 'loss.csv'} stands without loss.png")
 

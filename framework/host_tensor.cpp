@@ -1,42 +1,10 @@
 // A packed copy on the host, converted element by element: a tensor crosses in one copy.
 #include "framework/host_tensor.h"
 
+#include "kernels/element.h"
+
 namespace tilewave {
 namespace {
-
-template <class Fn>
-void with_element_type(DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::f64:
-      return fn(double{});
-    case DType::f32:
-      return fn(float{});
-    case DType::bf16:
-      return fn(bf16{});
-    case DType::f16:
-      return fn(f16{});
-    case DType::i32:
-      return fn(std::int32_t{});
-  }
-}
-
-template <class T>
-T from_double(double value) {
-  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) {
-    return T(static_cast<float>(value));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-template <class T>
-double to_double(T value) {
-  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) {
-    return static_cast<double>(static_cast<float>(value));
-  } else {
-    return static_cast<double>(value);
-  }
-}
 
 RowsInMemory rows_of(const Tensor& tensor) {
   const std::int64_t size = size_of(tensor.dtype());
@@ -47,11 +15,11 @@ RowsInMemory rows_of(const Tensor& tensor) {
 
 void write_elements(Context& context, const Tensor& tensor, const std::function<double(std::int64_t, std::int64_t)>& element) {
   if (context.tracing()) return;
-  with_element_type(tensor.dtype(), [&]<class T>(T) {
+  with_element(tensor.dtype(), [&]<class T>(T) {
     std::vector<T> elements(static_cast<std::size_t>(tensor.shape().elements()));
     T* next = elements.data();
     for (std::int64_t r = 0; r < tensor.rows(); ++r) {
-      for (std::int64_t c = 0; c < tensor.cols(); ++c) *next++ = from_double<T>(element(r, c));
+      for (std::int64_t c = 0; c < tensor.cols(); ++c) *next++ = converted<T>(element(r, c));
     }
     copy_rows_to_device(context.queue(), rows_of(tensor), elements.data());
   });
@@ -70,10 +38,10 @@ std::vector<double> read_elements(Context& context, const Tensor& tensor) {
   TW_CHECK(!context.tracing(), "a traced tensor has no elements to read.");
   std::vector<double> elements;
   elements.reserve(static_cast<std::size_t>(tensor.shape().elements()));
-  with_element_type(tensor.dtype(), [&]<class T>(T) {
+  with_element(tensor.dtype(), [&]<class T>(T) {
     std::vector<T> values(static_cast<std::size_t>(tensor.shape().elements()));
     read_rows(context, tensor, values.data());
-    for (const T value : values) elements.push_back(to_double(value));
+    for (const T value : values) elements.push_back(converted<double>(value));
   });
   return elements;
 }

@@ -16,15 +16,15 @@ MathRates math_rates(int capability) {
     case 75:
       return {.fp64 = kTuringRates.fp64, .fp32 = kTuringRates.fp32, .tensor_f16 = kTuringRates.tensor_fp16};
     case 80:
-      return {.fp64 = 32, .fp32 = 64, .tensor_fp64 = 64, .tensor_tf32 = 512, .tensor_f16 = 1024, .tensor_bf16 = 1024};
+      return {.fp64 = 32, .fp32 = 64, .tensor_tf32 = 512, .tensor_f16 = 1024, .tensor_bf16 = 1024};
     case 86:
-      return {.fp64 = 2, .fp32 = 128, .tensor_fp64 = 0, .tensor_tf32 = 128, .tensor_f16 = 256, .tensor_bf16 = 256};
+      return {.fp64 = 2, .fp32 = 128, .tensor_tf32 = 128, .tensor_f16 = 256, .tensor_bf16 = 256};
     case 89:
-      return {.fp64 = 2, .fp32 = 128, .tensor_fp64 = 0, .tensor_tf32 = 128, .tensor_f16 = 256, .tensor_bf16 = 256};
+      return {.fp64 = 2, .fp32 = 128, .tensor_tf32 = 128, .tensor_f16 = 256, .tensor_bf16 = 256};
     case 90:
-      return {.fp64 = 64, .fp32 = 128, .tensor_fp64 = 128, .tensor_tf32 = 1024, .tensor_f16 = 2048, .tensor_bf16 = 2048};
+      return {.fp64 = 64, .fp32 = 128, .tensor_tf32 = 1024, .tensor_f16 = 2048, .tensor_bf16 = 2048};
     case 100:
-      return {.fp64 = 64, .fp32 = 128, .tensor_fp64 = 64, .tensor_tf32 = 2048, .tensor_f16 = 4096, .tensor_bf16 = 4096};
+      return {.fp64 = 64, .fp32 = 128, .tensor_tf32 = 2048, .tensor_f16 = 4096, .tensor_bf16 = 4096};
     default:
       return {};
   }

@@ -30,9 +30,10 @@ struct DeviceInfo {
 };
 
 // Multiply-adds a clock and SM of a GPU with fp32 accumulation (fp64: fp64), by its compute capability; 0 where it has none.
+// tilewave multiplies in fp64 on CUDA cores alone, for the last bit.
 struct MathRates {
-  int fp64 = 0, fp32 = 0;                                                 // CUDA cores
-  int tensor_fp64 = 0, tensor_tf32 = 0, tensor_f16 = 0, tensor_bf16 = 0;  // Tensor Cores, dense
+  int fp64 = 0, fp32 = 0;                                // CUDA cores
+  int tensor_tf32 = 0, tensor_f16 = 0, tensor_bf16 = 0;  // Tensor Cores, dense
 };
 // All 0 for a capability that is not in the table.
 MathRates math_rates(int capability);

@@ -42,8 +42,8 @@ const DeviceProfile* find_profile(const DeviceInfo& device);
 // twice the rate of those for games.
 MathRates math_rates(const DeviceInfo& device);
 
-// A GPU's dense peak in products of such operands, summed in fp32 (f64: f64): as printed where a profile of its name has it, else by
-// rate and highest clock; 0 where it has no units for them or is not known, as a CPU.
+// A GPU's dense peak in products of such operands, summed in fp32 (f64: f64, on CUDA cores): as printed where a profile of its name has it,
+// else by rate and highest clock; 0 where it has no units for them or is not known, as a CPU.
 double peak_flops_per_s(const DeviceInfo& device, DType operands, MathMode math);
 
 }  // namespace tilewave

@@ -36,10 +36,6 @@ inline constexpr std::array kNames<Activation> = {Named{Activation::relu, name_o
 template <>
 inline constexpr std::array kNames<Positions> = {Named{Positions::sinusoidal, "sinusoidal"}, Named{Positions::learned, "learned"}};
 template <>
-inline constexpr std::array kNames<DataKind> = {Named{DataKind::number_names, "number_names"}, Named{DataKind::text, "text"},
-                                                Named{DataKind::parallel, "parallel"}, Named{DataKind::tokens, "tokens"},
-                                                Named{DataKind::synthetic, "synthetic"}};
-template <>
 inline constexpr std::array kNames<TokenizerKind> = {Named{TokenizerKind::bytes, "bytes"}, Named{TokenizerKind::bpe, "bpe"}};
 template <>
 inline constexpr std::array kNames<ScheduleKind> = {Named{ScheduleKind::constant, "constant"},

@@ -271,7 +271,7 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
   const auto group = static_cast<std::size_t>(std::max<std::int64_t>(1, options.rows / options.beams));
-  for (std::size_t first = 0; first < order.size(); first += group) {
+  for (std::size_t first = 0; first < order.size() && !options.interrupted(); first += group) {
     std::vector<const std::vector<std::int32_t>*> group_sources;
     std::vector<std::vector<std::int32_t>*> group_targets;
     for (std::size_t i = first; i < std::min(first + group, order.size()); ++i) {

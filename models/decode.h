@@ -16,6 +16,7 @@ struct TranslateOptions {
   double length_penalty = 0.6;  // hypotheses are ranked by log probability / ((5 + length) / 6)^penalty (Wu et al., 2016)
   std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
   std::int64_t rows = 256;      // hypotheses decoded at a time
+  std::function<bool()> interrupted = [] { return false; };  // asked between groups of rows; the targets not begun then stay empty
 };
 
 // The best target of each source, without begin and end. A source without tokens has an empty target; one longer than the model's

@@ -1,6 +1,7 @@
 // The value that fits is found by tracing smaller steps.
 #include "models/memory_check.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/error.h"
@@ -8,11 +9,15 @@
 namespace tilewave {
 namespace {
 
-// The recipe with its rows scaled to `target_tokens`, in whole sequences as they were asked for.
-ResolvedRecipe with_target_tokens(const ResolvedRecipe& resolved, std::int64_t target_tokens) {
-  Recipe recipe = resolved.recipe;
-  recipe.batch.source_tokens = recipe.batch.source_tokens * target_tokens / recipe.batch.target_tokens;
-  recipe.batch.target_tokens = target_tokens;
+// The batch with its rows scaled to `target_tokens`, and room for one sequence on either side.
+BatchConfig with_target_tokens(BatchConfig batch, std::int64_t target_tokens) {
+  if (batch.source_tokens > 0) batch.source_tokens = std::max(batch.sequence, batch.source_tokens * target_tokens / batch.target_tokens);
+  batch.target_tokens = target_tokens;
+  return batch;
+}
+
+ResolvedRecipe with_batch(Recipe recipe, const BatchConfig& batch) {
+  recipe.batch = batch;
   return resolve(recipe);
 }
 
@@ -30,15 +35,14 @@ void check_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const 
   std::int64_t fits = 0, too_many = resolved.recipe.batch.target_tokens / unit;
   while (trace.persistent_bytes < room && fits + 1 < too_many) {
     const std::int64_t middle = (fits + too_many) / 2;
-    (trace_step(with_target_tokens(resolved, middle * unit), device).bytes() <= room ? fits : too_many) = middle;
+    const BatchConfig batch = with_target_tokens(resolved.recipe.batch, middle * unit);
+    (trace_step(with_batch(resolved.recipe, batch), device).bytes() <= room ? fits : too_many) = middle;
   }
   TW_CHECK(fits > 0, need, "; use a smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.");
-  throw Error(sentence(
-      need, "; --set batch.target_tokens=", fits * unit,
-      resolved.recipe.batch.source_tokens > 0
-          ? sentence(" --set batch.source_tokens=", resolved.recipe.batch.source_tokens * fits * unit / resolved.recipe.batch.target_tokens)
-          : std::string(),
-      " fits, and batch.accumulate makes up for it."));
+  const BatchConfig batch = with_target_tokens(resolved.recipe.batch, fits * unit);
+  throw Error(sentence(need, "; --set batch.target_tokens=", batch.target_tokens,
+                       batch.source_tokens > 0 ? sentence(" --set batch.source_tokens=", batch.source_tokens) : std::string(),
+                       " fits, and batch.accumulate makes up for it."));
 }
 
 }  // namespace tilewave

@@ -74,9 +74,9 @@ std::string first_nonfinite(TrainStep& step) {
 }
 
 // The plans that the run began with, where it is resumed as it was; else those that the recipe asks to be measured.
-GemmPlans plans_of(const ResolvedRecipe& resolved, const StepPlansRequest& request, const RunFolder& folder) {
-  if (folder.state() != RunState::fresh && read_recipe(folder.path() / "recipe.toml").gemm == resolved.recipe.gemm) {
-    GemmPlans plans = stored_plans(folder.path(), request);
+GemmPlans plans_of(const ResolvedRecipe& resolved, const StepPlansRequest& request, const RunFolder* resumed) {
+  if (resumed != nullptr && read_recipe(resumed->path() / "recipe.toml").gemm == resolved.recipe.gemm) {
+    GemmPlans plans = stored_plans(resumed->path(), request);
     if (!plans.empty()) return plans;
   }
   return plans_for_step(resolved, request);
@@ -90,20 +90,35 @@ StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request,
   return trace;
 }
 
+// A step that can be run: all that may be refused about it is known before a folder is made.
+struct PlannedStep {
+  PlannedStep(const TrainingRequest& request, const TrainingObserver& observer, const Recipe& recipe, const Corpus& corpus,
+              const RunFolder* resumed = nullptr)
+      : resolved(resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, request.device)),
+        plans(plans_of(resolved, {.queue = request.queue, .device = request.device, .noted = observer.noted}, resumed)),
+        trace(traced(resolved, request, plans)),
+        stream(corpus.training(batch_shape(resolved))) {}
+
+  ResolvedRecipe resolved;
+  GemmPlans plans;
+  StepTrace trace;
+  BatchStream stream;
+};
+
 class Run {
  public:
-  Run(const TrainingRequest& request, const TrainingObserver& observer, RunFolder& folder, const Recipe& recipe, const Corpus& corpus)
+  Run(const TrainingRequest& request, const TrainingObserver& observer, const RunFolder& folder, const Corpus& corpus, PlannedStep planned)
       : request_(request),
         observer_(observer),
         folder_(folder.path()),
         corpus_(corpus),
-        resolved_(resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, request.device)),
-        plans_(plans_of(resolved_, {.queue = request.queue, .device = request.device, .noted = observer.noted}, folder)),
-        trace_(traced(resolved_, request, plans_)),
-        context_(request.queue, request.device, context_options(resolved_.recipe, plans_)),
+        resolved_(std::move(planned.resolved)),
+        trace_(std::move(planned.trace)),
+        context_(request.queue, request.device, context_options(resolved_.recipe, planned.plans)),
         step_(context_, resolved_),
-        stream_(corpus.training(batch_shape(resolved_))) {
+        stream_(std::move(planned.stream)) {
     step_.use_step_memory(trace_.memory);
+    note_what_is_left_out();
     if (folder.state() == RunState::fresh) {
       begin();
     } else {
@@ -120,18 +135,22 @@ class Run {
                        .step_bytes = trace_.memory.bytes,
                        .matrix_flops = trace_.matrix_flops(),
                        .first_step = state_.step + 1});
-    int signal = 0;
-    while (state_.step < steps && signal == 0) {
-      take_step();
+    while (state_.step < steps && signal_ == 0) {
+      const TrainingProgress progress = take_step();
       const RunConfig& run = resolved_.recipe.run;
       const bool last = state_.step == steps;
-      if (run.validate_every > 0 && state_.step % run.validate_every == 0 && !last) observer_.validated(state_.step, validation_loss());
-      signal = request_.stop_signal();
+      std::optional<double> validated;
+      if (run.validate_every > 0 && state_.step % run.validate_every == 0 && !last) {
+        validated = validation_loss();
+        observer_.validated(state_.step, *validated);
+      }
+      keep_metrics(progress, validated);
+      stopped_by();
       const ProfiledSteps& profile = request_.profile;
-      if (profile.contain(state_.step) && (last || signal != 0 || !profile.contain(state_.step + 1))) save_profile();
-      if (last || signal != 0 || (run.checkpoint_every > 0 && state_.step % run.checkpoint_every == 0)) save();
+      if (profile.contain(state_.step) && (last || signal_ != 0 || !profile.contain(state_.step + 1))) save_profile();
+      if (last || signal_ != 0 || (run.checkpoint_every > 0 && state_.step % run.checkpoint_every == 0)) save();
     }
-    return signal != 0 ? interrupted(signal) : ended();
+    return signal_ != 0 ? interrupted() : ended();
   }
 
  private:
@@ -156,6 +175,15 @@ class Run {
       return;
     }
     state_ = restore_training(*search.newest, step_);
+    const std::int64_t steps = resolved_.recipe.run.steps;
+    TW_CHECK_INPUT(state_.step <= steps, folder_.string(), " has done ", state_.step, " steps and run.steps = ", steps,
+                   " asks for fewer; resume it with run.steps of at least ", state_.step, ", or start a new run.");
+    const Schedule schedule = schedule_of(resolved_.recipe);
+    if (state_.step < steps && schedule.kind == ScheduleKind::cosine && steps > schedule.decay_steps) {
+      observer_.noted(sentence("the cosine of this run's learning rate ends at step ", schedule.decay_steps,
+                               ", as settled when the run began: the steps behind it change nothing. --set schedule.decay_steps=", steps,
+                               " with --force lets it end there."));
+    }
     const bool forced = request_.run.overwrite == Overwrite::force;
     const std::string recipe_hash = hash_of(decisive(resolved_.recipe));
     TW_CHECK_INPUT(forced || state_.recipe_hash == recipe_hash, search.newest->folder.string(), " was trained by another recipe than ",
@@ -186,7 +214,7 @@ class Run {
     return drawn;
   }
 
-  void take_step() {
+  TrainingProgress take_step() {
     const auto start = std::chrono::steady_clock::now();
     if (!next_) next_ = draw();
     context_.profile(request_.profile.contain(state_.step + 1) ? &profiler_ : nullptr);
@@ -210,21 +238,29 @@ class Run {
     const double seconds = seconds_since(start);
     state_.step = report.step;
     state_.position = position;
-    state_.loss = report.loss;
+    if (std::isfinite(report.loss)) state_.loss = report.loss;
     state_.elapsed_s += seconds;
     steps_taken_ += 1;
     seconds_taken_ += seconds;
     state_.target_tokens += report.target_tokens;
-    const double tokens_per_s = static_cast<double>(report.target_tokens) / seconds;
-    metrics_->append(JsonObject()
-                         .add("step", report.step)
-                         .add("loss", report.loss)
-                         .add("learning_rate", report.learning_rate)
-                         .add("gradient_norm", report.gradient_norm)
-                         .add("target_tokens", report.target_tokens)
-                         .add("target_tokens_per_s", tokens_per_s)
-                         .add("elapsed_s", state_.elapsed_s));
-    observer_.stepped({.step = report, .target_tokens_per_s = tokens_per_s, .elapsed_s = state_.elapsed_s});
+    const TrainingProgress progress{
+        .step = report, .target_tokens_per_s = static_cast<double>(report.target_tokens) / seconds, .elapsed_s = state_.elapsed_s};
+    observer_.stepped(progress);
+    return progress;
+  }
+
+  void keep_metrics(const TrainingProgress& progress, std::optional<double> validation_loss) {
+    const StepReport& report = progress.step;
+    JsonObject line;
+    line.add("step", report.step)
+        .add("loss", report.loss)
+        .add("learning_rate", report.learning_rate)
+        .add("gradient_norm", report.gradient_norm)
+        .add("target_tokens", report.target_tokens)
+        .add("target_tokens_per_s", progress.target_tokens_per_s)
+        .add("elapsed_s", progress.elapsed_s);
+    if (validation_loss) line.add("validation_loss", *validation_loss);
+    metrics_->append(line);
   }
 
   // The launches of the profiled steps, a line each.
@@ -244,6 +280,15 @@ class Run {
     }
     write_file_atomically(folder_ / "profile.jsonl", lines);
     observer_.profiled(launches);
+  }
+
+  void note_what_is_left_out() {
+    const CorpusFacts& facts = corpus_.facts();
+    if (facts.blank > 0) observer_.noted(sentence("training pairs left out for a blank side: ", facts.blank, "."));
+    if (stream_.skipped() > 0) {
+      observer_.noted(sentence(stream_.skipped(), " of ", facts.training, " training pairs are longer than batch.sequence = ",
+                               resolved_.recipe.batch.sequence, " or than the batch, and left out."));
+    }
   }
 
   double validation_loss() { return step_.validate(corpus_.validation(batch_shape(resolved_))); }
@@ -272,19 +317,28 @@ class Run {
             .samples = {},
             .target_tokens_per_s = state_.elapsed_s > 0.0 ? static_cast<double>(state_.target_tokens) / state_.elapsed_s : 0.0,
             .seconds = state_.elapsed_s,
-            .matrix_flops_per_s = seconds_taken_ > 0.0 ? static_cast<double>(steps_taken_ * trace_.matrix_flops()) / seconds_taken_ : 0.0};
+            .matrix_flops_per_s = seconds_taken_ > 0.0
+                                      ? static_cast<double>(steps_taken_) * static_cast<double>(trace_.matrix_flops()) / seconds_taken_
+                                      : 0.0};
   }
 
-  TrainingResult interrupted(int signal) const {
+  // The signal that asks the run to stop, once there is one.
+  int stopped_by() {
+    if (signal_ == 0) signal_ = request_.stop_signal();
+    return signal_;
+  }
+
+  TrainingResult interrupted() const {
     TrainingResult stopped = result();
-    stopped.signal = signal;
+    stopped.signal = signal_;
     return stopped;
   }
 
   TrainingResult ended() {
     TrainingResult result = this->result();
     result.validation_loss = validation_loss();
-    translate_test_pairs(result);
+    if (stopped_by() == 0) translate_test_pairs(result);
+    if (signal_ != 0) return interrupted();
     JsonObject summary;
     summary.add("steps", result.steps).add("loss", result.loss).add("validation_loss", result.validation_loss);
     if (result.exact_match) summary.add("exact_match", *result.exact_match);
@@ -305,8 +359,14 @@ class Run {
       sources.push_back(std::move(ids));
       asked.push_back(&pair);
     }
+    if (asked.size() < pairs.size()) {
+      observer_.noted(sentence(pairs.size() - asked.size(), " of ", pairs.size(),
+                               " test pairs are longer than batch.sequence = ", resolved_.recipe.batch.sequence, " and not translated."));
+    }
     if (asked.empty()) return;
-    const std::vector<std::vector<std::int32_t>> targets = translate(step_.model(), sources, {.vocabulary = tokenizer.vocabulary()});
+    const std::vector<std::vector<std::int32_t>> targets =
+        translate(step_.model(), sources, {.vocabulary = tokenizer.vocabulary(), .interrupted = [&] { return stopped_by() != 0; }});
+    if (signal_ != 0) return;
     std::size_t exact = 0;
     for (std::size_t i = 0; i < targets.size(); ++i) {
       const std::string translation = tokenizer.decode(targets[i]);
@@ -321,7 +381,6 @@ class Run {
   std::filesystem::path folder_;
   const Corpus& corpus_;
   ResolvedRecipe resolved_;
-  GemmPlans plans_;
   StepTrace trace_;
   Context context_;
   TrainStep step_;
@@ -331,6 +390,7 @@ class Run {
   TrainingState state_;
   std::int64_t steps_taken_ = 0;  // in this process
   double seconds_taken_ = 0.0;
+  int signal_ = 0;
   std::optional<JsonLines> metrics_;
 };
 
@@ -340,16 +400,15 @@ TrainingResult train(const TrainingRequest& request, const TrainingObserver& obs
   check_supported(request.recipe, request.device.backend);
   check_files(request.recipe);
   if (request.run.start == RunStart::resume) {
-    RunFolder folder(request.run);
-    const Recipe recipe =
-        folder.state() == RunState::fresh ? request.recipe : resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
+    const RunFolder folder(request.run);
+    const Recipe recipe = resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
     const Corpus corpus = corpus_of(recipe, stored_tokenizer(folder.path()));
-    return Run(request, observer, folder, recipe, corpus).train();
+    return Run(request, observer, folder, corpus, PlannedStep(request, observer, recipe, corpus, &folder)).train();
   }
-  // What is wrong with the corpus is said before a folder is made.
   const Corpus corpus = corpus_of(request.recipe);
-  RunFolder folder(request.run);
-  return Run(request, observer, folder, request.recipe, corpus).train();
+  PlannedStep planned(request, observer, request.recipe, corpus);
+  const RunFolder folder(request.run);
+  return Run(request, observer, folder, corpus, std::move(planned)).train();
 }
 
 }  // namespace tilewave

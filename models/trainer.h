@@ -70,7 +70,8 @@ struct TrainingRequest {
   Queue queue;
   DeviceInfo device;
   ProfiledSteps profile;
-  std::function<int()> stop_signal = [] { return 0; };  // asked after every step; not 0: save and stop
+  // Asked after every step, after the last validation and between groups of test pairs; not 0: save and stop.
+  std::function<int()> stop_signal = [] { return 0; };
 };
 
 TrainingResult train(const TrainingRequest& request, const TrainingObserver& observer);

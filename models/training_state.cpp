@@ -12,20 +12,6 @@ namespace {
 constexpr std::int64_t kMostStateBytes = 16 << 20;
 constexpr int kStateVersion = 1;
 
-nlohmann::ordered_json plans_json(const std::map<GemmProblem, GemmPlan>& plans) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const auto& [problem, plan] : plans) {
-    list.push_back({{"role", name_of(problem.role)},
-                    {"m", problem.m},
-                    {"n", problem.n},
-                    {"k", problem.k},
-                    {"row", plan.row},
-                    {"tile", {plan.tile.m, plan.tile.n}},
-                    {"split", plan.split}});
-  }
-  return list;
-}
-
 }  // namespace
 
 std::string to_json(const TrainingState& state, TrainStep& step) {
@@ -42,8 +28,7 @@ std::string to_json(const TrainingState& state, TrainStep& step) {
                                        {"good_steps", scaling.good_steps},
                                        {"loss", state.loss},
                                        {"elapsed_s", state.elapsed_s},
-                                       {"target_tokens", state.target_tokens},
-                                       {"plans", plans_json(step.context().plans())}};
+                                       {"target_tokens", state.target_tokens}};
   return json.dump(1) + "\n";
 }
 

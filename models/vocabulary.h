@@ -17,7 +17,6 @@ class Vocabulary {
   Variable logits(Context& context, const Variable& x) const;                                          // [tokens, V_padded]
 
   std::int64_t size() const { return vocabulary_; }
-  std::int64_t padded_size() const { return padded_vocabulary_; }
 
  private:
   std::int64_t vocabulary_, padded_vocabulary_;

@@ -19,22 +19,6 @@ constexpr std::size_t kEncodeBytes = 1 << 16;    // of a document, encoded at a 
 constexpr std::size_t kMostHeldOutPairs = 2'000;
 constexpr std::int64_t kLeastTokens = 2;  // of a stream: one to read, one to predict
 
-std::string_view name_of(DataKind kind) {
-  switch (kind) {
-    case DataKind::number_names:
-      return "number_names";
-    case DataKind::text:
-      return "text";
-    case DataKind::parallel:
-      return "parallel";
-    case DataKind::tokens:
-      return "tokens";
-    case DataKind::synthetic:
-      return "synthetic";
-  }
-  return "unknown";
-}
-
 struct LinePair {
   std::string_view source, target;
 };

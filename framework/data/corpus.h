@@ -10,6 +10,7 @@
 // trained on training text alone. What is wrong with a file or a setting is an InputError.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -22,10 +23,15 @@
 #include "framework/data/pairs.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/windows.h"
+#include "framework/recipe/describe.h"
 
 namespace tilewave {
 
 enum class DataKind : std::uint8_t { number_names, text, parallel, tokens, synthetic };
+template <>
+inline constexpr std::array kNames<DataKind> = {Named{DataKind::number_names, "number_names"}, Named{DataKind::text, "text"},
+                                                Named{DataKind::parallel, "parallel"}, Named{DataKind::tokens, "tokens"},
+                                                Named{DataKind::synthetic, "synthetic"}};
 
 struct CorpusConfig {
   DataKind kind = DataKind::number_names;

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 #include <utility>
 
 #include "framework/data/text_file.h"
+#include "framework/io/file.h"
 #include "kernels/error.h"
 
 namespace tilewave {
@@ -127,11 +125,7 @@ const std::string& Tokenizer::model() const {
 
 void Tokenizer::save(const std::filesystem::path& path) const {
   TW_CHECK(model_, "the bytes tokenizer has no model to save in ", path, "; its kind says everything.");
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  file.write(model_->serialized.data(), static_cast<std::streamsize>(model_->serialized.size()));
-  file.close();
-  TW_CHECK(file, "the tokenizer cannot be written to ", path, ": ", std::strerror(errno), ".");
+  write_file_atomically(path, model_->serialized);
 }
 
 std::string Tokenizer::piece(std::int32_t id) const {

@@ -99,7 +99,9 @@ RunFolder::RunFolder(const RunRequest& request) : path_(folder_of(request)), loc
 
 fs::path last_run_folder(const fs::path& runs, std::string_view recipe) {
   fs::path last;
-  for (int number = 1; is_there(numbered(runs, recipe, number)); ++number) last = numbered(runs, recipe, number);
+  for (int number = 1; is_there(numbered(runs, recipe, number)); ++number) {
+    if (is_there(numbered(runs, recipe, number) / "recipe.toml")) last = numbered(runs, recipe, number);
+  }
   return last;
 }
 

@@ -14,8 +14,9 @@
 namespace tilewave {
 
 // What tilewave makes in a run folder beside checkpoints/; --force removes these and nothing else. recipe.toml goes last.
-inline constexpr std::array<std::string_view, 8> kRunFiles{"summary.json", "metrics.jsonl", "adjustments.jsonl", "plans.jsonl",
-                                                           "loss.csv",     "loss.png",      "tokenizer.model",   "recipe.toml"};
+inline constexpr std::array<std::string_view, 9> kRunFiles{"summary.json",      "metrics.jsonl",   "profile.jsonl",
+                                                           "adjustments.jsonl", "plans.jsonl",     "loss.csv",
+                                                           "loss.png",          "tokenizer.model", "recipe.toml"};
 
 enum class RunState : std::uint8_t { fresh, unfinished, ended };
 
@@ -48,7 +49,7 @@ class RunFolder {
   Descriptor lock_;
 };
 
-// What --resume means without --run: the last of runs/<recipe>, -2, -3; empty: there is none.
+// What --resume means without --run: the last of runs/<recipe>, -2, -3 that holds a run; empty: there is none.
 std::filesystem::path last_run_folder(const std::filesystem::path& runs, std::string_view recipe);
 
 }  // namespace tilewave

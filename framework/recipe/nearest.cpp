@@ -7,6 +7,7 @@
 namespace tilewave {
 namespace {
 
+constexpr std::size_t kShortestBeginning = 3;
 constexpr std::size_t kLongestWord = 64;  // longer ones are near to nothing
 
 std::string plain(std::string_view word) {
@@ -39,6 +40,9 @@ std::int64_t edit_distance(std::string_view a, std::string_view b) {
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
   if (word.size() > kLongestWord) return {};
   const std::string asked = plain(word);
+  for (const std::string_view candidate : candidates) {  // the beginning of a word is that word
+    if (asked.size() >= kShortestBeginning && plain(candidate).starts_with(asked)) return candidate;
+  }
   std::int64_t least = (static_cast<std::int64_t>(asked.size()) + 2) / 3 + 1;
   std::string_view nearest;
   for (const std::string_view candidate : candidates) {

@@ -21,8 +21,8 @@ struct Alias {
 // Insertions, deletions, substitutions and swaps of neighbours that turn one word into the other (optimal string alignment).
 std::int64_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate fewest edits away, the earlier one of equals; empty where none is within a third of the word's length, rounded
-// up. Case does not count, and '-' is '_'.
+// The first candidate that begins with the word, where that has three letters or more; else the one fewest edits away, the earlier
+// of equals; empty where none is within a third of the word's length, rounded up. Case does not count, and '-' is '_'.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
 
 // The known key, as "section.key", that `section`.`key` most likely means; empty where nothing is near. `section` may be empty.

@@ -1,39 +1,12 @@
 // Conversion on a CPU, rows shared out over the threads.
 #include "kernels/convert.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/row_ranges.h"
+#include "kernels/element.h"
 
 namespace tilewave {
-namespace {
-
-template <class Fn>
-void with_element(DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::f64:
-      return fn(double{});
-    case DType::f32:
-      return fn(float{});
-    case DType::bf16:
-      return fn(bf16{});
-    case DType::f16:
-      return fn(f16{});
-    case DType::i32:
-      break;
-  }
-}
-
-// Through float where one of the two is 16 bits wide: their constructors round from it.
-template <class To, class From>
-To converted(From value) {
-  if constexpr (sizeof(To) == 2 || sizeof(From) == 2) {
-    return static_cast<To>(static_cast<float>(value));
-  } else {
-    return static_cast<To>(value);
-  }
-}
-
-}  // namespace
-
 void run(CpuQueue& queue, const ConvertArgs& args) {
   check(args);
   with_element(args.x.dtype, [&]<class From>(From) {

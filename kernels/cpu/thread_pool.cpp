@@ -6,6 +6,8 @@
 #include <chrono>
 #include <sched.h>
 
+#include "kernels/error.h"
+
 namespace tilewave {
 namespace {
 
@@ -41,6 +43,8 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(std::int64_t count, std::int64_t shares, Body body, void* context) {
+  TW_CHECK(!busy_.exchange(true, std::memory_order_acquire),
+           "a loop was begun while another one runs on the same threads; run loops one after another.");
   for (std::int64_t share = 0; share < shares; ++share) {
     shares_[static_cast<std::size_t>(share)].next.store(count * share / shares, std::memory_order_relaxed);
     shares_[static_cast<std::size_t>(share)].end = count * (share + 1) / shares;
@@ -64,6 +68,7 @@ void ThreadPool::run(std::int64_t count, std::int64_t shares, Body body, void* c
       std::this_thread::yield();
     }
   }
+  busy_.store(false, std::memory_order_release);
   if (failure_) std::rethrow_exception(failure_);
 }
 

@@ -1,7 +1,7 @@
 // Threads that share out the indices of a loop. Each has a share of neighbours, the same one in every loop of as many indices, so
 // that it finds in its own caches what it wrote a loop ago; one that is done with its share helps the others with theirs.
 // The caller works too; idle workers spin for a moment, then sleep. parallel_for returns when every index is done; the first
-// exception is rethrown. One loop runs at a time.
+// exception is rethrown. One loop runs at a time: a second one, of another thread or from within the first, is an Error.
 #pragma once
 
 #include <algorithm>
@@ -60,6 +60,7 @@ class ThreadPool {
   std::atomic<std::uint64_t> generation_{0};
   std::atomic<bool> stop_{false};
   std::atomic<int> running_{0};
+  std::atomic<bool> busy_{false};
   std::vector<Share> shares_;   // one a thread
   std::int64_t shared_by_ = 0;  // threads that take part: the first so many
   Body body_ = nullptr;

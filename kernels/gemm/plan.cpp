@@ -55,7 +55,9 @@ Forced parse(std::string_view forced, Backend backend) {
 }
 
 std::string refusal_of(const GemmRow& row, const GemmProblem& problem, const DeviceInfo& device, AlignmentPolicy policy) {
-  if (row.backend != device.backend) return "it is another back end's.";
+  if (row.backend != device.backend)
+    return sentence("it runs on a ", row.backend == Backend::cuda ? "GPU" : "CPU", ", and this is ", device.name,
+                    "; take gemm.choice = \"model\", or another --device.");
   const bool multiples_of_8 = problem.m % 8 == 0 && problem.n % 8 == 0 && problem.k % 8 == 0;
   if (policy == AlignmentPolicy::strict && row.tensor_cores && size_of(problem.operand_dtype) == 2 && !multiples_of_8) {
     return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to M, N and K that are multiples of 8.";

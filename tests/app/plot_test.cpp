@@ -43,6 +43,13 @@ TEST_F(Plot, WithoutMatplotlibWritesTheTableAndSaysSo) {
   EXPECT_FALSE(fs::exists(run_ / "loss.png"));
 }
 
+TEST_F(Plot, TheLastValidationIsInTheSummary) {
+  write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.25}\n");
+  write_text(run_ / "summary.json", "{\"steps\": 2, \"loss\": 4.25, \"validation_loss\": 4.125}\n");
+  plot_without_matplotlib();
+  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss,validation_loss\n1,4.5,\n2,4.25,4.125\n");
+}
+
 TEST_F(Plot, DrawsASweepOrSaysWhyNot) {
   write_text(
       run_ / "sweep.jsonl",

@@ -35,6 +35,15 @@ TEST(MemoryCheck, AValueThatFitsIsNamed) {
   }
 }
 
+// The short side keeps room for a whole sequence, however small the batch becomes.
+TEST(MemoryCheck, AnUnevenBatchFitsToo) {
+  const ResolvedRecipe resolved = resolve(small_recipe({kLarge, "batch.source_tokens=60"}));
+  const DeviceInfo device = probe_cpu(1);
+  const StepTrace trace = trace_step(resolved, device);
+  testing_support::expect_error([&] { check_memory(resolved, trace, device, trace.bytes() / 40 + kReservedBytes); },
+                                "--set batch.source_tokens=12 fits");
+}
+
 TEST(MemoryCheck, WhereNoBatchFitsTheModelIsNamed) {
   const ResolvedRecipe resolved = resolve(small_recipe({kLarge}));
   const DeviceInfo device = probe_cpu(1);

@@ -70,6 +70,27 @@ class Trainer : public testing::Test {
 
   fs::path folder(const std::string& name) const { return temporary.path() / name; }
 
+  // Sixty short pairs; the fifth is too long on both sides, the sixth has a blank one.
+  std::vector<std::string> parallel_text() const {
+    std::string source, target;
+    for (int i = 0; i < 60; ++i) {
+      const std::string number = std::to_string(1000 + 17 * i);
+      source += i == 4 ? std::string(50, 'x') + "\n" : "the number " + number + "\n";
+      target += i == 5 ? "\n" : i == 4 ? std::string(50, 'y') + "\n" : "die Zahl " + number + "\n";
+    }
+    write_text(folder("source.txt"), source);
+    write_text(folder("target.txt"), target);
+    return {"data.kind=parallel",
+            "data.tokenizer=bytes",
+            "data.source='" + folder("source.txt").string() + "'",
+            "data.target='" + folder("target.txt").string() + "'",
+            "data.validation_source='" + folder("source.txt").string() + "'",
+            "data.validation_target='" + folder("target.txt").string() + "'",
+            "model.vocabulary=260",
+            "model.max_positions=24",
+            "batch.sequence=24"};
+  }
+
   MemoryFolder temporary;
   std::string notes;
 };
@@ -140,6 +161,54 @@ TEST_F(Trainer, ResumedIsUninterrupted) {
     const std::vector<double> whole = losses(folder("whole")), cold = losses(folder("cold"));
     EXPECT_NE(cold, std::vector<double>(whole.begin() + 5, whole.end())) << "a resumed run that began anew would look like this";
   }
+}
+
+TEST_F(Trainer, ValidationsOnTheWayAreKept) {
+  attempt(folder("run"), {.overrides = {"run.validate_every=3"}});
+  for (const nlohmann::json& line : metrics(folder("run"))) {
+    EXPECT_EQ(line.contains("validation_loss"), line.at("step").get<int>() % 3 == 0) << line;
+  }
+}
+
+TEST_F(Trainer, AStartThatIsRefusedLeavesNoFolder) {
+  for (const char* wrong : {"gemm.choice=stream_k", "gemm.choice=packed_tiles/7x7"}) {
+    EXPECT_NE(refusal(folder("run"), {.overrides = {wrong}}), "no refusal");
+    EXPECT_FALSE(fs::exists(folder("run"))) << wrong;
+  }
+}
+
+TEST_F(Trainer, WhatIsLeftOutIsSaid) {
+  attempt(folder("run"), {.overrides = parallel_text()});
+  for (const char* said : {"1 of 59 training pairs are longer than batch.sequence = 24",
+                           "1 of 59 test pairs are longer than batch.sequence = 24", "training pairs left out for a blank side: 1."}) {
+    EXPECT_NE(notes.find(said), std::string::npos) << notes;
+  }
+}
+
+// The step is done and saved by then; the run ends when it is resumed.
+TEST_F(Trainer, ASignalBehindTheLastStepIsHeard) {
+  attempt(folder("whole"), {.overrides = parallel_text()});
+  for (const int questions_later : {1, 2}) {
+    fs::remove_all(folder("run"));
+    EXPECT_EQ(attempt(folder("run"), {.overrides = parallel_text(), .stop_after = 8 + questions_later}).signal, SIGTERM);
+    EXPECT_FALSE(fs::exists(folder("run") / "summary.json"));
+    EXPECT_EQ(attempt(folder("run"), {.overrides = parallel_text(), .start = RunStart::resume}).signal, 0);
+    EXPECT_EQ(nlohmann::json::parse(file_text(folder("run") / "summary.json")).at("exact_match"),
+              nlohmann::json::parse(file_text(folder("whole") / "summary.json")).at("exact_match"));
+    EXPECT_EQ(model_bytes(folder("run")), model_bytes(folder("whole")));
+  }
+}
+
+TEST_F(Trainer, FewerStepsThanWereDoneAreRefused) {
+  attempt(folder("run"), {.stop_after = 6});
+  const std::string sentence = refusal(folder("run"), {.overrides = {"run.steps=5"}, .start = RunStart::resume});
+  EXPECT_NE(sentence.find("has done 6 steps and run.steps = 5 asks for fewer"), std::string::npos) << sentence;
+}
+
+TEST_F(Trainer, ACosineThatHasEndedIsSaid) {
+  attempt(folder("run"), {.overrides = {"schedule.kind=cosine"}});
+  attempt(folder("run"), {.overrides = {"schedule.kind=cosine", "run.steps=10"}, .start = RunStart::resume});
+  EXPECT_NE(notes.find("ends at step 8"), std::string::npos) << notes;
 }
 
 TEST_F(Trainer, ALongerRunGoesOnWhereTheEndedOneStopped) {
@@ -272,6 +341,35 @@ TEST_F(Trainer, AFaultAtAnyCallCostsNothingButTheAttempt) {
     }
     EXPECT_GT(failed, 50);
   }
+}
+
+// The same from a run's first call on, where the tokenizer has to be kept.
+TEST_F(Trainer, AFaultAtAnyCallOfAFreshRunLeavesARunOrNone) {
+  std::vector<std::string> tiny = parallel_text();
+  tiny.insert(tiny.end(), {"model.d_model=8", "model.d_ff=8", "model.decoder_layers=1", "data.tokenizer=bpe", "model.vocabulary=60",
+                           "run.steps=2", "run.keep=1"});
+  attempt(folder("whole"), {.overrides = tiny});
+  const std::string whole = model_bytes(folder("whole"));
+  bool struck = true;
+  int failed = 0;
+  for (int call = 0; struck; ++call) {
+    fs::remove_all(folder("run"));
+    {
+      const Faults faults({.fault = Fault::from_then_on, .call = call, .error = ENOSPC});
+      try {
+        attempt(folder("run"), {.overrides = tiny});
+      } catch (const InputError& error) {
+        ADD_FAILURE() << "call " << call << " is nobody's input: " << error.what();
+      } catch (const Error& error) {
+        ++failed;
+      }
+      struck = faults.struck();
+    }
+    const bool begun = fs::exists(folder("run") / "recipe.toml");
+    attempt(folder("run"), {.overrides = tiny, .start = begun ? RunStart::resume : RunStart::fresh});
+    ASSERT_TRUE(model_bytes(folder("run")) == whole) << "call " << call;
+  }
+  EXPECT_GT(failed, 5);
 }
 
 TEST_F(Trainer, ANonFiniteStepNamesItselfAndItsTensorAndPublishesNothing) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/cpu/thread_pool.h"
+#include "kernels/element.h"
 #include "kernels/gemm.h"
 #include "kernels/math/activation.h"
 #include "kernels/queue.h"
@@ -13,39 +14,11 @@ namespace tilewave {
 namespace {
 
 double element(const ConstMatrixView& view, std::int64_t row, std::int64_t col) {
-  switch (view.dtype) {
-    case DType::f64:
-      return view.row<double>(row)[col];
-    case DType::f32:
-      return view.row<float>(row)[col];
-    case DType::bf16:
-      return static_cast<float>(view.row<bf16>(row)[col]);
-    case DType::f16:
-      return static_cast<float>(view.row<f16>(row)[col]);
-    case DType::i32:
-      break;
-  }
-  throw Error("gemm: naive reads f64, f32, bf16 and f16, not i32.");
+  return with_element(view.dtype, [&]<class T>(T) { return converted<double>(view.row<T>(row)[col]); });
 }
 
 void set_element(const MatrixView& view, std::int64_t row, std::int64_t col, double value) {
-  switch (view.dtype) {
-    case DType::f64:
-      view.row<double>(row)[col] = value;
-      return;
-    case DType::f32:
-      view.row<float>(row)[col] = static_cast<float>(value);
-      return;
-    case DType::bf16:
-      view.row<bf16>(row)[col] = bf16(static_cast<float>(value));
-      return;
-    case DType::f16:
-      view.row<f16>(row)[col] = f16(static_cast<float>(value));
-      return;
-    case DType::i32:
-      break;
-  }
-  throw Error("gemm: naive writes f64, f32, bf16 and f16, not i32.");
+  with_element(view.dtype, [&]<class T>(T) { view.row<T>(row)[col] = converted<T>(value); });
 }
 
 }  // namespace

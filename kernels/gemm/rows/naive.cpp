@@ -8,7 +8,10 @@ namespace {
 
 constexpr double kCyclesPerMultiplyAdd = 12.0;  // two look-ups of an element by dtype, and the latency of an fp64 sum
 
-std::string refuse(const GemmProblem&, const DeviceInfo&) { return {}; }
+std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
+  const bool integers = problem.operand_dtype == DType::i32 || problem.output_dtype == DType::i32;
+  return integers ? "it multiplies f64, f32, bf16 and f16, not i32." : "";
+}
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("naive", problem, tile, device.sm_count);

@@ -34,6 +34,8 @@ TEST(RunFolder, NewRunsTakeTheNextName) {
     const RunFolder run(request);
     EXPECT_EQ(run.path(), folder / "runs" / name);
     EXPECT_EQ(run.state(), RunState::fresh);
+    EXPECT_NE(last_run_folder(request.runs, "toy"), run.path()) << "a start that came to nothing is no run";
+    put(run.path() / "recipe.toml", "[model]");
     EXPECT_EQ(last_run_folder(request.runs, "toy"), run.path());
   }
 }

@@ -2,6 +2,7 @@
 #include "framework/recipe/nearest.h"
 
 #include <algorithm>
+#include <array>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -45,6 +46,7 @@ TEST(NearestWord, IsNearOrNothing) {
   EXPECT_EQ(nearest_word("In-House", words), "in_house");
   EXPECT_EQ(nearest_word("cutlass", words), "cublas");
   EXPECT_EQ(nearest_word("triton", words), "");
+  EXPECT_EQ(nearest_word("gelu", std::array<std::string_view, 3>{"relu", "gelu_tanh", "gelu_erf"}), "gelu_tanh");
   EXPECT_EQ(nearest_word(std::string(100000, 'c'), words), "");
 }
 

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/error.h"
+
 namespace tilewave {
 namespace {
 
@@ -45,6 +47,15 @@ TEST(ThreadPool, SharesNeighboursAmongSoManyThreads) {
     EXPECT_EQ(threads[0], 0);
     EXPECT_EQ(threads[3], 1);
   }
+}
+
+TEST(ThreadPool, ALoopWithinALoopIsRefused) {
+  ThreadPool pool(2);
+  const auto nested = [&] { pool.parallel_for(2, [&](std::int64_t, int) { pool.parallel_for(2, [](std::int64_t, int) {}); }); };
+  EXPECT_THROW(nested(), Error);
+  std::atomic<int> visits = 0;
+  pool.parallel_for(2, [&](std::int64_t, int) { ++visits; });
+  EXPECT_EQ(visits, 2);
 }
 
 // Loops that follow each other at once find workers spinning, those after a pause find them asleep.
