@@ -35,6 +35,7 @@ struct Kernel {
   static constexpr std::int64_t kLanes = hn::MaxLanes(Vectors());
   static constexpr RegisterTile kRegisters = packed_register_tile(kLanes * sizeof(T));
   static constexpr std::int64_t kWidthI = kRegisters.vectors * kLanes, kWidthJ = kRegisters.columns;
+  static constexpr std::int64_t kStepI = kLanes, kStepJ = 4;  // register tiles come in whole vectors, and columns by fours
   static_assert(kWidthI <= kWidestPanel && kWidthJ <= kWidestPanel, "the workspace counts with panels of at most kWidestPanel");
 };
 
@@ -43,6 +44,17 @@ struct Span {
 };
 Span part(Span whole, std::int64_t offset, std::int64_t width) {
   return {.first = whole.first + offset, .size = std::min(width, whole.size - offset)};
+}
+
+// The rows of a tile's panel. A last one that is no whole number of steps reaches back into its neighbour, whose last `again` rows
+// are then summed twice, with the same bits: nothing ragged is left but a tile of less than a panel.
+struct PanelRows {
+  std::int64_t first = 0, size = 0, again = 0;
+};
+PanelRows panel_rows(Span tile, std::int64_t offset, std::int64_t width, std::int64_t step) {
+  const Span rows = part(tile, offset, width);
+  const std::int64_t again = offset > 0 ? round_up(rows.size, step) - rows.size : 0;
+  return {.first = rows.first - again, .size = rows.size + again, .again = again};
 }
 
 // 16 bytes, where there are vectors: a square of them is transposed within each block of a vector.
@@ -103,11 +115,11 @@ constexpr std::int64_t kLine = 64 / sizeof(T);
 
 // panel[k][r] = operand(first + r, k) for r < rows; what stands behind, up to whole vectors, meets no output.
 template <std::int64_t kWidth, class T>
-void pack_panel(const Operand<T>& operand, Span span_rows, Span span_k, T* HWY_RESTRICT panel) {
+void pack_panel(const Operand<T>& operand, const PanelRows& panel_rows, Span span_k, T* HWY_RESTRICT panel) {
   using Vectors = std::conditional_t<kWidth % Kernel<T>::kLanes == 0, typename Kernel<T>::Vectors, Quad<T>>;
   const Vectors d;
   constexpr std::int64_t lanes = hn::MaxLanes(d);
-  const auto [first, rows] = span_rows;
+  const std::int64_t first = panel_rows.first, rows = panel_rows.size;
   const auto [first_k, k] = span_k;
   const T* HWY_RESTRICT in = operand.data + first * operand.row_stride + first_k * operand.k_stride;
   if (operand.row_stride == 1) {
@@ -144,18 +156,19 @@ void pack_panel(const Operand<T>& operand, Span span_rows, Span span_k, T* HWY_R
   }
 }
 
-// out[r] = sum over k of panel[k][r], or that on top of what is there; every fourth k has a sum of its own.
+// out[row] = sum over k of the panel's row, or that on top of what is there; every fourth k has a sum of its own.
 template <std::int64_t kWidth, class T>
-void sum_panel(const T* HWY_RESTRICT panel, std::int64_t rows, std::int64_t k, bool accumulate, T* HWY_RESTRICT out) {
+void sum_panel(const T* HWY_RESTRICT panel, const PanelRows& rows, std::int64_t k, bool accumulate, T* HWY_RESTRICT out) {
   T sums[4][kWidth] = {};
   for (std::int64_t at = 0; at < k; at += 4) {
     for (std::int64_t step = 0; step < std::min<std::int64_t>(4, k - at); ++step) {
       for (std::int64_t r = 0; r < kWidth; ++r) sums[step][r] += panel[(at + step) * kWidth + r];
     }
   }
-  for (std::int64_t r = 0; r < rows; ++r) {
+  for (std::int64_t r = rows.again; r < rows.size; ++r) {
     const T sum = (sums[0][r] + sums[1][r]) + (sums[2][r] + sums[3][r]);
-    out[r] = accumulate ? out[r] + sum : sum;
+    T& total = out[rows.first + r];
+    total = accumulate ? total + sum : sum;
   }
 }
 
@@ -213,13 +226,16 @@ HWY_NOINLINE void multiply(Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums)
 // The smallest register tile that covers the panels' outputs: whole vectors, and columns by fours.
 template <std::int64_t kVectors, class T>
 void multiply_columns(std::int64_t columns, Columns lie, Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums) {
-  constexpr std::int64_t kWidth = Kernel<T>::kWidthJ;
-  if (lie == Columns::apart) return multiply<kVectors, kWidth, Columns::apart>(i, j, k, sums);
-  if constexpr (kWidth == 12) {
-    if (columns <= 4) return multiply<kVectors, 4, Columns::adjacent>(i, j, k, sums);
-    if (columns <= 8) return multiply<kVectors, 8, Columns::adjacent>(i, j, k, sums);
-  }
-  multiply<kVectors, kWidth, Columns::adjacent>(i, j, k, sums);
+  const auto columns_of = [&]<Columns kLie>(std::integral_constant<Columns, kLie>) {
+    constexpr std::int64_t kWidth = Kernel<T>::kWidthJ;
+    if constexpr (kWidth == 12) {
+      if (columns <= 4) return multiply<kVectors, 4, kLie>(i, j, k, sums);
+      if (columns <= 8) return multiply<kVectors, 8, kLie>(i, j, k, sums);
+    }
+    multiply<kVectors, kWidth, kLie>(i, j, k, sums);
+  };
+  if (lie == Columns::apart) return columns_of(std::integral_constant<Columns, Columns::apart>());
+  columns_of(std::integral_constant<Columns, Columns::adjacent>());
 }
 template <class T>
 void multiply_panels(std::int64_t lanes, std::int64_t columns, Columns lie, Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums) {
@@ -261,58 +277,61 @@ class Tiles {
   void run_tile(Span tile_i, Span tile_j, T* panels_i) const {
     T* panels_j = panels_i + layout_.panels_i;
     T* sums = panels_j + layout_.panels_j;
+    const Span all_i = {.first = 0, .size = tile_i.size}, all_j = {.first = 0, .size = tile_j.size};
     for (std::int64_t k = 0; k < frame_.k; k += layout_.block_k) {
       const Span block = part({.first = 0, .size = frame_.k}, k, layout_.block_k);
-      pack<K::kWidthI>(frame_.along_i, tile_i, block, reads_i_, panels_i);
-      if (frame_.swapped && tile_j.first == 0) add_bias_gradient<K::kWidthI>(tile_i, block, panels_i);
+      pack<K::kWidthI, K::kStepI>(frame_.along_i, tile_i, all_i, block, reads_i_, panels_i);
+      if (frame_.swapped && tile_j.first == 0) add_bias_gradient<K::kWidthI, K::kStepI>(tile_i, all_i, block, panels_i);
       for (std::int64_t offset = 0; offset < tile_j.size; offset += kGroup) {
-        const Span group = part(tile_j, offset, kGroup);
-        pack<K::kWidthJ>(frame_.along_j, group, block, reads_j_, panels_j);
-        if (!frame_.swapped && tile_i.first == 0) add_bias_gradient<K::kWidthJ>(group, block, panels_j);
-        multiply_group(tile_i, group, block, panels_i, panels_j, sums + (layout_.blocks_k > 1 ? offset * layout_.padded_i : 0));
+        const Span group = part(all_j, offset, kGroup);
+        pack<K::kWidthJ, K::kStepJ>(frame_.along_j, tile_j, group, block, reads_j_, panels_j);
+        if (!frame_.swapped && tile_i.first == 0) add_bias_gradient<K::kWidthJ, K::kStepJ>(tile_j, group, block, panels_j);
+        multiply_group(tile_i, tile_j, group, block, panels_i, panels_j, sums + (layout_.blocks_k > 1 ? offset * layout_.padded_i : 0));
       }
     }
   }
 
-  // Panels of one block of k; what is read in place needs only a ragged last one.
-  template <std::int64_t kWidth>
-  void pack(const Operand<T>& operand, Span rows, Span block, bool in_place, T* panels) const {
+  // Panels of one block of k of a group of the tile's rows, but for those that are read in place.
+  template <std::int64_t kWidth, std::int64_t kStep>
+  void pack(const Operand<T>& operand, Span tile, Span group, Span block, bool in_place, T* panels) const {
     const std::int64_t step = operand.row_stride == 1 ? kPackedAtOnce : block.size;
     for (std::int64_t at = 0; at < block.size; at += step) {
       const Span some = part(block, at, step);
-      for (std::int64_t offset = in_place ? rows.size / kWidth * kWidth : 0; offset < rows.size; offset += kWidth)
-        pack_panel<kWidth>(operand, part(rows, offset, kWidth), some, panels + offset * block.size + at * kWidth);
+      for (std::int64_t offset = 0; offset < group.size; offset += kWidth) {
+        const PanelRows rows = panel_rows(tile, group.first + offset, kWidth, kStep);
+        if (!in_place || rows.size % kStep != 0) pack_panel<kWidth>(operand, rows, some, panels + offset * block.size + at * kWidth);
+      }
     }
   }
 
-  template <std::int64_t kWidth>
-  void add_bias_gradient(Span rows, Span block, const T* panels) const {
+  template <std::int64_t kWidth, std::int64_t kStep>
+  void add_bias_gradient(Span tile, Span group, Span block, const T* panels) const {
     const MatrixView& gradient = frame_.args.bias_gradient;
     if (!gradient) return;
     const bool accumulate = frame_.args.accumulate_bias_gradient || block.first > 0;
-    for (std::int64_t offset = 0; offset < rows.size; offset += kWidth) {
-      const Span panel = part(rows, offset, kWidth);
-      sum_panel<kWidth>(panels + offset * block.size, panel.size, block.size, accumulate, gradient.row<T>(0) + panel.first);
+    for (std::int64_t offset = 0; offset < group.size; offset += kWidth) {
+      const PanelRows rows = panel_rows(tile, group.first + offset, kWidth, kStep);
+      sum_panel<kWidth>(panels + offset * block.size, rows, block.size, accumulate, gradient.row<T>(0));
     }
   }
 
-  void multiply_group(Span tile_i, Span group, Span block, const T* panels_i, const T* panels_j, T* sums) const {
+  void multiply_group(Span tile_i, Span tile_j, Span group, Span block, const T* panels_i, const T* panels_j, T* sums) const {
     const bool last = block.first + block.size == frame_.k;
     for (std::int64_t offset_j = 0; offset_j < group.size; offset_j += K::kWidthJ) {
-      const Span columns = part(group, offset_j, K::kWidthJ);
-      const bool in_place_j = reads_j_ && columns.size == K::kWidthJ;
+      const PanelRows columns = panel_rows(tile_j, group.first + offset_j, K::kWidthJ, K::kStepJ);
+      const bool whole_j = columns.size % K::kStepJ == 0, in_place_j = reads_j_ && whole_j;
       const Operand<T>& from_j = frame_.along_j;
       const Columns lie = in_place_j && from_j.k_stride == 1 ? Columns::apart : Columns::adjacent;
       const Panel<T> j = in_place_j ? Panel<T>{.data = from_j.data + columns.first * from_j.row_stride + block.first * from_j.k_stride,
                                                .step = lie == Columns::apart ? from_j.row_stride : from_j.k_stride}
                                     : Panel<T>{.data = panels_j + offset_j * block.size, .step = K::kWidthJ};
       for (std::int64_t offset_i = 0; offset_i < tile_i.size; offset_i += K::kWidthI) {
-        const Span rows = part(tile_i, offset_i, K::kWidthI);
-        const bool in_place_i = reads_i_ && rows.size == K::kWidthI;
-        const Panel<T> i = in_place_i ? Panel<T>{.data = frame_.along_i.data + rows.first + block.first * frame_.along_i.k_stride,
-                                                 .step = frame_.along_i.k_stride}
-                                      : Panel<T>{.data = panels_i + offset_i * block.size, .step = K::kWidthI};
-        const bool direct = last && plain_ && rows.size == K::kWidthI && columns.size == K::kWidthJ;
+        const PanelRows rows = panel_rows(tile_i, offset_i, K::kWidthI, K::kStepI);
+        const bool whole_i = rows.size % K::kStepI == 0;
+        const Panel<T> i = reads_i_ && whole_i ? Panel<T>{.data = frame_.along_i.data + rows.first + block.first * frame_.along_i.k_stride,
+                                                          .step = frame_.along_i.k_stride}
+                                               : Panel<T>{.data = panels_i + offset_i * block.size, .step = K::kWidthI};
+        const bool direct = last && plain_ && whole_i && whole_j;
         const MatrixView& d = frame_.args.d;
         T* const kept = sums + (layout_.blocks_k > 1 ? offset_j * layout_.padded_i + offset_i * K::kWidthJ : 0);
         if (last) prefetch_outputs(rows, columns);
@@ -320,13 +339,18 @@ class Tiles {
                                .to = direct ? d.row<T>(columns.first) + rows.first : kept,
                                .ld = direct ? d.ld : K::kWidthI};
         multiply_panels<T>(rows.size, columns.size, lie, i, j, block.size, place);
-        if (last && !direct)
-          finish(frame_, {.i = rows.first, .count = rows.size, .j = columns.first, .columns = columns.size}, kept, K::kWidthI);
+        if (last && !direct) {
+          const Outputs outputs = {.i = rows.first + rows.again,
+                                   .count = rows.size - rows.again,
+                                   .j = columns.first + columns.again,
+                                   .columns = columns.size - columns.again};
+          finish(frame_, outputs, kept + columns.again * K::kWidthI + rows.again, K::kWidthI);
+        }
       }
     }
   }
 
-  void prefetch_outputs(Span rows, Span columns) const {
+  void prefetch_outputs(const PanelRows& rows, const PanelRows& columns) const {
     const T* out = frame_.args.d.template row<T>(columns.first) + rows.first;
     for (std::int64_t column = 0; column < columns.size; ++column, out += frame_.args.d.ld) {
       prefetch_to_write(out);
