@@ -1,5 +1,5 @@
 // Attention on a CPU in tiles of keys by queries: a tile of S^T has keys as rows and queries as columns, so that every vector
-// runs along queries, the softmax sums no vector across, and keys and values are read where they lie.
+// of a score runs along queries, the softmax sums no vector across, and heads of whole vectors are read where they lie.
 // Forward keeps a running maximum and sum for each query (Milakov and Gimelshein, "Online normalizer calculation for softmax",
 // 2018; Dao et al., "FlashAttention", 2022). Backward has P again from log_sum_exp; one thread owns one head of a segment.
 #include "kernels/attention.h"
@@ -58,7 +58,7 @@ struct QueryTile {
 
 QueryTile query_tile(const Segment& segment, std::int64_t first) {
   const std::int64_t count = std::min(kTile, segment.q_length - first);
-  return {.segment = segment, .first = first, .count = count, .padded = round_up(count, kProductColumns)};
+  return {.segment = segment, .first = first, .count = count, .padded = round_up(count, kLanes)};
 }
 
 // Keys [first, first + count) of a segment.
@@ -87,15 +87,22 @@ Head<T> head_of(const MatrixView& view, std::int64_t head, std::int64_t heads) {
   return {.data = view.row<T>(0) + head * (view.cols / heads), .ld = view.ld, .width = view.cols / heads};
 }
 
-// rows[i, c] = scale * row(i)[c], zero for columns from the head's width on.   // [count, padded width]
+// Rows whose vectors are whole.
 template <class T>
-void load_rows(const Head<const T>& matrix, const QueryTile& tile, T scale, T* rows) {
-  const std::int64_t padded_width = round_up(matrix.width, kProductColumns);
-  std::fill_n(rows, tile.count * padded_width, T(0));
-  for (std::int64_t i = 0; i < tile.count; ++i, rows += padded_width) {
-    const T* row = matrix.row(tile.row() + i);
-    for (std::int64_t c = 0; c < matrix.width; ++c) rows[c] = scale * row[c];
+struct WholeRows {
+  const T* data = nullptr;
+  std::int64_t ld = 0;
+};
+// `count` rows from `first` on: where they lie, or, where the head's width is not one of whole vectors, a copy with zeros behind.
+template <class T>
+WholeRows<T> whole_rows(const Head<const T>& matrix, std::int64_t first, std::int64_t count, T* copy) {
+  const std::int64_t padded_width = round_up(matrix.width, kLanes);
+  if (matrix.width == padded_width) return {.data = matrix.row(first), .ld = matrix.ld};
+  for (std::int64_t r = 0; r < count; ++r) {
+    T* const row = copy + r * padded_width;
+    std::fill(std::copy_n(matrix.row(first + r), matrix.width, row), row + padded_width, T(0));
   }
+  return {.data = copy, .ld = padded_width};
 }
 
 // out[c, i] = scale * row(i)[c], zero for columns from tile.count on.   // [width, padded]
@@ -108,18 +115,6 @@ void load_transposed(const Head<const T>& matrix, const QueryTile& tile, T scale
                          .out_ld = tile.padded,
                          .rows = tile.count,
                          .cols = matrix.width,
-                         .factor = scale});
-}
-
-// row(i)[c] = scale * in[c, i]
-template <class T>
-void store_transposed(const T* in, T scale, const QueryTile& tile, const Head<T>& matrix) {
-  transpose(Transpose<T>{.in = in,
-                         .in_ld = tile.padded,
-                         .out = matrix.row(tile.row()),
-                         .out_ld = matrix.ld,
-                         .rows = matrix.width,
-                         .cols = tile.count,
                          .factor = scale});
 }
 
@@ -143,6 +138,7 @@ void load_scores(const Head<const T>& k, const QueryTile& queries, const KeyTile
                                         .a_row = k.ld,
                                         .a_k = 1,
                                         .b = q_t,
+                                        .b_ld = queries.padded,
                                         .c = scores});
   for (std::int64_t j = 0; j < keys.count; ++j) {
     std::fill_n(scores + j * queries.padded, queries.blind_columns(keys.first + j, mask), -std::numeric_limits<T>::infinity());
@@ -173,19 +169,22 @@ struct ForwardScratch {
   explicit ForwardScratch(std::int64_t width)
       : q_t(buffer<T>(width * kTile)),
         scores(buffer<T>(kTile * kTile)),
-        out_t(buffer<T>(round_up(width, kProductRows) * kTile)),
+        v(buffer<T>(kTile * round_up(width, kLanes))),
+        out(buffer<T>(kTile * round_up(width, kLanes))),
         max(buffer<T>(kTile)),
-        sum(buffer<T>(kTile)) {}
+        sum(buffer<T>(kTile)),
+        correction(buffer<T>(kTile)) {}
 
   Buffer<T> q_t;     // [width, queries]
   Buffer<T> scores;  // [keys, queries]
-  Buffer<T> out_t;   // [width, queries]
-  Buffer<T> max, sum;
+  Buffer<T> v;       // [keys, padded width]
+  Buffer<T> out;     // [queries, padded width]
+  Buffer<T> max, sum, correction;
 };
 
-// scores become exp(scores - max) under the new maximum; sum and out_t move to it.
+// scores become exp(scores - max) under the new maximum; sum moves to it, and `correction` is what moves an older sum there.
 template <class T>
-void softmax_step(ForwardScratch<T>& s, std::int64_t width, const QueryTile& queries, std::int64_t keys) {
+void softmax_step(ForwardScratch<T>& s, const QueryTile& queries, std::int64_t keys) {
   const VectorTag<T> d;
   const auto least = hn::Set(d, -std::numeric_limits<T>::infinity());
   for (std::int64_t i = 0; i < queries.padded; i += static_cast<std::int64_t>(hn::Lanes(d))) {
@@ -203,14 +202,14 @@ void softmax_step(ForwardScratch<T>& s, std::int64_t width, const QueryTile& que
     }
     hn::Store(max, d, s.max.get() + i);
     hn::Store(sum, d, s.sum.get() + i);
-    T* out_t = s.out_t.get() + i;
-    for (std::int64_t c = 0; c < width; ++c, out_t += queries.padded) hn::Store(hn::Mul(hn::Load(d, out_t), correction), d, out_t);
+    hn::Store(correction, d, s.correction.get() + i);
   }
 }
 
 template <class T>
 void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t head, ForwardScratch<T>& s) {
   const auto q = head_of<T>(args.q, head, args.heads), k = head_of<T>(args.k, head, args.heads), v = head_of<T>(args.v, head, args.heads);
+  const std::int64_t padded_width = round_up(v.width, kLanes);
   const std::uint32_t threshold = keep_threshold(args.dropout.probability);
   const T kept = static_cast<T>(1.0 / (1.0 - args.dropout.probability));
 
@@ -218,44 +217,45 @@ void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t he
   prefetch_rows(k, queries.segment, key_tile(queries.segment, 0));
   prefetch_rows(v, queries.segment, key_tile(queries.segment, 0));
   load_transposed(q, queries, T(1) / std::sqrt(static_cast<T>(q.width)), s.q_t.get());
-  std::fill_n(s.out_t.get(), round_up(q.width, kProductRows) * queries.padded, T(0));
+  std::fill_n(s.out.get(), queries.count * padded_width, T(0));
   std::fill_n(s.max.get(), queries.padded, -std::numeric_limits<T>::infinity());
   std::fill_n(s.sum.get(), queries.padded, T(0));
 
   for (std::int64_t first = 0; first < queries.visible_keys(args.mask); first += kTile) {
     const KeyTile keys = key_tile(queries.segment, first);
     load_scores(k, queries, keys, args.mask, s.q_t.get(), s.scores.get());
-    softmax_step(s, q.width, queries, keys.count);
+    softmax_step(s, queries, keys.count);
     if (args.dropout.probability > 0.0) {
       for_key_draws(args.dropout, head, queries, keys, [&](std::int64_t j, const std::uint32_t* draws) {
         T* p = s.scores.get() + j * queries.padded;
         for (std::int64_t i = 0; i < queries.padded; ++i) p[i] = keeps(draws[4 * i], threshold) ? p[i] * kept : T(0);
       });
     }
-    // out^T += v^T P^T
-    multiply<Sums::added>(SmallProduct<T>{.m = v.width,
-                                          .n = queries.padded,
+    // out = correction out + P v
+    for (std::int64_t i = 0; first > 0 && i < queries.count; ++i) {
+      T* const row = s.out.get() + i * padded_width;
+      for (std::int64_t c = 0; c < padded_width; ++c) row[c] *= s.correction[i];
+    }
+    const WholeRows<T> values = whole_rows(v, queries.segment.k_begin + keys.first, keys.count, s.v.get());
+    multiply<Sums::added>(SmallProduct<T>{.m = queries.count,
+                                          .n = padded_width,
                                           .k = keys.count,
-                                          .a = v.row(queries.segment.k_begin + keys.first),
+                                          .a = s.scores.get(),
                                           .a_row = 1,
-                                          .a_k = v.ld,
-                                          .b = s.scores.get(),
-                                          .c = s.out_t.get()});
+                                          .a_k = queries.padded,
+                                          .b = values.data,
+                                          .b_ld = values.ld,
+                                          .c = s.out.get()});
   }
 
-  // Store. max becomes log_sum_exp, sum its reciprocal; both are 0 for a query that sees no key.
-  for (std::int64_t i = 0; i < queries.padded; ++i) {
-    const T sum = s.sum[i];
-    s.max[i] = sum == T(0) ? T(0) : s.max[i] + std::log(sum);
-    s.sum[i] = sum == T(0) ? T(0) : T(1) / sum;
-  }
-  for (std::int64_t c = 0; c < v.width; ++c) {
-    T* row = s.out_t.get() + c * queries.padded;
-    for (std::int64_t i = 0; i < queries.padded; ++i) row[i] *= s.sum[i];
-  }
-  store_transposed(s.out_t.get(), T(1), queries, head_of<T>(args.out, head, args.heads));
-  if (args.log_sum_exp) {
-    for (std::int64_t i = 0; i < queries.count; ++i) args.log_sum_exp.row<T>(queries.row() + i)[head] = s.max[i];
+  // Store. Output and log_sum_exp are 0 for a query that sees no key.
+  const auto out = head_of<T>(args.out, head, args.heads);
+  for (std::int64_t i = 0; i < queries.count; ++i) {
+    const T sum = s.sum[i], scale = sum == T(0) ? T(0) : T(1) / sum;
+    const T* const from = s.out.get() + i * padded_width;
+    T* const to = out.row(queries.row() + i);
+    for (std::int64_t c = 0; c < out.width; ++c) to[c] = from[c] * scale;
+    if (args.log_sum_exp) args.log_sum_exp.row<T>(queries.row() + i)[head] = sum == T(0) ? T(0) : s.max[i] + std::log(sum);
   }
 }
 
@@ -283,21 +283,22 @@ struct BackwardScratch {
   BackwardScratch(std::int64_t width, std::int64_t longest)
       : q_t(buffer<T>(width * kTile)),
         dout_t(buffer<T>(width * kTile)),
-        q(buffer<T>(kTile * round_up(width, kProductColumns))),
-        dout(buffer<T>(kTile * round_up(width, kProductColumns))),
+        q(buffer<T>(kTile * round_up(width, kLanes))),
+        dout(buffer<T>(kTile * round_up(width, kLanes))),
+        k(buffer<T>(kTile * round_up(width, kLanes))),
         p(buffer<T>(kTile * kTile)),
         ds(buffer<T>(kTile * kTile)),
         log_sum_exp(buffer<T>(kTile)),
         delta(buffer<T>(kTile)),
-        dq_t(buffer<T>(round_up(width, kProductRows) * kTile)),
-        dk(buffer<T>(round_up(longest, kProductRows) * round_up(width, kProductColumns))),
-        dv(buffer<T>(round_up(longest, kProductRows) * round_up(width, kProductColumns))) {}
+        dq(buffer<T>(kTile * round_up(width, kLanes))),
+        dk(buffer<T>(round_up(longest, kProductRows) * round_up(width, kLanes))),
+        dv(buffer<T>(round_up(longest, kProductRows) * round_up(width, kLanes))) {}
 
   Buffer<T> q_t, dout_t;  // [width, queries]
-  Buffer<T> q, dout;      // [queries, padded width]
+  Buffer<T> q, dout, k;   // [queries or keys, padded width]
   Buffer<T> p, ds;        // [keys, queries]
   Buffer<T> log_sum_exp, delta;
-  Buffer<T> dq_t;    // [width, queries]
+  Buffer<T> dq;      // [queries, padded width]
   Buffer<T> dk, dv;  // [the segment's keys, padded width]
 };
 
@@ -319,7 +320,7 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
   const auto out = head_of<T>(args.out, head, args.heads), dout = head_of<T>(args.dout, head, args.heads);
   const auto dq = head_of<T>(args.dq, head, args.heads), dk = head_of<T>(args.dk, head, args.heads),
              dv = head_of<T>(args.dv, head, args.heads);
-  const std::int64_t width = q.width, padded_width = round_up(width, kProductColumns);
+  const std::int64_t width = q.width, padded_width = round_up(width, kLanes);
   const T scale = T(1) / std::sqrt(static_cast<T>(width));
   const std::uint32_t threshold = keep_threshold(args.dropout.probability);
   const T kept = static_cast<T>(1.0 / (1.0 - args.dropout.probability));
@@ -332,8 +333,8 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
   for (std::int64_t first_query = 0; first_query < segment.q_length; first_query += kTile) {
     // Load.
     const QueryTile queries = query_tile(segment, first_query);
-    load_rows(q, queries, scale, s.q.get());
-    load_rows(dout, queries, T(1), s.dout.get());
+    const WholeRows<T> q_rows = whole_rows(q, queries.row(), queries.count, s.q.get());
+    const WholeRows<T> dout_rows = whole_rows(dout, queries.row(), queries.count, s.dout.get());
     load_transposed(q, queries, scale, s.q_t.get());
     load_transposed(dout, queries, T(1), s.dout_t.get());
     std::fill_n(s.log_sum_exp.get(), queries.padded, T(0));
@@ -344,7 +345,7 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
       s.delta[i] = sum_of<T>(width, [=](std::int64_t c) { return a[c] * b[c]; });
       s.log_sum_exp[i] = args.log_sum_exp.row<T>(queries.row() + i)[head];
     }
-    std::fill_n(s.dq_t.get(), round_up(width, kProductRows) * queries.padded, T(0));
+    std::fill_n(s.dq.get(), queries.count * padded_width, T(0));
 
     for (std::int64_t first_key = 0; first_key < queries.visible_keys(args.mask); first_key += kTile) {
       const KeyTile keys = key_tile(segment, first_key);
@@ -358,15 +359,16 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
                                             .a_row = v.ld,
                                             .a_k = 1,
                                             .b = s.dout_t.get(),
+                                            .b_ld = queries.padded,
                                             .c = s.ds.get()});
-      // dS = P (dP - delta); P after dropout.
+      // dS = P (dP - delta), and the scores' scale with it; P after dropout.
       if (args.dropout.probability > 0.0) {
         for_key_draws(args.dropout, head, queries, keys, [&](std::int64_t j, const std::uint32_t* draws) {
           T* p = s.p.get() + j * queries.padded;
           T* ds = s.ds.get() + j * queries.padded;
           for (std::int64_t i = 0; i < queries.padded; ++i) {
             const T factor = keeps(draws[4 * i], threshold) ? kept : T(0);
-            ds[i] = p[i] * (ds[i] * factor - s.delta[i]);
+            ds[i] = scale * p[i] * (ds[i] * factor - s.delta[i]);
             p[i] *= factor;
           }
         });
@@ -374,32 +376,36 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
         for (std::int64_t j = 0; j < keys.count; ++j) {
           const T* p = s.p.get() + j * queries.padded;
           T* ds = s.ds.get() + j * queries.padded;
-          for (std::int64_t i = 0; i < queries.padded; ++i) ds[i] = p[i] * (ds[i] - s.delta[i]);
+          for (std::int64_t i = 0; i < queries.padded; ++i) ds[i] = scale * p[i] * (ds[i] - s.delta[i]);
         }
       }
       // dv += P^T dout;  dk += dS^T q
       SmallProduct<T> gradient{.m = keys.count, .n = padded_width, .k = queries.count, .a_row = queries.padded, .a_k = 1};
       gradient.a = s.p.get();
-      gradient.b = s.dout.get();
+      gradient.b = dout_rows.data;
+      gradient.b_ld = dout_rows.ld;
       gradient.c = s.dv.get() + keys.first * padded_width;
       multiply<Sums::added>(gradient);
       gradient.a = s.ds.get();
-      gradient.b = s.q.get();
+      gradient.b = q_rows.data;
+      gradient.b_ld = q_rows.ld;
       gradient.c = s.dk.get() + keys.first * padded_width;
       multiply<Sums::added>(gradient);
-      // dq^T += k^T dS^T
-      multiply<Sums::added>(SmallProduct<T>{.m = width,
-                                            .n = queries.padded,
+      // dq += dS k
+      const WholeRows<T> k_rows = whole_rows(k, segment.k_begin + keys.first, keys.count, s.k.get());
+      multiply<Sums::added>(SmallProduct<T>{.m = queries.count,
+                                            .n = padded_width,
                                             .k = keys.count,
-                                            .a = k.row(segment.k_begin + keys.first),
+                                            .a = s.ds.get(),
                                             .a_row = 1,
-                                            .a_k = k.ld,
-                                            .b = s.ds.get(),
-                                            .c = s.dq_t.get()});
+                                            .a_k = queries.padded,
+                                            .b = k_rows.data,
+                                            .b_ld = k_rows.ld,
+                                            .c = s.dq.get()});
     }
 
     // Store.
-    store_transposed(s.dq_t.get(), scale, queries, dq);
+    for (std::int64_t i = 0; i < queries.count; ++i) std::copy_n(s.dq.get() + i * padded_width, width, dq.row(queries.row() + i));
   }
   for (std::int64_t j = 0; j < segment.k_length; ++j) {
     std::copy_n(s.dk.get() + j * padded_width, width, dk.row(segment.k_begin + j));

@@ -1,6 +1,6 @@
-// C = A B, or C += A B, for matrices that fit the cache: four rows by two vectors of C at a time stay in registers while k runs.
+// C = A B, or C += A B, for matrices that fit the cache: some rows by two vectors of C at a time stay in registers while k runs.
 // A is read an element at a time with any strides, so that it may be a transpose; B's and C's rows are contiguous.
-// n is a multiple of kProductColumns. C has room for round_up(m, 4) rows; what the surplus ones hold afterwards is unspecified.
+// n is a multiple of kLanes. C has room for round_up(m, kProductRows) rows; what the surplus ones hold afterwards is unspecified.
 #if defined(TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_
 #undef TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_
@@ -17,8 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace tilewave::HWY_NAMESPACE {
 
-inline constexpr std::int64_t kProductRows = 4;
-inline constexpr std::int64_t kProductColumns = 2 * kLanes;
+inline constexpr std::int64_t kProductRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // two vectors of each, in 32 registers or in 16
 
 template <class T>
 struct SmallProduct {
@@ -26,50 +25,60 @@ struct SmallProduct {
   const T* a = nullptr;
   std::int64_t a_row = 0, a_k = 0;  // elements from one row, and from one k, to the next
   const T* b = nullptr;             // [k, n]
-  T* c = nullptr;                   // [round_up(m, kProductRows), n]
+  std::int64_t b_ld = 0;
+  T* c = nullptr;  // [round_up(m, kProductRows), n]
 };
 
 enum class Sums : std::uint8_t { fresh, added };
 
+// kRows rows of C from `row` on, those beyond the last one being it again, and kVectors vectors from `column` on.
+template <Sums kSums, std::int64_t kRows, std::int64_t kVectors, class T>
+HWY_INLINE void multiply_block(const SmallProduct<T>& p, std::int64_t row, std::int64_t column) {
+  const VectorTag<T> d;
+  constexpr std::int64_t lanes = hn::MaxLanes(d);
+  T* const c = p.c + row * p.n + column;
+  const T* a[kRows];
+  hn::Vec<VectorTag<T> > sum[kRows][kVectors];
+  HWY_UNROLL(8)
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    a[r] = p.a + std::min(row + r, p.m - 1) * p.a_row;
+    HWY_UNROLL(2)
+    for (std::int64_t v = 0; v < kVectors; ++v) sum[r][v] = kSums == Sums::added ? hn::Load(d, c + r * p.n + v * lanes) : hn::Zero(d);
+  }
+  const T* b = p.b + column;
+  for (std::int64_t k = 0, at = 0; k < p.k; ++k, at += p.a_k, b += p.b_ld) {
+    hn::Vec<VectorTag<T> > of_b[kVectors];
+    HWY_UNROLL(2)
+    for (std::int64_t v = 0; v < kVectors; ++v) of_b[v] = hn::LoadU(d, b + v * lanes);
+    HWY_UNROLL(8)
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const auto of_a = hn::Set(d, a[r][at]);
+      HWY_UNROLL(2)
+      for (std::int64_t v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(of_a, of_b[v], sum[r][v]);
+    }
+  }
+  HWY_UNROLL(8)
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    HWY_UNROLL(2)
+    for (std::int64_t v = 0; v < kVectors; ++v) hn::Store(sum[r][v], d, c + r * p.n + v * lanes);
+  }
+}
+
+template <Sums kSums, std::int64_t kRows, class T>
+void multiply_rows(const SmallProduct<T>& p, std::int64_t row) {
+  constexpr std::int64_t lanes = hn::MaxLanes(VectorTag<T>());
+  std::int64_t column = 0;
+  for (; column + 2 * lanes <= p.n; column += 2 * lanes) multiply_block<kSums, kRows, 2>(p, row, column);
+  if (column < p.n) multiply_block<kSums, kRows, 1>(p, row, column);
+}
+
 template <Sums kSums, class T>
 void multiply(const SmallProduct<T>& p) {
-  const VectorTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t row = 0; row < p.m; row += kProductRows) {
-    // Rows beyond the last repeat it.
-    const T* a0 = p.a + row * p.a_row;
-    const T* a1 = p.a + std::min(row + 1, p.m - 1) * p.a_row;
-    const T* a2 = p.a + std::min(row + 2, p.m - 1) * p.a_row;
-    const T* a3 = p.a + std::min(row + 3, p.m - 1) * p.a_row;
-    for (std::int64_t column = 0; column < p.n; column += 2 * lanes) {
-      T* c0 = p.c + row * p.n + column;
-      T* c1 = c0 + p.n;
-      T* c2 = c1 + p.n;
-      T* c3 = c2 + p.n;
-      const auto start = [&](const T* c) HWY_ATTR { return kSums == Sums::added ? hn::Load(d, c) : hn::Zero(d); };
-      auto sum00 = start(c0), sum01 = start(c0 + lanes), sum10 = start(c1), sum11 = start(c1 + lanes);
-      auto sum20 = start(c2), sum21 = start(c2 + lanes), sum30 = start(c3), sum31 = start(c3 + lanes);
-      const T* b = p.b + column;
-      for (std::int64_t k = 0, at = 0; k < p.k; ++k, at += p.a_k, b += p.n) {
-        const auto b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes);
-        const auto x0 = hn::Set(d, a0[at]), x1 = hn::Set(d, a1[at]), x2 = hn::Set(d, a2[at]), x3 = hn::Set(d, a3[at]);
-        sum00 = hn::MulAdd(x0, b0, sum00);
-        sum01 = hn::MulAdd(x0, b1, sum01);
-        sum10 = hn::MulAdd(x1, b0, sum10);
-        sum11 = hn::MulAdd(x1, b1, sum11);
-        sum20 = hn::MulAdd(x2, b0, sum20);
-        sum21 = hn::MulAdd(x2, b1, sum21);
-        sum30 = hn::MulAdd(x3, b0, sum30);
-        sum31 = hn::MulAdd(x3, b1, sum31);
-      }
-      hn::Store(sum00, d, c0);
-      hn::Store(sum01, d, c0 + lanes);
-      hn::Store(sum10, d, c1);
-      hn::Store(sum11, d, c1 + lanes);
-      hn::Store(sum20, d, c2);
-      hn::Store(sum21, d, c2 + lanes);
-      hn::Store(sum30, d, c3);
-      hn::Store(sum31, d, c3 + lanes);
+    if (p.m - row <= kProductRows / 2) {
+      multiply_rows<kSums, kProductRows / 2>(p, row);
+    } else {
+      multiply_rows<kSums, kProductRows>(p, row);
     }
   }
 }

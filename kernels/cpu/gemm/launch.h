@@ -11,7 +11,7 @@
 
 namespace tilewave {
 
-inline constexpr std::int64_t kAloneBelow = 1 << 20;  // multiply-adds
+inline constexpr std::int64_t kAloneBelow = 1 << 17;  // multiply-adds
 
 struct TileLoop {
   std::int64_t tiles = 0, multiply_adds = 0;
