@@ -1,6 +1,7 @@
 // How a ring of stages is kept full beside the products. StageFeed: the copies' own walk along depth, kStages - 1 blocks of it ahead,
-// a share of a block's copies at a time. Where a block lies wholly in both operands a copy is an address and an instruction; the
-// others, at the edges, arrive with zeros for what is outside. multiply_block: the products of one block of depth.
+// a share of a block's copies at a time, in runs of so many blocks; a kernel's `next_run` aims it at the next one, or stops it. Where a
+// block lies wholly in both operands a copy is an address and an instruction; the others, at the edges, arrive with zeros for what is
+// outside. multiply_block: the products of one block of depth.
 #pragma once
 
 #include "kernels/cuda/gemm/warp_tile.h"
@@ -19,8 +20,12 @@ class StageFeed {
     int from = 0, begin = 0, end = 0;
   };
 
-  __device__ __forceinline__ StageFeed(std::uint32_t ring, int thread)
-      : ring_(ring), thread_(thread), left_target_(LeftCopy::target_of(thread)), right_target_(RightCopy::target_of(thread)) {}
+  __device__ __forceinline__ StageFeed(std::uint32_t ring, int blocks, int thread)
+      : ring_(ring),
+        thread_(thread),
+        left_target_(LeftCopy::target_of(thread)),
+        right_target_(RightCopy::target_of(thread)),
+        blocks_(blocks) {}
 
   __device__ __forceinline__ void aim(const Aim& at) {
     at_ = at;
@@ -31,6 +36,18 @@ class StageFeed {
     look();
   }
   __device__ __forceinline__ void stop() { live_ = whole_ = false; }
+
+  // The ring before the first products.
+  template <class NextRun>
+  __device__ __forceinline__ void fill(NextRun&& next_run) {
+#pragma unroll 1
+    for (int s = 0; s < kStages - 1; ++s) {
+#pragma unroll
+      for (int share = 0; share < kShares; ++share) copy(share);
+      commit(next_run);
+    }
+    await();
+  }
 
   // The first share brings all of a block that is not whole.
   __device__ __forceinline__ void copy(int share) const {
@@ -50,15 +67,11 @@ class StageFeed {
       right().template start<16, kHead>(stage + Block::Left::kBytes, at_.from, at_.begin);
     }
   }
-  __device__ __forceinline__ void commit() {
-    cp_async_commit();
-    stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
-  }
-  __device__ __forceinline__ void advance() {
-    at_.from += kDepth;
-    left_source_ += LeftCopy::stage_step(at_.left.ld);
-    right_source_ += RightCopy::stage_step(at_.right.ld);
-    look();
+  // Hands a finished block over, and waits for the next one to be multiplied: every fragment of the one before it is read by then.
+  template <class NextRun>
+  __device__ __forceinline__ void arrive(NextRun&& next_run) {
+    commit(next_run);
+    await();
   }
 
  private:
@@ -67,6 +80,24 @@ class StageFeed {
 
   __device__ __forceinline__ LeftCopy left() const { return LeftCopy(at_.left, at_.row, at_.end, thread_); }
   __device__ __forceinline__ RightCopy right() const { return RightCopy(at_.right, at_.col, at_.end, thread_); }
+  template <class NextRun>
+  __device__ __forceinline__ void commit(NextRun&& next_run) {
+    cp_async_commit();
+    stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
+    if (++block_ < blocks_) return advance();
+    block_ = 0;
+    next_run();
+  }
+  __device__ __forceinline__ void await() const {
+    cp_async_wait<kStages - 2>();
+    __syncthreads();
+  }
+  __device__ __forceinline__ void advance() {
+    at_.from += kDepth;
+    left_source_ += LeftCopy::stage_step(at_.left.ld);
+    right_source_ += RightCopy::stage_step(at_.right.ld);
+    look();
+  }
   __device__ __forceinline__ void look() {
     whole_ = inside_ && (kHead == Head::whole || at_.begin <= at_.from) && at_.from + kDepth <= at_.end;
   }
@@ -78,24 +109,24 @@ class StageFeed {
   const char *left_source_ = nullptr, *right_source_ = nullptr;
   int stage_ = 0;
   bool live_ = false, inside_ = false, whole_ = false;
+  int blocks_, block_ = 0;  // of a run, and which of them
 };
 
-// While a step of depth is multiplied, the next one's fragments are read, from the stage `next` in the end, and a share of the copies
-// is started. fragments[0] holds the first step's on entry and the next block's on return. `arrive` hands the finished share over and
-// waits for the next stage; every fragment of `here` is read by then.
-template <class Block, class Copy, class Arrive>
-__device__ __forceinline__ void multiply_block(WarpTile<Block>& tile, Fragments<Block> (&fragments)[2], std::uint32_t here,
-                                               std::uint32_t next, int warp_row, int warp_col, int lane, bool sum_rows, Copy&& copy,
-                                               Arrive&& arrive) {
+// While a step of depth is multiplied, the next one's fragments are read, from the stage `next_stage` in the end, and a share of the
+// copies is started. fragments[0] holds the first step's on entry and the next block's on return.
+template <class Block, class Feed, class NextRun>
+__device__ __forceinline__ void multiply_block(WarpTile<Block>& tile, Fragments<Block> (&fragments)[2], std::uint32_t stage,
+                                               std::uint32_t next_stage, int warp_row, int warp_col, int lane, bool sum_rows, Feed& feed,
+                                               NextRun&& next_run) {
 #pragma unroll
   for (int step = 0; step < Block::steps; ++step) {
     const bool last = step + 1 == Block::steps;
     if (last) {
-      arrive();
+      feed.arrive(next_run);
     } else {
-      copy(step);
+      feed.copy(step);
     }
-    fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Block::steps, lane);
+    fragments[(step + 1) % 2].load(last ? next_stage : stage, warp_row, warp_col, (step + 1) % Block::steps, lane);
     tile.multiply(fragments[step % 2], sum_rows, lane);
   }
 }

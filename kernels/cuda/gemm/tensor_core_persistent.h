@@ -19,8 +19,8 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   const int blocks = p.depth_of_part / Block::Left::kDepth;  // of depth, in an item
 
   // The copies' own walk over the items. Past the last one they rest.
-  StageFeed<Block, kStages> feed(ring, thread);
-  int next_item = static_cast<int>(blockIdx.x), next_block = 0;
+  StageFeed<Block, kStages> feed(ring, blocks, thread);
+  int next_item = static_cast<int>(blockIdx.x);
   const auto aim = [&] {
     if (next_item >= items) return feed.stop();
     const TilePlace place = place_of(p, next_item % tiles);
@@ -31,28 +31,12 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
               .from = next_item / tiles * p.depth_of_part,
               .end = p.depth});
   };
-  const auto commit = [&] {
-    feed.commit();
-    if (++next_block < blocks) return feed.advance();
-    next_block = 0;
+  const auto next_run = [&] {
     next_item += static_cast<int>(gridDim.x);
     aim();
   };
-  const auto copy = [&](int share) { feed.copy(share); };
-  const auto arrive = [&] {
-    commit();
-    cp_async_wait<kStages - 2>();
-    __syncthreads();
-  };
   aim();
-#pragma unroll 1
-  for (int s = 0; s < kStages - 1; ++s) {
-#pragma unroll
-    for (int share = 0; share < feed.kShares; ++share) copy(share);
-    commit();
-  }
-  cp_async_wait<kStages - 2>();
-  __syncthreads();
+  feed.fill(next_run);
 
   const auto stage_at = [&](int stage) { return ring + static_cast<std::uint32_t>(stage * Block::stage_bytes); };
   Fragments<Block> fragments[2];
@@ -70,7 +54,7 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
     for (int block = 0; block < blocks; ++block) {
       here = next;
       next = next + 1 == kStages ? 0 : next + 1;
-      multiply_block(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, sum_rows, copy, arrive);
+      multiply_block(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, sum_rows, feed, next_run);
     }
 
     // Epilogue, through the stage `here`, which no warp reads any more and no copy fills yet.

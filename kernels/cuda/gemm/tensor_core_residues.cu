@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
   const int blocks = gemm.depth_of_part / Block::Left::kDepth;  // of a phase
 
   // Prologue.
-  StageFeed<Block, kStages, Head::cut> feed(ring, thread);
-  int next_phase = 0, next_block = 0;
+  StageFeed<Block, kStages, Head::cut> feed(ring, blocks, thread);
+  int next_phase = 0;
   const auto aim = [&] {
     if (next_phase == phases) return feed.stop();
     const Residue& residue = p.of[kAlongDepth ? place.row % p.residues : next_phase];
@@ -98,28 +98,12 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
                 .end = (gemm.depth - residue.row + p.residues - 1) / p.residues});
     }
   };
-  const auto commit = [&] {
-    feed.commit();
-    if (++next_block < blocks) return feed.advance();
-    next_block = 0;
+  const auto next_run = [&] {
     ++next_phase;
     aim();
   };
-  const auto copy = [&](int share) { feed.copy(share); };
-  const auto arrive = [&] {
-    commit();
-    cp_async_wait<kStages - 2>();
-    __syncthreads();
-  };
   aim();
-#pragma unroll 1
-  for (int s = 0; s < kStages - 1; ++s) {
-#pragma unroll
-    for (int share = 0; share < feed.kShares; ++share) copy(share);
-    commit();
-  }
-  cp_async_wait<kStages - 2>();
-  __syncthreads();
+  feed.fill(next_run);
 
   // Main loop.
   const auto stage_at = [&](int stage) { return ring + static_cast<std::uint32_t>(stage * Block::stage_bytes); };
@@ -134,7 +118,7 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
     for (int block = 0; block < blocks; ++block) {
       const int here = next;
       next = next + 1 == kStages ? 0 : next + 1;
-      multiply_block(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, false, copy, arrive);
+      multiply_block(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, false, feed, next_run);
     }
     if constexpr (!kAlongDepth) {
       if (phase + 1 < phases) move_down(tile, p.of[phase + 1].shift - p.of[phase].shift, warp, lane);
