@@ -1,15 +1,12 @@
 // Flags in device memory by which a warp of one block hands memory to a warp of another (PTX ISA, "memory consistency model"): what
 // the setting warp wrote before, with ordinary stores or through the copy engine, the waiting warp sees after. A warp may wait only
-// for a block that was launched before its own, or in a grid whose blocks all run at once. As with mbarriers, TILEWAVE_TRAPPING_WAITS
-// gives waits a bound.
+// for a block that was launched before its own, or in a grid whose blocks all run at once.
 #pragma once
 
 #include <cstdint>
-#ifdef TILEWAVE_TRAPPING_WAITS
-#include <cstdio>
-#endif
 
 #include "kernels/cuda/prim/bulk_copy.h"
+#include "kernels/cuda/prim/wait.h"
 
 namespace tilewave {
 
@@ -21,23 +18,8 @@ __device__ __forceinline__ void wait_for_flag(const unsigned* flag, unsigned val
       asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(flag) : "memory");
       return now;
     };
-#ifndef TILEWAVE_TRAPPING_WAITS
-    while (load() != value) {
-    }
-#else
-    constexpr std::int64_t kMostNanoseconds = 2'000'000'000;
-    const auto now = [] {
-      std::int64_t time;
-      asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-      return time;
-    };
-    for (const std::int64_t start = now(); load() != value;) {
-      if (now() - start < kMostNanoseconds) continue;
-      printf("block %u, thread %u: the flag at %p has not become %u in 2 s\n", blockIdx.x, threadIdx.x, static_cast<const void*>(flag),
-             value);
-      __trap();
-    }
-#endif
+    wait_until([&] { return load() == value; },
+               {.what = "the flag in device memory", .where = reinterpret_cast<std::uint64_t>(flag), .value = value});
     asm volatile("fence.proxy.async;" ::: "memory");  // what follows may go through the copy engine
   }
   __syncwarp();

@@ -1,12 +1,10 @@
 // Barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA, "mbarrier"). A phase ends when both counts
-// are met; a waiter names the parity of the phase it waits for. With TILEWAVE_TRAPPING_WAITS (CMake's option; ptxas then serialises
-// wgmma) a wait has a bound: a kernel that would hang says where, and traps.
+// are met; a waiter names the parity of the phase it waits for.
 #pragma once
 
 #include <cstdint>
-#ifdef TILEWAVE_TRAPPING_WAITS
-#include <cstdio>
-#endif
+
+#include "kernels/cuda/prim/wait.h"
 
 namespace tilewave {
 
@@ -60,23 +58,8 @@ __device__ __forceinline__ bool mbarrier_try_wait(Mbarrier& barrier, unsigned pa
 }
 
 __device__ __forceinline__ void mbarrier_wait(Mbarrier& barrier, unsigned parity) {
-#ifndef TILEWAVE_TRAPPING_WAITS
-  while (!mbarrier_try_wait(barrier, parity)) {
-  }
-#else
-  constexpr std::int64_t kMostNanoseconds = 2'000'000'000;
-  const auto now = [] {
-    std::int64_t time;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-    return time;
-  };
-  for (const std::int64_t start = now(); !mbarrier_try_wait(barrier, parity);) {
-    if (now() - start < kMostNanoseconds) continue;
-    printf("block %u, thread %u: the barrier at %u of shared memory has not ended its phase of parity %u in 2 s\n", blockIdx.x, threadIdx.x,
-           shared_address(&barrier), parity);
-    __trap();
-  }
-#endif
+  wait_until([&] { return mbarrier_try_wait(barrier, parity); },
+             {.what = "the phase of the barrier in shared memory", .where = shared_address(&barrier), .value = parity});
 }
 
 // A walk over the stages of a ring: the parity flips with every round.
