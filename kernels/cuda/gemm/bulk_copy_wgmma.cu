@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_cons
     load_stage(shared.stages[block % kStages], gemm, shared.full[block % kStages], block * kBox, row, col);
   };
   if (threadIdx.x == 0) {
-    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
+    mbarrier_init(shared.full, 1);
     mbarrier_init_fence();
     for (int block = 0; block < min(kStages, gemm.blocks_k); ++block) load(block);
   }

@@ -47,11 +47,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
 
   // Prologue.
   if (threadIdx.x == 0) {
-    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
-    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers);
-    for (auto& of_warp : shared.sides) {
-      for (Mbarrier& barrier : of_warp) mbarrier_init(barrier, 1);
-    }
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers);
+    mbarrier_init(shared.sides, 1);
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);

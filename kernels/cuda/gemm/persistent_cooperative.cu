@@ -33,15 +33,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
   auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
 
-  // Prologue. A cluster takes `cluster` tiles, one above the other, at a time.
-  const int rank = static_cast<int>(cluster_rank());
-  const int first = static_cast<int>(blockIdx.x) / gemm.cluster, step = static_cast<int>(gridDim.x) / gemm.cluster;
+  // Prologue.
+  const Turns turns = turns_of_block(gemm);
   if (threadIdx.x == 0) {
-    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
-    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers * gemm.cluster);
-    for (auto& of_warp : shared.sides) {
-      for (Mbarrier& barrier : of_warp) mbarrier_init(barrier, 1);
-    }
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
+    mbarrier_init(shared.sides, 1);
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
@@ -51,21 +48,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
-      RingPosition<C::kStages> at;
-      for (int index = first; index < gemm.raster.tiles; index += step) {
-        const TileAt tile = gemm.raster(index);
-        const int row = (tile.n * gemm.cluster + rank) * kTileN, col = tile.m * kTileM;
-        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
-          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-          if (gemm.cluster == 1) {
-            load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
-          } else {
-            load_shared_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
-          }
-        }
-      }
-    }
+    if (threadIdx.x == 0) load_tiles<C>(shared, gemm, turns);
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
@@ -76,9 +59,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
-    for (int index = first; index < gemm.raster.tiles; index += step) {
+    for (int index = turns.first; index < gemm.raster.tiles; index += turns.step) {
       const TileAt tile = gemm.raster(index);
-      const int row = (tile.n * gemm.cluster + rank) * kTileN + consumer * C::kBlocks * kBox, col = tile.m * kTileM;
+      const int row = (tile.n * gemm.cluster + turns.rank) * kTileN + consumer * C::kBlocks * kBox, col = tile.m * kTileM;
 
       TileEpilogue<C::kBlocks, kTileM, C::kStrips> epilogue(gemm.epilogue, strips, row, col);
 

@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
   if (threadIdx.x == 0) {
     prefetch_map(gemm.rows);
     prefetch_map(gemm.cols);
-    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
-    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers);
     mbarrier_init_fence();
   }
   __syncthreads();
@@ -161,7 +161,7 @@ void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const 
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;
-    with_product_of<false>(gemm, [&]<class P>(P) {
+    with_product_of(gemm, [&]<class P>(P) {
       auto* const kernel =
           gemm.epilogue.d.mapped_cols == gemm.epilogue.cols ? persistent_late_store<C, P, true> : persistent_late_store<C, P, false>;
       launch_clusters(queue, "persistent_late_store", kernel, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));

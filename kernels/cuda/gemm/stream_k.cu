@@ -95,8 +95,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
   if (threadIdx.x == 0) {
     prefetch_map(gemm.rows);
     prefetch_map(gemm.cols);
-    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
-    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers);
     mbarrier_init_fence();
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
@@ -227,7 +227,7 @@ void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& pla
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;
-    with_product_of<false>(gemm, [&]<class P>(P) {
+    with_product_of(gemm, [&]<class P>(P) {
       launch_clusters(queue, "stream_k", args.bias_gradient ? stream_k<C, true, P> : stream_k<C, false, P>, gemm, plan.blocks, C::kThreads,
                       sizeof(typename C::SharedStorage));
     });

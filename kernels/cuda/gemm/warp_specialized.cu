@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
 
   // Prologue.
   if (threadIdx.x == 0) {
-    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
-    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, kConsumers);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, kConsumers);
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);

@@ -87,15 +87,15 @@ __device__ __forceinline__ void with_product(const WarpgroupGemm& gemm, bool sum
   }
 }
 
-// The same for a kernel of each: launch(Product<...>{}).
-template <bool kSums, class Launch>
+// The same for a kernel of each, without sums of rows: launch(Product<...>{}).
+template <class Launch>
 void with_product_of(const WarpgroupGemm& gemm, Launch&& launch) {
   const auto with_majors = [&]<class T>(T) {
     const bool rows_k = gemm.rows_fastest == Fastest::k, cols_k = gemm.cols_fastest == Fastest::k;
-    if (rows_k && cols_k) launch(Product<T, Fastest::k, Fastest::k, kSums>{});
-    if (rows_k && !cols_k) launch(Product<T, Fastest::k, Fastest::other, kSums>{});
-    if (!rows_k && cols_k) launch(Product<T, Fastest::other, Fastest::k, kSums>{});
-    if (!rows_k && !cols_k) launch(Product<T, Fastest::other, Fastest::other, kSums>{});
+    if (rows_k && cols_k) launch(Product<T, Fastest::k, Fastest::k, false>{});
+    if (rows_k && !cols_k) launch(Product<T, Fastest::k, Fastest::other, false>{});
+    if (!rows_k && cols_k) launch(Product<T, Fastest::other, Fastest::k, false>{});
+    if (!rows_k && !cols_k) launch(Product<T, Fastest::other, Fastest::other, false>{});
   };
   if (gemm.operand_dtype == DType::bf16) {
     with_majors(bf16{});
@@ -141,6 +141,34 @@ __device__ __forceinline__ void load_shared_stage(OperandStage<kTileRows, kTileC
     const int other = col + box * kBox;
     load_box_multicast(stage.cols[box], gemm.cols, full, gemm.cols_fastest == Fastest::k ? k : other,
                        gemm.cols_fastest == Fastest::k ? other : k, everyone);
+  }
+}
+
+// Which tiles a cluster's block takes: the rank'th of `cluster`, one above the other, of every `step`th turn of the raster.
+struct Turns {
+  int rank = 0, first = 0, step = 1;
+};
+__device__ __forceinline__ Turns turns_of_block(const WarpgroupGemm& gemm) {
+  return {.rank = static_cast<int>(cluster_rank()),
+          .first = static_cast<int>(blockIdx.x) / gemm.cluster,
+          .step = static_cast<int>(gridDim.x) / gemm.cluster};
+}
+
+// The producer's part of them. C is a kernel's configuration.
+template <class C>
+__device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, const WarpgroupGemm& gemm, const Turns& turns) {
+  RingPosition<C::kStages> at;
+  for (int index = turns.first; index < gemm.raster.tiles; index += turns.step) {
+    const TileAt tile = gemm.raster(index);
+    const int row = (tile.n * gemm.cluster + turns.rank) * static_cast<int>(C::kTile.n), col = tile.m * static_cast<int>(C::kTile.m);
+    for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+      mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+      if (gemm.cluster == 1) {
+        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+      } else {
+        load_shared_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, turns.rank);
+      }
+    }
   }
 }
 

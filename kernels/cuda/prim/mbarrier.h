@@ -2,6 +2,7 @@
 // are met; a waiter names the parity of the phase it waits for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/prim/wait.h"
@@ -16,6 +17,12 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) { return
 
 __device__ __forceinline__ void mbarrier_init(Mbarrier& barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
+}
+
+// Every one of an array, or of an array of arrays.
+template <class Barrier, std::size_t kCount>
+__device__ __forceinline__ void mbarrier_init(Barrier (&barriers)[kCount], unsigned arrivals) {
+  for (Barrier& barrier : barriers) mbarrier_init(barrier, arrivals);
 }
 
 // Makes initialised barriers known to the copy engine and to the other blocks of the cluster.
