@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
   StageFeed<Block, kStages, Head::cut> feed(ring, blocks, thread);
   int next_phase = 0;
   const auto aim = [&] {
-    if (next_phase == phases) return feed.stop();
+    if (next_phase >= phases) return feed.stop();
     const Residue& residue = p.of[kAlongDepth ? place.row % p.residues : next_phase];
     TileOperand left = gemm.left, right = gemm.right;
     left.data = static_cast<const typename Block::Element*>(left.data) + residue.row * left.ld - residue.shift;

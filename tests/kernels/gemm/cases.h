@@ -23,8 +23,9 @@ inline constexpr std::byte kPoison{0xff};  // in every byte: a NaN of each type
 class Matrix {
  public:
   Matrix() = default;
-  Matrix(std::int64_t rows, std::int64_t cols, std::int64_t gap, DType dtype)
-      : bytes_(static_cast<std::size_t>(2 * kGuard + rows * (cols + gap) * size_of(dtype)), kPoison),
+  Matrix(std::int64_t rows, std::int64_t cols, std::int64_t gap, DType dtype, std::int64_t skip = 0)
+      : bytes_(static_cast<std::size_t>(2 * kGuard + (rows * (cols + gap) + skip) * size_of(dtype)), kPoison),
+        first_(kGuard + skip * size_of(dtype)),
         rows_(rows),
         cols_(cols),
         ld_(cols + gap),
@@ -32,7 +33,7 @@ class Matrix {
 
   MatrixView view() {
     if (bytes_.empty()) return {};
-    return {.data = bytes_.data() + kGuard, .rows = rows_, .cols = cols_, .ld = ld_, .dtype = dtype_};
+    return {.data = bytes_.data() + first_, .rows = rows_, .cols = cols_, .ld = ld_, .dtype = dtype_};
   }
   double get(std::int64_t row, std::int64_t col) const {
     const std::byte* at = address(row, col);
@@ -57,7 +58,7 @@ class Matrix {
   std::int64_t touched() const {
     std::vector<std::byte> rest = bytes_;
     for (std::int64_t row = 0; row < rows_; ++row) {
-      const auto first = rest.begin() + kGuard + row * ld_ * size_of(dtype_);
+      const auto first = rest.begin() + first_ + row * ld_ * size_of(dtype_);
       std::fill(first, first + cols_ * size_of(dtype_), kPoison);
     }
     return std::count_if(rest.begin(), rest.end(), [](std::byte byte) { return byte != kPoison; });
@@ -74,7 +75,7 @@ class Matrix {
   static constexpr std::int64_t kGuard = 192;
 
   const std::byte* address(std::int64_t row, std::int64_t col) const {
-    return bytes_.data() + kGuard + (row * ld_ + col) * size_of(dtype_);
+    return bytes_.data() + first_ + (row * ld_ + col) * size_of(dtype_);
   }
   template <class T>
   static T read(const std::byte* at) {
@@ -88,6 +89,7 @@ class Matrix {
   }
 
   std::vector<std::byte> bytes_;
+  std::int64_t first_ = 0;  // byte of the first element
   std::int64_t rows_ = 0, cols_ = 0, ld_ = 0;
   DType dtype_ = DType::f32;
 };
@@ -104,6 +106,7 @@ struct Case {
   Tile tile;
   std::int64_t m = 1, n = 1, k = 1;
   std::int64_t a_gap = 0, b_gap = 0, d_gap = 0;
+  std::int64_t b_skip = 0;  // elements from 64 aligned bytes to B's first
   bool bias = false;
   Activation activation = Activation::none;
   bool saved_input = false;
@@ -123,9 +126,10 @@ struct Case {
 inline std::string text(const Case& c) {
   return sentence(c.tile.m, "x", c.tile.n, " M,N,K=", c.m, ",", c.n, ",", c.k, " majors ", name_of(c.a_major), name_of(c.b_major),
                   name_of(c.d_major), " ", name_of(c.operand_dtype), "->", name_of(c.output_dtype), " ", name_of(c.math), " sides ",
-                  name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, " bias ", c.bias, " ", name_of(c.activation),
-                  " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ", static_cast<int>(c.residual),
-                  " accumulate ", c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient), c.exact() ? " exact" : " inexact");
+                  name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, " skip ", c.b_skip, " bias ", c.bias, " ",
+                  name_of(c.activation), " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ",
+                  static_cast<int>(c.residual), " accumulate ", c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient),
+                  c.exact() ? " exact" : " inexact");
 }
 
 // Matrices of one case, with fresh inputs and poisoned outputs.
@@ -134,7 +138,8 @@ struct Operands {
 
   Operands(const Case& c, std::mt19937& random)
       : a(c.a_major == Major::k ? Matrix(c.m, c.k, c.a_gap, c.operand_dtype) : Matrix(c.k, c.m, c.a_gap, c.operand_dtype)),
-        b(c.b_major == Major::k ? Matrix(c.n, c.k, c.b_gap, c.operand_dtype) : Matrix(c.k, c.n, c.b_gap, c.operand_dtype)),
+        b(c.b_major == Major::k ? Matrix(c.n, c.k, c.b_gap, c.operand_dtype, c.b_skip)
+                                : Matrix(c.k, c.n, c.b_gap, c.operand_dtype, c.b_skip)),
         d(like_d(c, c.d_gap, c.output_dtype)) {
     const auto draw = [&] {
       return c.values == Values::small_integers ? static_cast<double>(random() % 7) - 3.0

@@ -92,6 +92,35 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
   EXPECT_GE(rows, 1);
 }
 
+// Some columns of a wider matrix: its first row starts on no more than the others do.
+TEST_F(GpuGemmCatalog, AFirstRowStartsAnywhere) {
+  int runs = 0;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->launch_cuda == nullptr || row->reference || row == &kCudaNaiveRow) continue;
+    std::mt19937 random(14);
+    for (const Major b_major : {Major::k, Major::n}) {
+      for (const std::int64_t skip : {1, 2, 4}) {
+        for (const std::int64_t k : {40, 392}) {
+          Case c = {.a_major = Major::m, .b_major = b_major, .operand_dtype = DType::bf16, .output_dtype = DType::bf16};
+          c.side_dtype = DType::bf16, c.tile = row->tiles.front(), c.m = 200, c.n = 137, c.k = k;
+          const std::int64_t cols = b_major == Major::k ? c.k : c.n;
+          c.b_gap = round_up(cols, 8) + skip - cols, c.b_skip = skip;
+          Operands ours(c, random), expected = ours;
+          if (!row->refuse(problem_of(ours.args(c)), device_).empty()) continue;
+          SCOPED_TRACE(sentence(row->name, "/", text(c)));
+          run_on(*row, c, ours);
+          Case by_naive = c;
+          by_naive.tile = {.m = 1, .n = 1};
+          run_on(kCudaNaiveRow, by_naive, expected);
+          compare(ours, expected, c, sums_of(c));
+          ++runs;
+        }
+      }
+    }
+  }
+  EXPECT_GE(runs, 1);
+}
+
 // The sweep's outputs are of few tiles; here blocks that stay take one after another.
 TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
   int runs = 0;
