@@ -306,7 +306,11 @@ struct TileEpilogue {
         for_each_share<kCopies>(e, row, col, sums, [&](int share, const ShareAt& at, float(&z)[kShare]) {
           if (e.bias.data != nullptr) {
             add_bias<typename decltype(form)::T>(e, bias, z);
-            if (share + 1 < kAll) ask_for_bias(e, row_of(share + 1), col_of(share + 1), bias);
+            if constexpr (kBlocks == 1) {
+              if (share + 1 < kAll) ask_for_bias(e, row_of(share + 1), col_of(share + 1), bias);
+            } else if (const int next = share_after(share); next < kAll) {
+              ask_for_bias(e, row_of(next), col_of(next), bias);
+            }
           }
           finish_share(form, e, strips, share % kStrips, at, z);
           if (e.has_side && share + kStrips < kAll) ask_for_side(share + kStrips);
@@ -320,6 +324,10 @@ struct TileEpilogue {
     return row + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows + share / kShares * kBox;
   }
   __device__ __forceinline__ int col_of(int share) const { return col + share % kShares * kShareColumns; }
+  // The next one inside D: where its columns end, the next block's first.
+  __device__ __forceinline__ int share_after(int share) const {
+    return col_of(share + 1) < e.cols ? share + 1 : (share / kShares + 1) * kShares;
+  }
   __device__ __forceinline__ void ask_for_side(int share) {
     if (row_of(share) < e.rows && col_of(share) < e.cols) strips.ask(e.side_map, share % kStrips, row_of(share), col_of(share));
   }

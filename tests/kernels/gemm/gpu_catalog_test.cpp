@@ -92,6 +92,37 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
   EXPECT_GE(rows, 1);
 }
 
+// D's last tiles along its columns are a small part of one, and more than half of one along its rows: what a warp skips there takes
+// nothing from what it does not.
+TEST_F(GpuGemmCatalog, ABiasReachesEveryPartOfATile) {
+  int runs = 0;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores) continue;
+    std::mt19937 random(15);
+    for (const Tile tile : row->tiles) {
+      for (const Major d_major : {Major::m, Major::n}) {
+        const auto [rows, cols] = in_memory({.d_major = d_major}, tile);
+        for (const std::int64_t last : {24, 64, 72}) {  // columns
+          Case c = {.d_major = d_major, .operand_dtype = DType::bf16, .output_dtype = DType::bf16, .side_dtype = DType::bf16, .tile = tile};
+          (d_major == Major::m ? c.n : c.m) = 2 * rows - 8;
+          (d_major == Major::m ? c.m : c.n) = 2 * cols + last;
+          c.k = 72, c.bias = true;
+          Operands ours(c, random), expected = ours;
+          if (!row->refuse(problem_of(ours.args(c)), device_).empty()) continue;
+          SCOPED_TRACE(sentence(row->name, "/", text(c)));
+          run_on(*row, c, ours);
+          Case by_naive = c;
+          by_naive.tile = {.m = 1, .n = 1};
+          run_on(kCudaNaiveRow, by_naive, expected);
+          compare(ours, expected, c, sums_of(c));
+          ++runs;
+        }
+      }
+    }
+  }
+  EXPECT_GE(runs, 1);
+}
+
 // Some columns of a wider matrix: its first row starts on no more than the others do.
 TEST_F(GpuGemmCatalog, AFirstRowStartsAnywhere) {
   int runs = 0;
