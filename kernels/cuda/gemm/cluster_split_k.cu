@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     });
 
     // Share out.
-    asm volatile("bar.sync 1, %0;" ::"n"(C::kConsumers * kWarpgroup) : "memory");  // both are done with the stages
+    sync_warps<C::kConsumers * kWarpgroup>();  // both are done with the stages
 #pragma unroll
     for (int i = 0; i < kTileM / 2; i += 4) {
       shared.partial[warp * C::kShares + i / kShare][i % kShare / 4][lane] = {sums[0][i], sums[0][i + 1], sums[0][i + 2], sums[0][i + 3]};

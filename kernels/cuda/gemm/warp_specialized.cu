@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
       wgmma_wait<0>();
       if constexpr (product.kSumsRows) finish_bias_gradient(gemm.epilogue, row + consumer * kBox, row_sums[0]);
     });
-    asm volatile("bar.sync 1, %0;" ::"n"(2 * kWarpgroup) : "memory");  // both are done with the stages
+    sync_warps<kConsumers * kWarpgroup>();  // both are done with the stages
     std::byte* const scratch = shared.stages[0].rows[0] + (threadIdx.x / 32 - 4) * (2 * kStripBytes);
     for_each_share<1>(gemm.epilogue, row + consumer * kBox, col, sums,
                       [&](int, const ShareAt& at, const float(&z)[kShare]) { finish_elements(gemm.epilogue, scratch, at, z); });

@@ -1,5 +1,5 @@
 // Blocks of a cluster, warpgroups of a block: who am I, wait for the others, hand registers over (PTX ISA, "barrier.cluster",
-// "setmaxnreg", "griddepcontrol").
+// "bar", "setmaxnreg", "griddepcontrol").
 #pragma once
 
 #include "kernels/cuda/prim/mbarrier.h"
@@ -17,6 +17,12 @@ __device__ __forceinline__ unsigned cluster_rank() {
 // Every thread of every block of the cluster; without a cluster, of the block.
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// kThreads threads of a block, whole warps; __syncthreads has a barrier of its own.
+template <int kThreads>
+__device__ __forceinline__ void sync_warps() {
+  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
 }
 
 // A kernel launched to begin while the one before it ends: until that one's results are there ("griddepcontrol"). The next one may

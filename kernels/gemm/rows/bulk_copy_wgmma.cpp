@@ -2,8 +2,6 @@
 // each other after every stage.
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 
-#include <algorithm>
-
 #include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
@@ -11,9 +9,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  std::int64_t most = 0;
-  for (const Tile tile : kBulkCopyWgmmaTiles) most = std::max(most, bulk_copy_wgmma_shared_bytes(tile));
-  return refuse_warpgroup(problem, device, most);
+  return refuse_warpgroup(problem, device, most_shared_bytes(kBulkCopyWgmmaTiles, bulk_copy_wgmma_shared_bytes));
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {

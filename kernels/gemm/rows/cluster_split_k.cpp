@@ -2,8 +2,6 @@
 // the one of 1 to 8 that takes the least.
 #include "kernels/gemm/rows/cluster_split_k.h"
 
-#include <algorithm>
-
 #include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
@@ -11,9 +9,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  std::int64_t most = 0;
-  for (const Tile tile : kClusterSplitKTiles) most = std::max(most, cluster_split_k_shared_bytes(tile));
-  return refuse_warpgroup(problem, device, most);
+  return refuse_warpgroup(problem, device, most_shared_bytes(kClusterSplitKTiles, cluster_split_k_shared_bytes));
 }
 
 // Clusters that run at a time. A cluster lies within a group of SMs, whose sizes differ from chip to chip: pairs fill an H200's 132

@@ -8,14 +8,9 @@ namespace tilewave {
 inline constexpr Tile kClusterSplitKTiles[] = {{256, 128}, {192, 128}, {128, 128}};
 
 inline constexpr int kSplitStrips = 2, kSplitWarps = 8;
-inline constexpr std::int64_t kSplitStripBytes = kStripBytesOfWarp * kSplitWarps * kSplitStrips;
-// As many stages as fit beside the strips in a block's 227 KB.
-constexpr int split_stages(Tile tile) {
-  return static_cast<int>((kBlockBytes - kSplitStripBytes - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
-}
-constexpr std::int64_t cluster_split_k_shared_bytes(Tile tile) {
-  return split_stages(tile) * stage_bytes(tile) + kSplitStripBytes + kOnesBytes + kBarrierBytes;
-}
+inline constexpr std::int64_t kSplitRest = kStripBytesOfWarp * kSplitStrips * kSplitWarps + kOnesBytes + kBarrierBytes;
+constexpr int split_stages(Tile tile) { return stages_beside(kSplitRest, tile); }
+constexpr std::int64_t cluster_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(kSplitRest, tile); }
 
 extern const GemmRow kClusterSplitKRow;
 void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);

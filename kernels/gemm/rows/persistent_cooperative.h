@@ -10,16 +10,11 @@ inline constexpr Tile kPersistentCooperativeTiles[] = {{256, 128}, {192, 128}, {
 // Consumers: two, or three where the tile has three times 64 of N. Each of their warps stores through two strips.
 constexpr int cooperative_consumers(Tile tile) { return tile.n == 192 ? 3 : 2; }
 inline constexpr int kCooperativeStrips = 2;
-constexpr std::int64_t cooperative_strip_bytes(Tile tile) {
-  return kStripBytesOfWarp * kCooperativeStrips * 4 * cooperative_consumers(tile);
+constexpr std::int64_t cooperative_rest(Tile tile) {
+  return kStripBytesOfWarp * kCooperativeStrips * 4 * cooperative_consumers(tile) + kOnesBytes + kBarrierBytes;
 }
-// As many stages as fit beside the strips in a block's 227 KB.
-constexpr int cooperative_stages(Tile tile) {
-  return static_cast<int>((kBlockBytes - cooperative_strip_bytes(tile) - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
-}
-constexpr std::int64_t persistent_cooperative_shared_bytes(Tile tile) {
-  return cooperative_stages(tile) * stage_bytes(tile) + cooperative_strip_bytes(tile) + kOnesBytes + kBarrierBytes;
-}
+constexpr int cooperative_stages(Tile tile) { return stages_beside(cooperative_rest(tile), tile); }
+constexpr std::int64_t persistent_cooperative_shared_bytes(Tile tile) { return shared_bytes_beside(cooperative_rest(tile), tile); }
 
 extern const GemmRow kPersistentCooperativeRow;
 void launch_persistent_cooperative(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);

@@ -11,9 +11,8 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  std::int64_t most = 0;
-  for (const Tile tile : kPersistentLateStoreTiles) most = std::max(most, persistent_late_store_shared_bytes(tile));
-  const std::string refusal = refuse_warpgroup(problem, device, most);
+  const std::string refusal =
+      refuse_warpgroup(problem, device, most_shared_bytes(kPersistentLateStoreTiles, persistent_late_store_shared_bytes));
   if (!refusal.empty()) return refusal;
   if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
   if (problem.epilogue != Epilogue{}) return "it stores sums as they are; this problem has an epilogue.";

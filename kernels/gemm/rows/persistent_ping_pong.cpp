@@ -11,9 +11,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  std::int64_t most = 0;
-  for (const Tile tile : kPersistentPingPongTiles) most = std::max(most, persistent_ping_pong_shared_bytes(tile));
-  return refuse_warpgroup(problem, device, most);
+  return refuse_warpgroup(problem, device, most_shared_bytes(kPersistentPingPongTiles, persistent_ping_pong_shared_bytes));
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {

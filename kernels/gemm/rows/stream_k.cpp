@@ -10,9 +10,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  std::int64_t most = 0;
-  for (const Tile tile : kStreamKTiles) most = std::max(most, stream_k_shared_bytes(tile));
-  const std::string refusal = refuse_warpgroup(problem, device, most);
+  const std::string refusal = refuse_warpgroup(problem, device, most_shared_bytes(kStreamKTiles, stream_k_shared_bytes));
   if (!refusal.empty()) return refusal;
   Epilogue others = problem.epilogue;
   others.bias_gradient = others.accumulate = false;

@@ -8,14 +8,9 @@ namespace tilewave {
 inline constexpr Tile kStreamKTiles[] = {{256, 128}};
 
 inline constexpr int kStreamKConsumers = 2, kStreamKStrips = 2, kStreamKWarps = 4 * kStreamKConsumers;
-inline constexpr std::int64_t kStreamKStripBytes = kStripBytesOfWarp * kStreamKStrips * kStreamKWarps;
-// As many stages as fit beside the strips in a block's 227 KB.
-constexpr int stream_k_stages(Tile tile) {
-  return static_cast<int>((kBlockBytes - kStreamKStripBytes - kOnesBytes - kBarrierBytes) / stage_bytes(tile));
-}
-constexpr std::int64_t stream_k_shared_bytes(Tile tile) {
-  return stream_k_stages(tile) * stage_bytes(tile) + kStreamKStripBytes + kOnesBytes + kBarrierBytes;
-}
+inline constexpr std::int64_t kStreamKRest = kStripBytesOfWarp * kStreamKStrips * kStreamKWarps + kOnesBytes + kBarrierBytes;
+constexpr int stream_k_stages(Tile tile) { return stages_beside(kStreamKRest, tile); }
+constexpr std::int64_t stream_k_shared_bytes(Tile tile) { return shared_bytes_beside(kStreamKRest, tile); }
 
 // Tiles whose K is shared out among `blocks` blocks: what full waves leave, with the last of those so that a share is seldom short.
 constexpr std::int64_t shared_tiles(std::int64_t tiles, std::int64_t blocks) {

@@ -1,8 +1,6 @@
 // Model: waves of tiles, each its products and then its epilogue, behind the latency of the first loads.
 #include "kernels/gemm/rows/warp_specialized.h"
 
-#include <algorithm>
-
 #include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
@@ -10,9 +8,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  std::int64_t most = 0;
-  for (const Tile tile : kWarpSpecializedTiles) most = std::max(most, warp_specialized_shared_bytes(tile));
-  return refuse_warpgroup(problem, device, most);
+  return refuse_warpgroup(problem, device, most_shared_bytes(kWarpSpecializedTiles, warp_specialized_shared_bytes));
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {

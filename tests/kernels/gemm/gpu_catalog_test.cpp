@@ -23,7 +23,18 @@ std::size_t few_cases() {
   return few == nullptr ? 0 : std::strtoul(few, nullptr, 10);
 }
 
-class GpuGemmCatalog : public GpuGemmTest {};
+class GpuGemmCatalog : public GpuGemmTest {
+ protected:
+  void expect_as_naive(const GemmRow& row, const Case& c, Operands ours) {
+    SCOPED_TRACE(sentence(row.name, "/", text(c)));
+    Operands expected = ours;
+    run_on(row, c, ours);
+    Case by_naive = c;
+    by_naive.tile = kCudaNaiveRow.tiles.front();
+    run_on(kCudaNaiveRow, by_naive, expected);
+    compare(ours, expected, c, sums_of(c));
+  }
+};
 
 TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
   CpuQueue cpu = make_cpu_queue(0);
@@ -107,14 +118,9 @@ TEST_F(GpuGemmCatalog, ABiasReachesEveryPartOfATile) {
           (d_major == Major::m ? c.n : c.m) = 2 * rows - 8;
           (d_major == Major::m ? c.m : c.n) = 2 * cols + last;
           c.k = 72, c.bias = true;
-          Operands ours(c, random), expected = ours;
-          if (!row->refuse(problem_of(ours.args(c)), device_).empty()) continue;
-          SCOPED_TRACE(sentence(row->name, "/", text(c)));
-          run_on(*row, c, ours);
-          Case by_naive = c;
-          by_naive.tile = {.m = 1, .n = 1};
-          run_on(kCudaNaiveRow, by_naive, expected);
-          compare(ours, expected, c, sums_of(c));
+          Operands operands(c, random);
+          if (!row->refuse(problem_of(operands.args(c)), device_).empty()) continue;
+          expect_as_naive(*row, c, operands);
           ++runs;
         }
       }
@@ -136,14 +142,9 @@ TEST_F(GpuGemmCatalog, AFirstRowStartsAnywhere) {
           c.side_dtype = DType::bf16, c.tile = row->tiles.front(), c.m = 200, c.n = 137, c.k = k;
           const std::int64_t cols = b_major == Major::k ? c.k : c.n;
           c.b_gap = round_up(cols, 8) + skip - cols, c.b_skip = skip;
-          Operands ours(c, random), expected = ours;
-          if (!row->refuse(problem_of(ours.args(c)), device_).empty()) continue;
-          SCOPED_TRACE(sentence(row->name, "/", text(c)));
-          run_on(*row, c, ours);
-          Case by_naive = c;
-          by_naive.tile = {.m = 1, .n = 1};
-          run_on(kCudaNaiveRow, by_naive, expected);
-          compare(ours, expected, c, sums_of(c));
+          Operands operands(c, random);
+          if (!row->refuse(problem_of(operands.args(c)), device_).empty()) continue;
+          expect_as_naive(*row, c, operands);
           ++runs;
         }
       }
@@ -169,17 +170,12 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     activated.bias = true, activated.activation = Activation::relu;
     with_side.residual = Residual::in_place;
     for (const Case& c : {sums, into_fp32, ragged, activated, with_side}) {
-      Operands ours(c, random), expected = ours;
-      const GemmProblem problem = problem_of(ours.args(c));
+      Operands operands(c, random);
+      const GemmProblem problem = problem_of(operands.args(c));
       if (!row->refuse(problem, device_).empty()) continue;
       const GemmPlan plan = row->plan(problem, tile, device_, 0);
       if (plan.blocks >= plan.tiling.tiles) continue;
-      SCOPED_TRACE(sentence(row->name, "/", text(c)));
-      run_on(*row, c, ours);
-      Case by_naive = c;
-      by_naive.tile = {.m = 1, .n = 1};
-      run_on(kCudaNaiveRow, by_naive, expected);
-      compare(ours, expected, c, sums_of(c));
+      expect_as_naive(*row, c, operands);
       ++runs;
     }
   }

@@ -43,10 +43,9 @@ TEST(HopperRows, SayWhatTheyRefuse) {
     const auto expect_refusal = [&](const GemmProblem& refused, const DeviceInfo& device, const std::string& text) {
       EXPECT_NE(row->refuse(refused, device).find(text), std::string::npos) << row->name << ": " << row->refuse(refused, device);
     };
-    DeviceInfo a100 = h200(), small = h200();
-    a100.capability = 80;
+    DeviceInfo small = h200();
     small.shared_bytes = 100 << 10;
-    expect_refusal(problem, a100, "compute capability 9.0; this device has 8.0");
+    expect_refusal(problem, a100(), "compute capability 9.0; this device has 8.0");
     expect_refusal(problem, small, "bytes of shared memory and the device gives 102400");
     GemmProblem other = problem;
     other.operand_dtype = DType::f32;
