@@ -125,7 +125,7 @@ struct DataConfig {
                       "`tokens`: llm.c's .bin file; `synthetic`: seeded Zipf ids with a planted bigram rule"});
     visit("source", source, {.unit = "path", .meaning = "the text, the source language or the token file"});
     visit("target", target, {.unit = "path", .meaning = "the target language, line by line with source (parallel)"});
-    visit("validation_source", validation_source, {.unit = "path", .meaning = "like source, never trained on; empty: a part held out"});
+    visit("validation_source", validation_source, {.unit = "path", .meaning = "like source, never trained on; empty: the fiftieth of the pairs (at most 2,000), the last tenth of a text or of tokens"});
     visit("validation_target", validation_target, {.unit = "path", .meaning = "like target, never trained on"});
     visit("tokenizer", tokenizer, {.meaning = "bytes, or SentencePiece's byte-pair encoding trained on the corpus"});
     visit("tokenizer_vocabulary", tokenizer_vocabulary,
@@ -232,7 +232,7 @@ struct GemmConfig {
           {.meaning = "who picks each GEMM's row and tile: `model` (least predicted time), `measure` (least measured time), or one for "
                       "all: `<row>` or `<row>/<M>x<N>`"});
     visit("alignment_policy", alignment_policy,
-          {.meaning = "`strict`: Tensor Cores only where M, N and K are multiples of 8, as cuBLAS before 11"});
+          {.meaning = "`strict`: Tensor Cores only where M, N and K are multiples of 8, as cuBLAS before 11; on a CPU it changes nothing"});
   }
   friend bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
