@@ -4,7 +4,7 @@
 #include "kernels/gemm/rows/packed_pairs.h"
 
 #include <algorithm>
-#include <bit>
+#include <cstring>
 
 #include "kernels/cpu/gemm/launch.h"
 #include "kernels/gemm.h"
@@ -19,7 +19,7 @@ namespace tilewave {
 
 bool cpu_multiplies_bf16_pairs() {
 #if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_supports("avx512f") != 0;
+  static const bool has = __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_supports("avx512bw") != 0;
   return has;
 #else
   return false;
@@ -29,6 +29,8 @@ bool cpu_multiplies_bf16_pairs() {
 #if defined(__x86_64__)
 namespace {
 
+#define TILEWAVE_WITH_PAIRS __attribute__((target("avx512f,avx512bw,avx512bf16")))
+
 using Pair = std::uint32_t;  // two neighbours along K, the first in the lower half
 
 // One operand as rows along i (or j), whatever its major was.
@@ -36,8 +38,7 @@ struct Rows {
   const bf16* data = nullptr;
   std::int64_t row_stride = 0, k_stride = 0, k = 0;
 
-  std::uint32_t bits(std::int64_t row, std::int64_t at) const { return at < k ? data[row * row_stride + at * k_stride].bits : 0u; }
-  Pair pair(std::int64_t row, std::int64_t index) const { return bits(row, 2 * index) | bits(row, 2 * index + 1) << 16; }
+  const bf16* at(std::int64_t row, std::int64_t step) const { return data + row * row_stride + step * k_stride; }
 };
 
 Rows rows_of(const ConstMatrixView& view, Major major) {
@@ -48,22 +49,42 @@ Rows rows_of(const ConstMatrixView& view, Major major) {
           .k = along_k ? view.cols : view.rows};
 }
 
-// panels[panel][pair][r] = the pair of row first + panel * kWidth + r, zeros beyond the last row.
+// panel[pair][r] = the pair of row first + r, for r < rows, of pairs [begin, end).
+template <std::int64_t kWidth>
+TILEWAVE_WITH_PAIRS void pack_pairs(const Rows& operand, std::int64_t first, std::int64_t rows, std::int64_t begin, std::int64_t end,
+                                    Pair* panel) {
+  if (operand.k_stride == 1) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const bf16* const from = operand.at(first + r, 0);
+      for (std::int64_t pair = begin; pair < end; ++pair) std::memcpy(panel + pair * kWidth + r, from + 2 * pair, sizeof(Pair));
+    }
+    return;
+  }
+  for (std::int64_t pair = begin; pair < end; ++pair) {
+    const bf16 *const low = operand.at(first, 2 * pair), *const high = operand.at(first, 2 * pair + 1);
+    Pair* const to = panel + pair * kWidth;
+    for (std::int64_t r = 0; r < rows; ++r) to[r] = low[r].bits | Pair{high[r].bits} << 16;
+  }
+}
+
+constexpr std::int64_t kPairsOfALine = 64 / sizeof(Pair);
+
+// panels[panel][pair][r] = the pair of row first + panel * kWidth + r, zeros beyond the last row and the last step of K.
 template <std::int64_t kWidth>
 void pack(const Rows& operand, std::int64_t first, std::int64_t rows, std::int64_t pairs, Pair* panels) {
   for (std::int64_t panel = 0; panel < rows; panel += kWidth, panels += kWidth * pairs) {
-    const std::int64_t some = std::min(kWidth, rows - panel);
-    for (std::int64_t r = 0; r < kWidth; ++r) {
-      for (std::int64_t index = 0; index < pairs; ++index)
-        panels[index * kWidth + r] = r < some ? operand.pair(first + panel + r, index) : Pair{0};
-    }
+    const std::int64_t some = std::min(kWidth, rows - panel), whole = operand.k / 2;
+    if (some < kWidth || whole < pairs) std::fill_n(panels, kWidth * pairs, Pair{0});
+    for (std::int64_t pair = 0; pair < whole; pair += kPairsOfALine)
+      pack_pairs<kWidth>(operand, first + panel, some, pair, std::min(whole, pair + kPairsOfALine), panels);
+    for (std::int64_t r = 0; whole < pairs && r < some; ++r) panels[whole * kWidth + r] = operand.at(first + panel + r, 2 * whole)->bits;
   }
 }
 
 constexpr std::int64_t kVector = 16;
 
 // sums[column][lane] = sum over k of i(k, lane) j(k, column).
-__attribute__((target("avx512f,avx512bf16"))) void multiply(const Pair* i, const Pair* j, std::int64_t pairs, float* sums) {
+TILEWAVE_WITH_PAIRS void multiply(const Pair* i, const Pair* j, std::int64_t pairs, float* sums) {
   __m512 sum[kPairsAlongJ][2];
 #pragma GCC unroll 12
   for (auto& column : sum) column[0] = column[1] = _mm512_setzero_ps();
@@ -84,20 +105,32 @@ __attribute__((target("avx512f,avx512bf16"))) void multiply(const Pair* i, const
   }
 }
 
-// The formula of kernels/gemm.h for `count` neighbours in one row of D, whose type is T.
+// The formula of kernels/gemm.h for `count` neighbours in one row of D, whose type is T; sums are used up.
 template <class T>
-void finish_row(const GemmArgs& args, std::int64_t row, std::int64_t col, std::int64_t count, const float* sums) {
-  const auto at = [&](const ConstMatrixView& view, std::int64_t r, std::int64_t c) { return static_cast<float>(view.row<T>(r)[c]); };
-  for (std::int64_t x = 0; x < count; ++x) {
-    float z = sums[x];
-    if (args.bias) z += at(args.bias, 0, args.d_major == Major::m ? col + x : row);
-    if (args.saved_input) args.saved_input.row<T>(row)[col + x] = static_cast<T>(z);
-    z = activate(args.activation, z);
-    if (args.derivative_of) z *= activation_derivative(args.derivative, at(args.derivative_of, row, col + x));
-    if (args.residual) z += at(args.residual, row, col + x);
-    if (args.accumulate) z += at(args.d, row, col + x);
-    args.d.row<T>(row)[col + x] = static_cast<T>(z);
+TILEWAVE_WITH_PAIRS void finish_row(const GemmArgs& args, std::int64_t row, std::int64_t col, std::int64_t count, float* z) {
+  const auto each = [&](const ConstMatrixView& view, std::int64_t r, std::int64_t c, const auto& combine) {
+    const T* const from = view.row<T>(r) + c;
+    for (std::int64_t x = 0; x < count; ++x) z[x] = combine(z[x], static_cast<float>(from[x]));
+  };
+  const auto sum = [](float a, float b) { return a + b; };
+  const auto store = [&](const MatrixView& view) {
+    T* const to = view.row<T>(row) + col;
+    for (std::int64_t x = 0; x < count; ++x) to[x] = static_cast<T>(z[x]);
+  };
+  if (args.bias && args.d_major == Major::m) each(args.bias, 0, col, sum);
+  if (args.bias && args.d_major == Major::n) {
+    const auto bias = static_cast<float>(args.bias.row<T>(0)[row]);
+    for (std::int64_t x = 0; x < count; ++x) z[x] += bias;
   }
+  if (args.saved_input) store(args.saved_input);
+  if (args.activation != Activation::none) {
+    for (std::int64_t x = 0; x < count; ++x) z[x] = activate(args.activation, z[x]);
+  }
+  if (args.derivative_of)
+    each(args.derivative_of, row, col, [&](float a, float of) { return a * activation_derivative(args.derivative, of); });
+  if (args.residual) each(args.residual, row, col, sum);
+  if (args.accumulate) each(args.d, row, col, sum);
+  store(args.d);
 }
 
 template <class T>
@@ -105,7 +138,7 @@ void sum_bias_gradient(const GemmArgs& args, const Rows& b, std::int64_t first, 
   T* out = args.bias_gradient.row<T>(0);
   for (std::int64_t n = first; n < first + rows; ++n) {
     float sum = 0.0F;
-    for (std::int64_t k = 0; k < b.k; ++k) sum += std::bit_cast<float>(b.bits(n, k) << 16);
+    for (std::int64_t k = 0; k < b.k; ++k) sum += static_cast<float>(*b.at(n, k));
     out[n] = static_cast<T>(args.accumulate_bias_gradient ? static_cast<float>(out[n]) + sum : sum);
   }
 }
