@@ -111,6 +111,7 @@ struct Matmul {
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, c = nullptr;
   std::vector<cublasLtMatmulAlgo_t> candidates;
+  bool asked = false;  // whether all of this is there
 };
 
 struct CublasLt {
@@ -209,7 +210,7 @@ Matmul& matmul_of(CublasLt& lt, int device, const GemmArgs& args, const ColumnMa
   const std::array<std::uint32_t, 3> alignments = {alignment(product.first.data), alignment(product.second.data),
                                                    alignment(product.c.data)};
   Matmul& matmul = lt.matmuls[{device, problem_of(args), epilogue.epilogue, straight, alignments}];
-  const bool known = matmul.description != nullptr;
+  const bool known = matmul.asked;
   if (!known) {
     check_status(lt.cublasLtMatmulDescCreate(&matmul.description, product.compute, product.type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F),
                  "cublasLtMatmulDescCreate");
@@ -248,12 +249,14 @@ Matmul& matmul_of(CublasLt& lt, int device, const GemmArgs& args, const ColumnMa
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments[2]);
     cublasLtMatmulHeuristicResult_t results[kAsked];
     int found = 0;
+    // A status that is no success is an answer too: nothing was found.
     lt.cublasLtMatmulAlgoGetHeuristic(lt_handle(lt, device), matmul.description, matmul.first, matmul.second, matmul.c, matmul.c,
                                       preference, kAsked, results, &found);
     lt.cublasLtMatmulPreferenceDestroy(preference);
     for (int i = 0; i < found; ++i) {
       if (results[i].state == CUBLAS_STATUS_SUCCESS) matmul.candidates.push_back(results[i].algo);
     }
+    matmul.asked = true;
   }
   return matmul;
 }
