@@ -179,8 +179,8 @@ int run_ablation(const Options& options) {
   request.sizes = options.full ? AblationSizes::full : AblationSizes::fitting;
   request.timing.rounds = options.rounds;
   request.timing.finalists = kMostSettings;
-  request.queue = options.device.make_queue();
   request.device = options.device.probe();
+  request.queue = options.device.make_queue(request.device);
   request.noted = [](const std::string& note) { std::cerr << note << '\n'; };
   const fs::path folder = make_folder(options, recipe.name);
   const AblationReport report = ablate(request);

@@ -65,7 +65,7 @@ int bench_gemm_on_gpu(const GemmOptions& options, const DeviceInfo& device) {
                                .calibrate = options.calibrate,
                                .json = options.json};
   TW_CHECK_INPUT(!bench.suite.items.empty(), "the suite has none of the forms on the layers asked for; leave --form or --layer out.");
-  return bench_gemm_cuda(options.device.make_queue(), device, bench);
+  return bench_gemm_cuda(options.device.make_queue(device), device, bench);
 }
 
 // The operands of one role of a layer, once: D = A B.
@@ -162,7 +162,7 @@ int bench_gemm(const GemmOptions& options) {
   if (device.backend == Backend::cuda) return bench_gemm_on_gpu(options, device);
   TW_CHECK_INPUT(options.suite.empty() && options.forms.empty() && !options.calibrate, "--suite, --form and --calibrate are for GPUs, and ",
                  device.name, " is none; add --device cuda, or leave them out.");
-  Context context(options.device.make_queue(), device);
+  Context context(options.device.make_queue(device), device);
   TW_CHECK_INPUT(options.against.empty() || options.against == "openblas", "--against ", options.against, ": the CPU's peer is openblas.");
   const DType dtype = cpu_dtype(options);
   TW_CHECK_INPUT(options.against.empty() || dtype == DType::f32, "--against openblas: it is compared in f32, not in ", name_of(dtype), ".");
@@ -264,7 +264,7 @@ std::vector<std::int64_t> parse_range(const std::string& text) {
 // One tile on more and more tokens: what the last wave leaves idle.
 int bench_sweep(const SweepOptions& options) {
   const DeviceInfo device = options.device.probe();
-  Context context(options.device.make_queue(), device);
+  Context context(options.device.make_queue(device), device);
   InterleaveOptions interleave{.rounds = options.rounds};
   if (!options.json)
     std::printf("%8s %6s %7s %6s %7s %10s %9s %10s\n", "tokens", "tiles", "waves", "tail", "useful", "time us", "GFLOP/s", "predicted");
@@ -317,7 +317,7 @@ int bench_step(const StepOptions& options) {
   check_files(recipe);
   const Corpus corpus = corpus_of(recipe);
   const ResolvedRecipe resolved = resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, device);
-  const Queue queue = options.device.make_queue();
+  const Queue queue = options.device.make_queue(device);
   const GemmPlans plans =
       plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});
   const StepTrace trace = trace_step(resolved, device, plans);

@@ -141,7 +141,7 @@ int bench_attention(const AttentionBenchOptions& options) {
   }
   const bool asked = options.shape.sequences > 0;
   for (const AttentionShape& shape : asked ? std::vector{options.shape} : std::vector(kShapes.begin(), kShapes.end())) {
-    Context context(options.device.make_queue(), device, {.precision = precision});
+    Context context(options.device.make_queue(device), device, {.precision = precision});
     context.write_step_state({.step = 1, .seed = 1});
     std::vector<Passes> sets{prepare(context, shape, options.dropout)};
     const std::int64_t bytes = cost(sets.front().forward).bytes;

@@ -40,7 +40,7 @@ int calibrate(const Options& options) {
     std::size_t done = 0;
     std::cerr << sentence("measuring ", problems, " GEMMs on ", device.name, ", some ", problems / 2, " s\n");
     const auto start = std::chrono::steady_clock::now();
-    measured = measure_for_calibration(options.device.make_queue(), device, [&] { ++done; });
+    measured = measure_for_calibration(options.device.make_queue(device), device, [&] { ++done; });
     std::cerr << sentence(done, " problems, ", measured.size(), " plans, ",
                           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start).count(), " s\n");
   } else {

@@ -234,7 +234,7 @@ int bench_op(const OpOptions& options) {
   const DeviceInfo device = options.device.probe();
   const Precision precision = precision_of(options.precision, device.backend);
   TW_CHECK_INPUT(options.pitch == "aligned" || options.pitch == "packed", "--row-pitch ", options.pitch, ": it is aligned or packed.");
-  Context context(options.device.make_queue(), device,
+  Context context(options.device.make_queue(device), device,
                   {.precision = precision, .pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed});
   context.write_step_state({.step = 1, .seed = 1, .learning_rate = 1e-4, .real_tokens = 1000});
   const auto wait = [&] { synchronize(context.queue()); };

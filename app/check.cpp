@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <utility>
 
 #include "app/command.h"
 #include "framework/io/json_lines.h"
@@ -86,13 +87,15 @@ int check(const Options& options) {
   const Recipe recipe = options.recipe.read();
   GradientCheckOptions where = options.check;
   if (const DeviceInfo device = options.device.probe(); device.backend == Backend::cuda) {
-    where.queue = options.device.make_queue();
+    where.queue = options.device.make_queue(device);
     where.device = device;
   }
   const GradientCheckPlan plan = plan_gradient_check(recipe);
-  options.json ? print_json(plan) : print_plan(recipe, plan, where.device);
-  const GradientCheckReport report =
-      check_gradients(plan, where, [&](const GradientCheckRow& row) { options.json ? print_json(row) : print_row(row); });
+  bool begun = false;  // a refusal prints nothing but itself
+  const GradientCheckReport report = check_gradients(plan, where, [&](const GradientCheckRow& row) {
+    if (!std::exchange(begun, true)) options.json ? print_json(plan) : print_plan(recipe, plan, where.device);
+    options.json ? print_json(row) : print_row(row);
+  });
   options.json ? print_json(report) : print_verdict(report);
   return report.passed() ? 0 : 1;
 }
@@ -107,7 +110,7 @@ Command add_check(CLI::App& program) {
   command->add_option("--layer", options->check.layer, "check this layer alone, or `model` for the whole model");
   command->add_option("--plant", options->check.plant, "add a wrong term to this operation's backward pass: the check must fail")
       ->type_name("OPERATION");
-  command->add_option("--seed", options->check.seed, "of weights, inputs, dropout and samples");
+  command->add_option("--seed", options->check.seed, "of weights, inputs, dropout and samples")->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line: what was made smaller, each tensor, the verdict");
   return {command, [options] { return check(*options); }};
 }

@@ -8,20 +8,9 @@
 #include "framework/measure/calibration.h"
 
 namespace tilewave {
+namespace {
 
-void RecipeOptions::add_to(CLI::App& command) {
-  command.add_option("recipe", path, "the recipe, a TOML file (docs/recipes.md)")->required();
-  command.add_option("--set", overrides, "section.key=value, over what the recipe says; may be repeated")
-      ->take_all()
-      ->type_name("KEY=VALUE");
-}
-
-void DeviceOptions::add_to(CLI::App& command) {
-  command.add_option("--device", device, "where to run: auto, cpu, cuda or cuda:N");
-  command.add_option("--threads", threads, "CPU threads; 0 takes every one the process may use")->check(CLI::Range(0, 4096));
-}
-
-DeviceInfo DeviceOptions::find() const {
+DeviceInfo find_device(const std::string& device, int threads) {
   constexpr std::string_view kNumbered = "cuda:";
   int index = -1;  // the first that can be used
   bool known = device == "auto" || device == "cpu" || device == "cuda";
@@ -42,16 +31,31 @@ DeviceInfo DeviceOptions::find() const {
                        gpus.refused.empty() ? "" : " ", gpus.refused));
 }
 
+}  // namespace
+
+void RecipeOptions::add_to(CLI::App& command) {
+  command.add_option("recipe", path, "the recipe, a TOML file (docs/recipes.md)")->required();
+  command.add_option("--set", overrides, "section.key=value, over what the recipe says; may be repeated")
+      ->take_all()
+      ->type_name("KEY=VALUE");
+}
+
+void DeviceOptions::add_to(CLI::App& command) {
+  command.add_option("--device", device, "where to run: auto, cpu, cuda or cuda:N")->capture_default_str();
+  command.add_option("--threads", threads, "CPU threads; 0 takes every one the process may use")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+}
+
 DeviceInfo DeviceOptions::probe() const {
-  DeviceInfo found = find();
+  DeviceInfo found = find_device(device, threads);
   const std::string note = use_calibration(found);
   if (!note.empty()) std::cerr << "tilewave: " << note << '\n';
   return found;
 }
 
-Queue DeviceOptions::make_queue() const {
-  const DeviceInfo info = find();
-  if (info.backend == Backend::cuda) return make_cuda_queue(info.index);
+Queue DeviceOptions::make_queue(const DeviceInfo& probed) const {
+  if (probed.backend == Backend::cuda) return make_cuda_queue(probed.index);
   return make_cpu_queue(threads);
 }
 

@@ -22,6 +22,8 @@ struct Command {
   Action action;
 };
 
+enum class Output : std::uint8_t { table, json };
+
 Command add_train(CLI::App& program);
 Command add_translate(CLI::App& program);
 Command add_generate(CLI::App& program);
@@ -53,10 +55,7 @@ struct DeviceOptions {
   // where a GPU was asked for and none can be used.
   // A GPU that was calibrated has its own time model; one whose calibration cannot be used is said on stderr.
   DeviceInfo probe() const;
-  Queue make_queue() const;
-
- private:
-  DeviceInfo find() const;
+  Queue make_queue(const DeviceInfo& probed) const;
 };
 
 }  // namespace tilewave

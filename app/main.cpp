@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/command.h"
+#include "app/usage.h"
 
 namespace {
 
@@ -25,8 +26,7 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return program.exit(success, std::cout, std::cerr);
   } catch (const CLI::ParseError& error) {
-    program.exit(error, std::cout, std::cerr);
-    return kUsage;
+    throw tilewave::InputError(tilewave::usage_sentence(program, error));
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;

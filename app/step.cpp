@@ -46,15 +46,15 @@ int run_step(const StepOptions& options) {
   TW_CHECK_INPUT(options.batch.empty() == options.out.empty() && (!options.batch.empty() || !options.dump_weights.empty()),
                  "a step takes --batch FILE and --out FILE together; --dump-weights FILE alone writes the weights it would start from.");
   Recipe recipe = options.recipe.read();
-  check_supported(recipe, options.device.probe().backend);
+  const DeviceInfo device = options.device.probe();
+  check_supported(recipe, device.backend);
   std::optional<BatchFile> batch;
   if (!options.batch.empty()) {
     batch = read_batch_file(options.batch, recipe.model);
     recipe = recipe_of_step(recipe, *batch);
   }
-  const DeviceInfo device = options.device.probe();
   const ResolvedRecipe resolved = resolve(recipe, {}, device);
-  const Queue queue = options.device.make_queue();
+  const Queue queue = options.device.make_queue(device);
   const GemmPlans plans =
       plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});
   Context context(queue, device, context_options(recipe, plans));

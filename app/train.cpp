@@ -21,8 +21,6 @@
 namespace tilewave {
 namespace {
 
-enum class Output { table, json };
-
 struct Options {
   RecipeOptions recipe;
   DeviceOptions device;
@@ -122,6 +120,7 @@ int train_recipe(const Options& options) {
   TW_CHECK_INPUT(options.planned_for.empty(), "--for ", options.planned_for,
                  " goes with --dry-run; to train, name a device that is here with --device.");
   const Recipe recipe = options.recipe.read();
+  const DeviceInfo device = options.device.probe();
   ProgressDisplay display(recipe.run.steps);
   catch_signals();
   const TrainingRequest request{.recipe = recipe,
@@ -129,8 +128,8 @@ int train_recipe(const Options& options) {
                                         .folder = options.run,
                                         .start = options.resume ? RunStart::resume : RunStart::fresh,
                                         .overwrite = options.force ? Overwrite::force : Overwrite::refuse},
-                                .queue = options.device.make_queue(),
-                                .device = options.device.probe(),
+                                .queue = options.device.make_queue(device),
+                                .device = device,
                                 .profile = profiled_steps(options.profile),
                                 .stop_signal = [] { return static_cast<int>(caught_signal); }};
   const TrainingObserver observer{

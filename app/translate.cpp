@@ -1,5 +1,7 @@
 // tilewave translate RUN < lines: one translation a line, in the order of the input.
+#include <cmath>
 #include <iostream>
+#include <utility>
 
 #include "app/command.h"
 #include "framework/data/text_file.h"
@@ -18,7 +20,10 @@ struct Options {
 constexpr std::size_t kLinesAtATime = 1024;
 
 int translate_lines(const Options& options) {
-  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(), options.device.probe());
+  TW_CHECK_INPUT(std::isfinite(options.decode.length_penalty), "--length-penalty ", options.decode.length_penalty,
+                 ": it is a finite number, 0 to favour no length.");
+  const DeviceInfo device = options.device.probe();
+  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot read text.");
   TranslateOptions decode = options.decode;
   decode.vocabulary = trained.tokenizer->vocabulary();
@@ -31,15 +36,22 @@ int translate_lines(const Options& options) {
     std::cout.flush();
     sources.clear();
   };
+  flush();  // of nothing: a model that cannot translate is refused before a line is read
+  const std::int64_t positions = trained.resolved.recipe.model.max_positions;
   std::string line;
   for (std::int64_t number = 1; std::getline(std::cin, line); ++number) {
+    const auto check = [&](bool holds, const auto&... parts) {
+      if (holds) return;
+      flush();  // the lines before it
+      throw InputError(sentence("standard input, line ", number, ": ", parts...));
+    };
     if (line.ends_with('\r')) line.pop_back();
-    TW_CHECK_INPUT(trained.tokenizer->kind() == TokenizerKind::bytes || !find_invalid_utf8(line), "standard input, line ", number,
-                   ": this is not UTF-8; convert the text, for example with iconv.");
-    sources.push_back(trained.tokenizer->encode(line));
-    TW_CHECK_INPUT(static_cast<std::int64_t>(sources.back().size()) <= trained.resolved.recipe.model.max_positions, "standard input, line ",
-                   number, ": the line has ", sources.back().size(), " tokens, but the model has ",
-                   trained.resolved.recipe.model.max_positions, " positions; split it.");
+    check(trained.tokenizer->kind() == TokenizerKind::bytes || !find_invalid_utf8(line),
+          "this is not UTF-8; convert the text, for example with iconv.");
+    std::vector<std::int32_t> source = trained.tokenizer->encode(line);
+    check(static_cast<std::int64_t>(source.size()) <= positions, "the line has ", source.size(), " tokens, but the model has ", positions,
+          " positions; split it.");
+    sources.push_back(std::move(source));
     if (sources.size() == kLinesAtATime) flush();
   }
   flush();
@@ -52,8 +64,11 @@ Command add_translate(CLI::App& program) {
   CLI::App* command = program.add_subcommand("translate", "translate the lines of standard input with a trained run");
   const auto options = std::make_shared<Options>();
   command->add_option("run", options->run, "the run's folder")->required();
-  command->add_option("--beams", options->decode.beams, "hypotheses of the beam search; 1 is greedy")->check(CLI::Range(1, 1024));
-  command->add_option("--length-penalty", options->decode.length_penalty, "exponent that longer hypotheses are favoured by");
+  command->add_option("--beams", options->decode.beams, "hypotheses of the beam search; 1 is greedy")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--length-penalty", options->decode.length_penalty, "exponent that longer hypotheses are favoured by")
+      ->capture_default_str();
   options->device.add_to(*command);
   return {command, [options] { return translate_lines(*options); }};
 }

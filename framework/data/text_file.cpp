@@ -52,6 +52,16 @@ std::string_view whole_characters(std::string_view text, std::size_t limit) {
   return text.substr(0, length);
 }
 
+std::string_view finished_characters(std::string_view text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xC0u) == 0x80u) continue;  // it continues a character
+    const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return text.substr(0, back < length ? text.size() - back : text.size());
+  }
+  return text;
+}
+
 std::string_view first_part(std::string_view text, std::size_t limit, char separator) {
   if (text.size() <= limit) return text;
   const std::size_t at = text.rfind(separator, limit - 1);

@@ -20,6 +20,9 @@ std::vector<std::string_view> split_lines(std::string_view text);
 // The beginning of at most `limit` bytes that ends with a whole UTF-8 character, where the text is UTF-8.
 std::string_view whole_characters(std::string_view text, std::size_t limit);
 
+// The text without the beginning of a UTF-8 character that it ends in: what can be shown while more is to come.
+std::string_view finished_characters(std::string_view text);
+
 // The longest beginning of at most `limit` bytes that ends behind a separator; without one, of whole characters.
 std::string_view first_part(std::string_view text, std::size_t limit, char separator);
 

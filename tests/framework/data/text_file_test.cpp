@@ -60,6 +60,17 @@ TEST(WholeCharacters, NeverCutsOne) {
   EXPECT_GE(whole_characters(binary, 8).size(), 5u) << "bytes that are no text are cut near the limit";
 }
 
+TEST(FinishedCharacters, HoldBackTheOneThatHasOnlyBegun) {
+  const std::string text = "aé€😀z";  // 1, 2, 3, 4 and 1 bytes
+  const std::size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11};
+  for (std::size_t length = 0; length <= text.size(); ++length) {
+    EXPECT_EQ(finished_characters(std::string_view(text).substr(0, length)).size(), ends[length]) << length;
+  }
+  for (const char* const whole : {"\x80", "a\xBF", "\xC3\xA9\xA9", "\xE2\x82\xAC\x80", "\x80\x80\x80\x80\x80"}) {
+    EXPECT_EQ(finished_characters(whole), whole) << "bytes that continue nothing wait for nothing";
+  }
+}
+
 TEST(FirstPart, EndsBehindTheLastSeparatorInReach) {
   EXPECT_EQ(first_part("ab cd ef", 100, ' '), "ab cd ef");
   EXPECT_EQ(first_part("ab cd ef", 6, ' '), "ab cd ");

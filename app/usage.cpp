@@ -1,0 +1,62 @@
+// The words that nobody took are asked for before what is missing: a misspelt command leaves its command missing too.
+#include "app/usage.h"
+
+#include <string_view>
+#include <vector>
+
+#include "framework/recipe/nearest.h"
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string nearest_text(const std::string& word, const std::vector<std::string>& known) {
+  const std::vector<std::string_view> words(known.begin(), known.end());
+  const std::string_view near = nearest_word(word, words);
+  return near.empty() ? std::string() : sentence(" (did you mean ", near, "?)");
+}
+
+}  // namespace
+
+std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App* app = &program;  // the innermost command, or the one with words that it does not know
+  std::string called = program.get_name();
+  while (app->remaining().empty() && !app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    called += ' ' + app->get_name();
+  }
+  const int code = error.get_exit_code();
+  const bool words = code == static_cast<int>(CLI::ExitCodes::RequiredError) || code == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  const std::vector<std::string> unknown = words ? app->remaining() : std::vector<std::string>();
+  const std::vector<std::string> commands = commands_of(*app);
+  if (!unknown.empty()) {
+    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    if (word.starts_with('-')) {
+      return sentence(called, " has no option ", word, nearest_text(word, options_of(*app)), "; ", called, " --help lists those it has.");
+    }
+    if (!commands.empty()) {
+      return sentence(called, " has no command \"", word, '"', nearest_text(word, commands), "; ", called, " --help lists those it has.");
+    }
+    return sentence(called, " does not expect \"", word, "\"; ", called, " --help says what it takes.");
+  }
+  if (words && !commands.empty() && app->get_subcommands().empty()) {
+    return sentence(called, " needs a command; ", called, " --help lists those it has.");
+  }
+  return sentence(called, ": ", error.what(), "; ", called, " --help says what it takes.");
+}
+
+}  // namespace tilewave

@@ -1,0 +1,105 @@
+// tilewave translate and tilewave generate on runs of a few steps: what they print, and what they refuse before they print.
+#include <algorithm>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/app/process.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DecodeCommands : public testing::Test {
+ protected:
+  // Both runs serve all tests.
+  static void SetUpTestSuite() {
+    runs_ = std::make_unique<TemporaryFolder>();
+    const fs::path recipes = fs::absolute(test_environment().data).lexically_normal() / ".." / "recipes";
+    if (!fs::exists(test_environment().program) || !fs::exists(recipes)) return;
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "zwölf Löwen über Köln, ";
+    write_text(runs_->path() / "text.txt", text);
+    train(recipes / "tiny.toml", {"--run", "translator", "--set", "run.steps=2"});
+    train(recipes / "tiny.toml", {"--run", "writer", "--set", "run.steps=2", "--set", "model.architecture=decoder_only", "--set",
+                                  "model.encoder_layers=0", "--set", "batch.source_tokens=0", "--set", "data.kind=text", "--set",
+                                  "data.source=text.txt", "--set", "data.tokenizer=bytes", "--set", "model.vocabulary=260"});
+  }
+  static void TearDownTestSuite() { runs_.reset(); }
+  static void train(const fs::path& recipe, std::vector<std::string> options) {
+    options.insert(options.begin(), {"train", recipe.string()});
+    Process process(runs_->path(), options);
+    ASSERT_EQ(process.wait(), 0) << process.errors();
+  }
+  void SetUp() override {
+    if (!fs::exists(runs_->path() / "writer")) GTEST_SKIP() << "no runs: the program is not at --program, or recipes/ not beside --data";
+  }
+  static fs::path folder() { return runs_->path(); }
+  static Outcome with_input(const std::string& arguments, const std::string& input) {
+    write_text(folder() / "input", input);
+    const std::string program = quoted(fs::absolute(test_environment().program).string());
+    return shell(program + " " + arguments + " < input 2> errors", folder());
+  }
+  // Exit code 2, one sentence that holds `part`, and nothing printed.
+  static void expect_refusal(const std::string& arguments, const std::string& part) {
+    const Outcome outcome = with_input(arguments, "one\n");
+    const std::string errors = file_text(folder() / "errors");
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_EQ(outcome.output, "") << arguments;
+    EXPECT_NE(errors.find(part), std::string::npos) << errors;
+    EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+  }
+
+ private:
+  static inline std::unique_ptr<TemporaryFolder> runs_;
+};
+
+TEST_F(DecodeCommands, TranslateWritesALineForEach) {
+  for (const std::string beams : {"1", "3"}) {
+    const Outcome three = with_input("translate translator --beams " + beams, "forty-two\n\none hundred\r\n");
+    EXPECT_EQ(three.status, 0) << file_text(folder() / "errors");
+    EXPECT_EQ(std::count(three.output.begin(), three.output.end(), '\n'), 3) << three.output;
+    const Outcome one = with_input("translate translator --beams " + beams, "one hundred");
+    EXPECT_EQ(three.output.substr(three.output.find("\n\n") + 2), one.output) << "lines do not meet";
+  }
+  EXPECT_EQ(with_input("translate translator", "").status, 0);
+}
+
+TEST_F(DecodeCommands, TranslateKeepsTheLinesBeforeABadOne) {
+  const std::string good = with_input("translate translator", "one\ntwo\n").output;
+  const std::pair<std::string, std::string> bad[] = {{"\xC3", "standard input, line 3: this is not UTF-8"},
+                                                     {std::string(4000, 'x'), "standard input, line 3: the line has "}};
+  for (const auto& [line, part] : bad) {
+    const Outcome outcome = with_input("translate translator", "one\ntwo\n" + line + "\nfour\n");
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.output, good);
+    EXPECT_NE(file_text(folder() / "errors").find(part), std::string::npos) << file_text(folder() / "errors");
+  }
+}
+
+TEST_F(DecodeCommands, GenerateContinuesThePrompt) {
+  const Outcome none = with_input("generate writer --prompt 'zwölf ' --tokens 0", "");
+  EXPECT_EQ(none.status, 0) << file_text(folder() / "errors");
+  EXPECT_EQ(none.output, "zwölf \n");
+  const Outcome drawn = with_input("generate writer --prompt 'zwölf ' --tokens 40 --temperature 2", "");
+  EXPECT_EQ(drawn.status, 0) << file_text(folder() / "errors");
+  EXPECT_TRUE(drawn.output.starts_with("zwölf ")) << drawn.output;
+  EXPECT_GT(drawn.output.size(), none.output.size());
+  EXPECT_LE(drawn.output.size(), none.output.size() + 40);
+  EXPECT_EQ(with_input("generate writer --prompt 'zwölf ' --tokens 40 --temperature 2", "").output, drawn.output);
+  EXPECT_NE(with_input("generate writer --prompt 'zwölf ' --tokens 40 --temperature 2 --seed 2", "").output, drawn.output);
+}
+
+TEST_F(DecodeCommands, RefuseBeforeTheyPrint) {
+  expect_refusal("generate translator --prompt a", "cannot continue a text; use translate");
+  expect_refusal("generate writer --prompt a --temperature nan", "the temperature is nan");
+  expect_refusal("generate writer --prompt a --temperature -1", "the temperature is -1");
+  expect_refusal("generate nowhere --prompt a", "nowhere");
+  expect_refusal("translate writer", "cannot translate; use generate");
+  expect_refusal("translate translator --length-penalty nan", "--length-penalty nan");
+  expect_refusal("translate nowhere", "nowhere");
+}
+
+}  // namespace
+}  // namespace tilewave

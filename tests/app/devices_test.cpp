@@ -1,0 +1,36 @@
+// tilewave devices: the CPU as the library probes it, in both outputs.
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "kernels/device.h"
+#include "tests/app/process.h"
+
+namespace tilewave {
+namespace {
+
+TEST(DevicesCommand, TellsOfTheCpuInATableAndAsJson) {
+  if (!std::filesystem::exists(test_environment().program)) GTEST_SKIP() << "the program is not at --program";
+  const TemporaryFolder folder;
+  const DeviceInfo cpu = probe_cpu();
+  Process json(folder.path(), {"devices", "--json"});
+  EXPECT_EQ(json.wait(), 0) << json.errors();
+  const std::string first = json.output().substr(0, json.output().find('\n'));
+  const nlohmann::ordered_json object = nlohmann::ordered_json::parse(first);
+  EXPECT_EQ(object.at("device"), "cpu");
+  EXPECT_EQ(object.at("threads"), cpu.sm_count);
+  EXPECT_EQ(object.at("vector_bytes"), cpu.vector_bytes);
+  EXPECT_EQ(object.at("memory_bytes"), cpu.memory_bytes);
+  EXPECT_EQ(object.at("name").is_null(), cpu.name.empty()) << "what is not known is null";
+
+  Process table(folder.path(), {"devices"});
+  EXPECT_EQ(table.wait(), 0) << table.errors();
+  const std::string text = table.output().substr(0, table.output().find("\n\n"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n') + 1, static_cast<std::ptrdiff_t>(object.size())) << "a line a field\n" << text;
+  for (const std::string& value : {cpu.name.empty() ? std::string("unknown") : cpu.name, cpu.instruction_set, std::string(" MiB")}) {
+    EXPECT_NE(text.find(value), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tilewave
