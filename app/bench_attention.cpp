@@ -1,12 +1,11 @@
 // tilewave bench attention: forward and backward over packed sequences of one length, queries, keys and values side by side as a
 // model has them, replayed from a captured graph as a step is. TFLOP/s count cost()'s products, the causal half of them where half
 // is masked; what a pass computes again is not counted.
-#include "app/bench_attention.h"
-
 #include <array>
 #include <cstdio>
 #include <iostream>
 
+#include "app/bench.h"
 #include "app/bench_operands.h"
 #include "framework/data/packing.h"
 #include "framework/host_tensor.h"
@@ -181,9 +180,9 @@ Command add_bench_attention(CLI::App& bench) {
     }
   }
   command->add_flag("--causal", options->shape.causal, "a token sees none that follow it")->needs(sequences);
-  command->add_option("--dropout", options->dropout, "of the probabilities")->check(CLI::Range(0.0, 0.99));
+  command->add_option("--dropout", options->dropout, "of the probabilities")->check(CLI::Range(0.0, 0.99))->capture_default_str();
   command->add_option("--precision", options->precision, "types, as run.precision has them (default: bf16 on a GPU, else fp32)");
-  command->add_option("--rounds", options->rounds, "rounds")->check(CLI::Range(1, 1000));
+  command->add_option("--rounds", options->rounds, "rounds")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line");
   options->device.add_to(*command);
   return {command, [options] { return bench_attention(*options); }};

@@ -1,10 +1,9 @@
 // Measures, fits and keeps a GPU's time model; or fits again what was measured and saved.
-#include "app/bench_calibrate.h"
-
 #include <chrono>
 #include <cstdio>
 #include <iostream>
 
+#include "app/bench.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
 

@@ -1,12 +1,12 @@
 // tilewave bench op NAME...: operations that memory bounds, on a Transformer's shapes: time, the bytes they must move over it, and
 // the share of a device copy that takes turns with them in the same run. Bytes are cost()'s; a copy counts what it reads and writes.
-#include "app/bench_op.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
 
+#include "app/bench.h"
 #include "app/bench_operands.h"
+#include "app/usage.h"
 #include "framework/host_tensor.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/interleave.h"
@@ -40,6 +40,9 @@ struct Work {
   std::int64_t bytes = 0;
   std::function<void()> launch;
 };
+
+enum class Pass { forward, backward };
+enum class OptimizerWork { adamw, gradient_norm };  // what runs over all of a model's matrices
 
 struct Operation {
   const char* name;
@@ -80,7 +83,7 @@ Work prepare_elementwise(Context& context, Shape shape, std::string_view name) {
                  {x, b, y});
 }
 
-Work prepare_layer_norm(Context& context, Shape shape, bool backward) {
+Work prepare_layer_norm(Context& context, Shape shape, Pass pass) {
   const PrecisionTable& types = context.precision();
   const Tensor x = random_tensor(context, shape, types.activation, 1), y = context.tensor(shape, types.activation);
   const Tensor gamma = random_tensor(context, {1, shape.cols}, types.compute, 2),
@@ -88,7 +91,7 @@ Work prepare_layer_norm(Context& context, Shape shape, bool backward) {
   const Tensor mean = context.tensor({shape.rows, 1}, types.statistics), rstd = context.tensor({shape.rows, 1}, types.statistics);
   const LayerNormArgs forward{
       .x = x.view(), .gamma = gamma.view(), .beta = beta.view(), .y = y.view(), .mean = mean.view(), .rstd = rstd.view()};
-  if (!backward) return work_of(context, forward, {x, gamma, beta, y, mean, rstd});
+  if (pass == Pass::forward) return work_of(context, forward, {x, gamma, beta, y, mean, rstd});
   context.launch(forward);
   const Tensor dy = random_tensor(context, shape, types.activation, 4);
   const Tensor dgamma = context.tensor({1, shape.cols}, types.gradient), dbeta = context.tensor({1, shape.cols}, types.gradient);
@@ -121,11 +124,11 @@ Work prepare_cross_entropy(Context& context, Shape shape) {
 
 constexpr std::int64_t kVocabulary = 33708, kPositions = 1024;
 
-Work prepare_embedding(Context& context, Shape shape, bool backward) {
+Work prepare_embedding(Context& context, Shape shape, Pass pass) {
   const PrecisionTable& types = context.precision();
   const Tensor ids = random_ids(context, shape.rows, kVocabulary), position_ids = random_ids(context, shape.rows, kPositions);
   const Tensor y = random_tensor(context, shape, types.activation, 1);
-  if (!backward) {
+  if (pass == Pass::forward) {
     const Tensor table = random_tensor(context, {kVocabulary, shape.cols}, types.compute, 2);
     const Tensor positions = random_tensor(context, {kPositions, shape.cols}, types.compute, 3);
     const EmbeddingArgs args{
@@ -145,7 +148,7 @@ Work prepare_embedding(Context& context, Shape shape, bool backward) {
 }
 
 // Matrices of a model's size: with the compute copy that the precision asks for.
-Work prepare_optimizer(Context& context, Shape shape, bool norm) {
+Work prepare_optimizer(Context& context, Shape shape, OptimizerWork work) {
   const PrecisionTable& types = context.precision();
   const Shape matrix{1024, 1024};
   std::vector<Tensor> owned;
@@ -161,7 +164,7 @@ Work prepare_optimizer(Context& context, Shape shape, bool norm) {
     const Tensor gradient = copied();
     owned.push_back(gradient);
     gradients.push_back(gradient.view());
-    if (norm) continue;
+    if (work == OptimizerWork::gradient_norm) continue;
     const Tensor master = copied(), first = copied(), second = context.persistent(matrix, types.master);
     const Tensor compute = types.compute == types.master ? Tensor() : context.tensor(matrix, types.compute);
     owned.insert(owned.end(), {master, first, second, compute});
@@ -171,7 +174,7 @@ Work prepare_optimizer(Context& context, Shape shape, bool norm) {
                        .second_moment = second.view(),
                        .compute = compute.view()});
   }
-  if (norm) {
+  if (work == OptimizerWork::gradient_norm) {
     const Tensor workspace = context.tensor({1, gradient_norm_workspace_cols(gradients)}, DType::f64);
     GradientNormArgs args{.gradients = gradients, .clip_norm = 1.0, .state = context.step_state(), .workspace = workspace.view()};
     return {.bytes = cost(args).bytes, .launch = [&context, args, gradients, workspace, owned]() mutable {
@@ -190,12 +193,12 @@ const std::vector<Operation>& operations() {
   const auto elementwise = [](const char* name) {
     return Operation{name, {65536, 1024}, [name](Context& context, Shape shape) { return prepare_elementwise(context, shape, name); }};
   };
-  const auto with_flag = [](const char* name, Shape shape, auto prepare, bool flag) {
-    return Operation{name, shape, [=](Context& context, Shape asked) { return prepare(context, asked, flag); }};
+  const auto which = [](const char* name, Shape shape, auto prepare, auto choice) {
+    return Operation{name, shape, [=](Context& context, Shape asked) { return prepare(context, asked, choice); }};
   };
   static const std::vector<Operation> all = {
-      with_flag("layer_norm", {65536, 1024}, prepare_layer_norm, false),
-      with_flag("layer_norm_backward", {65536, 1024}, prepare_layer_norm, true),
+      which("layer_norm", {65536, 1024}, prepare_layer_norm, Pass::forward),
+      which("layer_norm_backward", {65536, 1024}, prepare_layer_norm, Pass::backward),
       elementwise("softmax"),
       elementwise("softmax_backward"),
       elementwise("gelu"),
@@ -204,10 +207,10 @@ const std::vector<Operation>& operations() {
       elementwise("add"),
       elementwise("fill"),
       {"cross_entropy", {5120, 33708}, prepare_cross_entropy},
-      with_flag("embedding", {65536, 1024}, prepare_embedding, false),
-      with_flag("embedding_backward", {65536, 1024}, prepare_embedding, true),
-      with_flag("adamw", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, false),
-      with_flag("gradient_norm", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, true),
+      which("embedding", {65536, 1024}, prepare_embedding, Pass::forward),
+      which("embedding_backward", {65536, 1024}, prepare_embedding, Pass::backward),
+      which("adamw", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, OptimizerWork::adamw),
+      which("gradient_norm", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, OptimizerWork::gradient_norm),
   };
   return all;
 }
@@ -220,8 +223,12 @@ std::vector<Operation> chosen(const std::vector<std::string>& names) {
         std::find_if(operations().begin(), operations().end(), [&](const Operation& operation) { return operation.name == name; });
     if (found == operations().end()) {
       std::string known;
-      for (const Operation& operation : operations()) known += sentence(known.empty() ? "" : ", ", operation.name);
-      throw InputError(sentence("bench op ", name, ": there is no such operation; there are ", known, "."));
+      std::vector<std::string_view> words;
+      for (const Operation& operation : operations()) {
+        known += sentence(known.empty() ? "" : ", ", operation.name);
+        words.push_back(operation.name);
+      }
+      throw InputError(sentence("bench op ", name, ": there is no such operation", nearest_text(name, words), "; there are ", known, "."));
     }
     result.push_back(*found);
   }
@@ -231,6 +238,7 @@ std::vector<Operation> chosen(const std::vector<std::string>& names) {
 constexpr std::int64_t copy_bytes_on(Backend backend) { return std::int64_t{1} << (backend == Backend::cuda ? 30 : 28); }
 
 int bench_op(const OpOptions& options) {
+  const std::vector<Operation> asked = chosen(options.names);
   const DeviceInfo device = options.device.probe();
   const Precision precision = precision_of(options.precision, device.backend);
   TW_CHECK_INPUT(options.pitch == "aligned" || options.pitch == "packed", "--row-pitch ", options.pitch, ": it is aligned or packed.");
@@ -247,7 +255,7 @@ int bench_op(const OpOptions& options) {
     std::printf("%s, %s, %s pitch\n", device.name.c_str(), std::string(name_of(precision)).c_str(), options.pitch.c_str());
     std::printf("%-20s %14s %10s %10s %9s %10s %6s\n", "operation", "shape", "MB", "time us", "GB/s", "copy GB/s", "share");
   }
-  for (const Operation& operation : chosen(options.names)) {
+  for (const Operation& operation : asked) {
     const Shape shape{options.rows > 0 ? options.rows : operation.shape.rows, options.cols > 0 ? options.cols : operation.shape.cols};
     std::vector<Work> sets{operation.prepare(context, shape)};
     const std::int64_t bytes = sets.front().bytes;
@@ -295,8 +303,8 @@ Command add_bench_op(CLI::App& bench) {
   command->add_option("--rows", options->rows, "rows (default: each operation's own shape)")->check(CLI::Range(1, 1 << 30));
   command->add_option("--cols", options->cols, "columns")->check(CLI::Range(1, 1 << 30));
   command->add_option("--precision", options->precision, "types, as run.precision has them (default: bf16 on a GPU, else fp32)");
-  command->add_option("--row-pitch", options->pitch, "aligned or packed, as guidelines.row_pitch");
-  command->add_option("--rounds", options->rounds, "interleaved rounds")->check(CLI::Range(1, 1000));
+  command->add_option("--row-pitch", options->pitch, "aligned or packed, as guidelines.row_pitch")->capture_default_str();
+  command->add_option("--rounds", options->rounds, "interleaved rounds")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line");
   options->device.add_to(*command);
   return {command, [options] { return bench_op(*options); }};

@@ -312,11 +312,16 @@ Command add_plan(CLI::App& program) {
   command->add_option("--layer", options->layer, "this layer's three GEMMs alone")->type_name("OUT<-IN@TOKENS");
   command->add_option("--tile", options->tile, "with --gemm or --layer: this tile, as the guide counts")->type_name("MxN");
   command->add_option("--blocks-per-sm", options->blocks_per_sm, "with --tile: blocks of it on an SM at a time")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, 1024))
+      ->needs(command->get_option("--tile"))
+      ->capture_default_str();
   command->add_option("--sm", options->sms, "so many SMs instead of the device's")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--precision", options->precision, "with --gemm or --layer: fp32, tf32, bf16, fp16 or fp64");
+  command->add_option("--precision", options->precision, "with --gemm or --layer: fp32, tf32, bf16, fp16 or fp64")
+      ->excludes(command->get_option("recipe"));
   command->add_option("--pitch", options->pitch, "with --gemm or --layer: how rows follow one another")
-      ->check(CLI::IsMember({"packed", "aligned"}));
+      ->check(CLI::IsMember({"packed", "aligned"}))
+      ->excludes(command->get_option("recipe"))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line");
   return {command, [options] { return run_plan(*options); }};
 }

@@ -75,8 +75,8 @@ def read_sweep(path):
     points = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     if not points:
         raise ValueError(f"{path} has no points.")
-    return [{name: point[name] for name in ("n", "time_us", "predicted_us", "tflops", "waves", "layer", "tile", "threads", "device")}
-            for point in points]
+    return [{name: point[name] for name in ("n", "time_us", "predicted_us", "tflops", "waves", "layer", "tile", "device")}
+            | {"workers": f"{point['threads']} threads" if "threads" in point else f"{point['sms']} SMs"} for point in points]
 
 
 def draw_sweep(points, path):
@@ -97,7 +97,7 @@ def draw_sweep(points, path):
         for n in last_of_wave:
             axes.axvline(n, color="gray", linestyle=":", linewidth=0.8)
     first = points[0]
-    figure.suptitle(f"{first['layer'].split('@')[0]} in tiles of {first['tile']}, {first['threads']} threads of {first['device']}; "
+    figure.suptitle(f"{first['layer'].split('@')[0]} in tiles of {first['tile']}, {first['workers']} of {first['device']}; "
                     "dotted: the last wave is full", fontsize=9)
     figure.savefig(path, dpi=100)
 

@@ -49,6 +49,10 @@ void catch_signals() {
 }
 
 int dry_run(const Options& options) {
+  TW_CHECK_INPUT(options.output == Output::table,
+                 "--json prints what a training run came to; a step that is not run is JSON with tilewave plan RECIPE --json.");
+  TW_CHECK_INPUT(options.profile.empty() && !options.resume && !options.force,
+                 "--profile, --resume and --force go with a run, and --dry-run makes none; leave it or them out.");
   const Recipe recipe = options.recipe.read();
   check_files(recipe);
   const DeviceInfo device = options.planned_for.empty() ? options.device.probe() : device_profile(options.planned_for).device;
@@ -103,7 +107,7 @@ void print_json(const TrainingResult& result) {
   std::cout << object.text() << '\n';
 }
 
-ProfiledSteps profiled_steps(const std::string& text) {
+ProfiledSteps profiled_steps(const std::string& text, std::int64_t last_step) {
   if (text.empty()) return {};
   ProfiledSteps steps;
   const char* const end = text.data() + text.size();
@@ -112,6 +116,8 @@ ProfiledSteps profiled_steps(const std::string& text) {
   const auto [stop, count_error] = std::from_chars(cut ? colon + 1 : end, end, steps.count);
   TW_CHECK_INPUT(cut && count_error == std::errc() && stop == end && steps.first > 0 && steps.count > 0, "--profile ", text,
                  ": it takes FIRST:COUNT, the first step and how many, as in 5:2.");
+  TW_CHECK_INPUT(steps.count <= last_step && steps.first <= last_step - steps.count + 1, "--profile ", text, ": the run ends with step ",
+                 last_step, "; profile earlier ones, or raise run.steps.");
   return steps;
 }
 
@@ -130,7 +136,7 @@ int train_recipe(const Options& options) {
                                         .overwrite = options.force ? Overwrite::force : Overwrite::refuse},
                                 .queue = options.device.make_queue(device),
                                 .device = device,
-                                .profile = profiled_steps(options.profile),
+                                .profile = profiled_steps(options.profile, recipe.run.steps),
                                 .stop_signal = [] { return static_cast<int>(caught_signal); }};
   const TrainingObserver observer{
       .started =

@@ -24,13 +24,16 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-std::string nearest_text(const std::string& word, const std::vector<std::string>& known) {
-  const std::vector<std::string_view> words(known.begin(), known.end());
-  const std::string_view near = nearest_word(word, words);
-  return near.empty() ? std::string() : sentence(" (did you mean ", near, "?)");
+std::string nearest_of(const std::string& word, const std::vector<std::string>& known) {
+  return nearest_text(word, std::vector<std::string_view>(known.begin(), known.end()));
 }
 
 }  // namespace
+
+std::string nearest_text(std::string_view word, std::span<const std::string_view> known) {
+  const std::string_view near = nearest_word(word, known);
+  return near.empty() ? std::string() : sentence(" (did you mean ", near, "?)");
+}
 
 std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App* app = &program;  // the innermost command, or the one with words that it does not know
@@ -46,10 +49,10 @@ std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error
   if (!unknown.empty()) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
     if (word.starts_with('-')) {
-      return sentence(called, " has no option ", word, nearest_text(word, options_of(*app)), "; ", called, " --help lists those it has.");
+      return sentence(called, " has no option ", word, nearest_of(word, options_of(*app)), "; ", called, " --help lists those it has.");
     }
     if (!commands.empty()) {
-      return sentence(called, " has no command \"", word, '"', nearest_text(word, commands), "; ", called, " --help lists those it has.");
+      return sentence(called, " has no command \"", word, '"', nearest_of(word, commands), "; ", called, " --help lists those it has.");
     }
     return sentence(called, " does not expect \"", word, "\"; ", called, " --help says what it takes.");
   }

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace tilewave {
+
+// " (did you mean train?)", or nothing where nothing is near.
+std::string nearest_text(std::string_view word, std::span<const std::string_view> known);
 
 std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error);
 

@@ -1,8 +1,10 @@
-// README.md and docs/*.md keep their word: every command in them that starts with ./tilewave is run, in order, in a folder that
-// holds the recipes and the documents, by a stand-in for the script that shortens what would take long (kStandIn is the rule).
+// README.md and docs/*.md keep their word: every command in their blocks that calls ./tilewave is run, in order, in a folder that
+// holds the recipes and the documents, by a stand-in for the script that shortens what would take long (kStandIn is the rule). Of
+// commands within sentences, docs/results' too, the command and its options exist; what README shows a run print is what it prints.
 #include <algorithm>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -34,7 +36,8 @@ struct Command {
   std::string line;
 };
 
-// The lines of ```bash and ```console blocks that start with ./tilewave, a prompt before it left out, continued lines joined.
+// The lines of ```bash and ```console blocks that start with ./tilewave, or hand it their output, a prompt before it left out, continued
+// lines joined.
 std::vector<Command> commands_of(const std::string& document, const std::string& text) {
   std::vector<Command> commands;
   std::istringstream lines(text);
@@ -48,7 +51,8 @@ std::vector<Command> commands_of(const std::string& document, const std::string&
     if (!inside) continue;
     if (line.starts_with("$ ")) line.erase(0, 2);
     for (std::string next; line.ends_with('\\') && std::getline(lines, next);) line = line.substr(0, line.size() - 1) + next;
-    if (line.starts_with("./tilewave")) commands.push_back({.document = document, .line = line});
+    if (line.starts_with("./tilewave") || line.find("| ./tilewave") != std::string::npos)
+      commands.push_back({.document = document, .line = line});
   }
   return commands;
 }
@@ -60,6 +64,41 @@ std::vector<fs::path> documents() {
   }
   std::sort(files.begin() + 1, files.end());
   return files;
+}
+
+std::vector<fs::path> documents_and_results() {
+  std::vector<fs::path> files = documents();
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root() / "docs" / "results")) {
+    if (entry.path().extension() == ".md") files.push_back(entry.path());
+  }
+  return files;
+}
+
+// What stands between backticks within a line or two of a sentence and calls the program; the script's own words are not its.
+std::vector<Command> commands_in_sentences(const std::string& document, const std::string& text) {
+  static const std::regex call("`(?:\\./)?tilewave ([^`|<>]+)[^`]*`"), own_of_script("(test|packages|--preset)\\b.*");
+  std::vector<Command> commands;
+  for (std::sregex_iterator match(text.begin(), text.end(), call), end; match != end; ++match) {
+    const std::string words = (*match)[1];
+    if (!std::regex_match(words.substr(0, words.find('\n')), own_of_script)) commands.push_back({.document = document, .line = words});
+  }
+  return commands;
+}
+
+// Numbers and folders' names left out: what is left says the same in every run.
+std::string shape_of(const std::string& line) {
+  return std::regex_replace(std::regex_replace(line, std::regex("runs/\\S+"), "runs/R"), std::regex("[0-9]+(\\.[0-9]+)?(e[-+]?[0-9]+)?"),
+                            "N");
+}
+
+// The lines that do not belong to a sample translation.
+std::vector<std::string> shapes_of(const std::string& text) {
+  std::vector<std::string> shapes;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && !line.starts_with(' ')) shapes.push_back(shape_of(line));
+  }
+  return shapes;
 }
 
 class Documents : public testing::Test {
@@ -94,12 +133,69 @@ TEST_F(Documents, CommandsAreFound) {
   ASSERT_EQ(commands.size(), 2U);
   EXPECT_EQ(commands[0].line, "./tilewave a   b");
   EXPECT_EQ(commands[1].line, "./tilewave c");
+
+  const std::vector<Command> called =
+      commands_in_sentences("x.md", "`tilewave a --b` and `./tilewave c\nd`, `./tilewave test`, `tilewave`, `tilewave e --f > g`");
+  ASSERT_EQ(called.size(), 3U);
+  EXPECT_EQ(called[0].line, "a --b");
+  EXPECT_EQ(called[1].line, "c\nd");
+  EXPECT_EQ(called[2].line, "e --f ");
+}
+
+TEST_F(Documents, CommandsInSentencesExist) {
+  std::map<std::string, Outcome> helps;
+  const auto help_of = [&](const std::string& command) -> const Outcome& {
+    const auto [at, fresh] = helps.try_emplace(command);
+    if (fresh) at->second = shell(quoted(fs::absolute(test_environment().program).string()) + " " + command + " --help", "/");
+    return at->second;
+  };
+  std::size_t count = 0;
+  for (const fs::path& document : documents_and_results()) {
+    for (const Command& called : commands_in_sentences(document.filename().string(), file_text(document))) {
+      ++count;
+      std::istringstream words(called.line);
+      std::string command, word;
+      words >> command;
+      if (command == "--help") continue;
+      if (command == "bench" && words >> word) command += " " + word;
+      const Outcome& help = help_of(command);
+      EXPECT_EQ(help.status, 0) << called.document << ": " << called.line << "\n" << help.output;
+      EXPECT_NE(help.output.find("Usage: tilewave " + command + " "), std::string::npos) << called.document << ": " << called.line;
+      while (words >> word) {
+        if (!word.starts_with("--")) continue;
+        const std::regex option("\\s" + word.substr(0, word.find('=')) + "\\s");
+        EXPECT_TRUE(std::regex_search(help.output, option)) << called.document << ": " << called.line << ": " << word;
+      }
+    }
+  }
+  EXPECT_GE(count, 10U);
+}
+
+TEST_F(Documents, ReadmeShowsWhatARunPrints) {
+  const std::string readme = file_text(root() / "README.md");
+  const std::size_t block = readme.find("```\n400 steps in ");
+  ASSERT_NE(block, std::string::npos);
+  const std::string shown = readme.substr(block + 4, readme.find("```", block + 4) - block - 4);
+  const TemporaryFolder folder;
+  const std::string train = quoted(fs::absolute(test_environment().program).string()) + " train " +
+                            quoted((root() / "recipes" / "toy_translation.toml").string());
+  const Outcome run = shell(train + " --device cpu --set run.steps=2 2>/dev/null", folder.path());
+  ASSERT_EQ(run.status, 0) << run.output;
+  EXPECT_EQ(shapes_of(shown), shapes_of(run.output));
+}
+
+TEST_F(Documents, EveryRecipeIsListed) {
+  const std::string list = file_text(root() / "docs" / "recipes.md");
+  for (const fs::directory_entry& recipe : fs::directory_iterator(root() / "recipes")) {
+    const std::string row = "\n| recipes/" + recipe.path().filename().string() + " | ";
+    EXPECT_NE(list.find(row), std::string::npos) << "docs/recipes.md lacks " << recipe.path().filename();
+  }
 }
 
 TEST_F(Documents, NamedFilesExist) {
   const std::regex name(R"((recipes|docs|tests|kernels|framework|models|app)/[A-Za-z0-9_/]+\.(toml|md|h|cpp|py|txt)\b)");
   std::size_t count = 0;
-  for (const fs::path& document : documents()) {
+  for (const fs::path& document : documents_and_results()) {
     const std::string text = file_text(document);
     for (std::sregex_iterator match(text.begin(), text.end(), name), end; match != end; ++match) {
       ++count;

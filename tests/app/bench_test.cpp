@@ -1,7 +1,9 @@
 // tilewave bench at a prompt: its objects and its refusals. What it measures is not tested, only that it measures.
+#include <algorithm>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -24,19 +26,36 @@ class BenchCommand : public testing::Test {
 };
 
 TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
-  const Outcome outcome = bench("gemm --layer '65<-127@33' --rounds 1 --json --threads 1");
+  const Outcome outcome = bench("gemm --device cpu --layer '65<-127@33' --rounds 1 --json --threads 1 2>/dev/null");
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   std::istringstream lines(outcome.output);
   std::vector<std::string> roles;
+  nlohmann::json model;
   for (std::string line; std::getline(lines, line);) {
     const nlohmann::json object = nlohmann::json::parse(line);
-    roles.push_back(object.at("role"));
+    if (!object.contains("form")) {
+      model = object;
+      continue;
+    }
+    roles.push_back(object.at("form"));
     EXPECT_EQ(object.at("m").get<int>() * object.at("n").get<int>() * object.at("k").get<int>(), 65 * 127 * 33);
     for (const char* key : {"time_us", "tflops", "predicted_us", "lower_quartile_us", "upper_quartile_us"})
       EXPECT_GT(object.at(key), 0.0) << key;
     for (const char* key : {"device", "layer", "dtype", "row", "tile"}) EXPECT_FALSE(object.at(key).get<std::string>().empty()) << key;
   }
+  EXPECT_GE(model.at("chosen_time_fraction"), 1.0);
   EXPECT_EQ(roles, (std::vector<std::string>{"forward", "dgrad", "wgrad"}));
+}
+
+TEST_F(BenchCommand, MeasuresFormsAndPitchesOnACpuToo) {
+  for (const std::string pitch : {"packed", "aligned"}) {
+    const Outcome outcome = bench("gemm --device cpu --layer '65<-127@33' --form wgrad_bias --pitch " + pitch +
+                                  " --block-ms 1 --rounds 1 --threads 1 2>/dev/null");
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("wgrad_bias"), std::string::npos) << outcome.output;
+    EXPECT_EQ(outcome.output.find(", packed") != std::string::npos, pitch == "packed") << outcome.output;
+    EXPECT_NE(outcome.output.find("GFLOP/s"), std::string::npos) << outcome.output;
+  }
 }
 
 TEST_F(BenchCommand, SweepsTokensOverTilesAndWaves) {
@@ -60,7 +79,10 @@ TEST_F(BenchCommand, MeasuresAStep) {
   const Outcome outcome = bench("step " + quoted(recipe.string()) + " --rounds 1 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   const nlohmann::json object = nlohmann::json::parse(outcome.output);
-  for (const char* key : {"time_us", "target_tokens_per_s", "gemm_flops", "gemm_tflops"}) EXPECT_GT(object.at(key), 0.0) << key;
+  for (const char* key : {"time_us", "target_tokens_per_s", "matrix_flops", "matrix_tflops"}) EXPECT_GT(object.at(key), 0.0) << key;
+  const Outcome sentence = bench("step " + quoted(recipe.string()) + " --rounds 1 --device cpu --threads 1");
+  EXPECT_NE(sentence.output.find(" (1 threads): "), std::string::npos) << sentence.output;
+  EXPECT_NE(sentence.output.find(" TFLOP/s in matrix products\n"), std::string::npos) << sentence.output;
 }
 
 TEST_F(BenchCommand, MeasuresBothPassesOfAttention) {
@@ -96,12 +118,38 @@ TEST_F(BenchCommand, MeasuresOperationsBesideACopy) {
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
   for (const char* options :
        {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'", "gemm --row fast --layer '65<-127@33'",
-        "gemm --against mkl", "step nowhere.toml", "sweep --tokens 96", "sweep --tokens 96:48:8", "sweep --choice fast/1x1",
-        "sweep --layer 64", "calibrate --device cpu", "gemm --suite transformer --device cpu", "gemm --suite portable", "op transpose",
-        "op add --precision fp8", "op add --row-pitch wide"}) {
+        "gemm --against mkl", "gemm --against cublas --device cpu", "gemm --suite transformer --pitch aligned",
+        "gemm --dtype f16 --device cpu --layer '65<-127@33'", "step nowhere.toml", "sweep --tokens 96", "sweep --tokens 96:48:8",
+        "sweep --choice fast/1x1", "sweep --layer 64", "calibrate --device cpu", "gemm --suite transformer --device cpu",
+        "gemm --suite portable", "op transpose", "op add --precision fp8", "op add --row-pitch wide"}) {
     const Outcome outcome = bench(options);
     EXPECT_EQ(outcome.status, 2) << options << ": " << outcome.output;
+    EXPECT_EQ(outcome.output.rfind("tilewave: ", 0), 0U) << options << " prints before it refuses: " << outcome.output;
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << options << ": " << outcome.output;
   }
+}
+
+TEST_F(BenchCommand, NamesWhatIsUnknownAndTellsItFromWhatIsRefused) {
+  const auto expect = [&](const std::string& options, const std::string& part) {
+    const Outcome outcome = bench(options);
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << options << ": " << outcome.output;
+  };
+  expect("gemm --row packed_tile", "--row packed_tile: no row of the catalog is called so (did you mean packed_tiles?); there are naive, ");
+  expect("gemm --row nope", "--row nope: no row of the catalog is called so; there are naive, ");
+  expect("gemm --row tensor_core --device cpu", "cannot run as \"tensor_core\": tensor_core: it is another back end's.");
+  expect("op softmaxx", "there is no such operation (did you mean softmax?); there are layer_norm, ");
+}
+
+TEST_F(BenchCommand, SweepsWhatIsChosenWhereNoTileIsNamed) {
+  const Outcome outcome = bench("sweep --layer '64<-32' --tokens 96:192:96 --rounds 1 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  std::istringstream lines(outcome.output);
+  std::set<std::string> tiles;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    tiles.insert(object.at("row").get<std::string>() + "/" + object.at("tile").get<std::string>());
+  }
+  EXPECT_EQ(tiles.size(), 1U) << "one tile on all numbers of tokens";
 }
 
 }  // namespace

@@ -322,6 +322,23 @@ class Terminal {
   std::thread reader_;
 };
 
+TEST_F(Train, AnOptionThatWouldBeIgnoredIsRefused) {
+  const std::pair<Words, std::string> cases[] = {
+      {{"--dry-run", "--json"}, "tilewave: --json prints what a training run came to"},
+      {{"--dry-run", "--profile", "1:1"}, "tilewave: --profile, --resume and --force go with a run"},
+      {{"--dry-run", "--resume"}, "tilewave: --profile, --resume and --force go with a run"},
+      {{"--profile", "25:1"}, "tilewave: --profile 25:1: the run ends with step 24"},
+      {{"--profile", "23:3"}, "tilewave: --profile 23:3: the run ends with step 24"}};
+  for (const auto& [options, sentence] : cases) {
+    Process process(folder_.path(), train("run", options));
+    EXPECT_EQ(process.wait(), 2);
+    EXPECT_TRUE(process.errors().starts_with(sentence)) << process.errors();
+    EXPECT_EQ(process.output(), "");
+    EXPECT_FALSE(fs::exists(folder_.path() / "run"));
+  }
+  EXPECT_EQ(finish(train("run", {"--profile", "24:1"})), 0);
+}
+
 TEST_F(Train, SurroundingsChangeLooksAlone) {
   ASSERT_EQ(finish(train("whole")), 0) << errors_;
   for (const char* setting : {"LC_ALL=C.UTF-8", "LC_ALL=tr_TR.UTF-8", "NO_COLOR=1", "TERM=dumb", "COLUMNS=1", "HOME="}) {

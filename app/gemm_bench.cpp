@@ -1,13 +1,15 @@
 // Ratios are by framework/measure's rule: ours / peer in speed, the best of each side after screening, medians of interleaved rounds.
-#include "app/bench_gemm_cuda.h"
+#include "app/gemm_bench.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <vector>
 
+#include "app/openblas.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
 #include "framework/measure/gemm_scratch.h"
@@ -46,30 +48,42 @@ struct Side {
   std::map<std::string, GemmPlan> plans;
 };
 
-class Bench {
+// How a device's rates are printed; JSON has TFLOP/s.
+struct RateUnit {
+  const char* unit;
+  double scale;
+};
+
+class Measurement {
  public:
-  Bench(const Queue& queue, DeviceInfo device, const CudaGemmBench& options)
+  Measurement(const Queue& queue, DeviceInfo device, const GemmBench& options)
       : scratch_(queue),
         device_(std::move(device)),
         options_(options),
         types_(parse_gemm_types(options.dtype)),
-        library_(options.against.empty() ? nullptr : find_gemm_row(Backend::cuda, options.against)),
+        rates_(device_.backend == Backend::cuda ? RateUnit{"TFLOP/s", 1e-12} : RateUnit{"GFLOP/s", 1e-9}),
         ratios_(options.suite.claims.size()) {
     interleave_ = {.block_s = options.block_s, .screening_block_s = std::min(0.003, options.block_s), .rounds = options.rounds};
-    TW_CHECK_INPUT(options.against.empty() || (library_ != nullptr && library_->reference), "--against ", options.against,
-                   ": a GPU's peers are cublas and cublaslt.");
+    find_peer();
+    for (const GemmItem& item : options_.suite.items) {
+      const GemmProblem problem = problem_of(item.ours, types_);
+      choose(problem, device_, {.forced = options_.row});  // throws what is wrong before anything is measured
+      TW_CHECK_INPUT(!blas_ || (problem.epilogue == Epilogue{} && problem.operand_dtype == DType::f32),
+                     "--against openblas: it is compared", " in f32 on forward, dgrad and wgrad, not in ", options_.dtype, " on ",
+                     name_of(item.ours.form), ".");
+    }
   }
 
   int run_all() {
     // Finalists of both sides, and what screening and filling memory take; a bias gradient's cost is five comparisons more.
     double comparisons = 0.0;
-    for (const GemmItem& item : options_.suite.items) comparisons += item.bias_gradient_on && library_ != nullptr ? 6.0 : 1.0;
+    for (const GemmItem& item : options_.suite.items) comparisons += item.bias_gradient_on && compares() ? 6.0 : 1.0;
     const double seconds = comparisons * (7.0 * options_.rounds * options_.block_s + 1.5);
     std::cerr << sentence(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
     if (!options_.json) {
       std::printf("# %s, %s\n%-22s %-17s %-34s %9s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), "layer", "form", "row/tile",
-                  "time us", "TFLOP/s", "predicted");
-      std::printf(" %-34s %9s %8s %6s\n", "chosen by the model", "peer us", "TFLOP/s", "ratio");
+                  "time us", rates_.unit, "predicted");
+      std::printf(" %-34s %9s %8s %6s\n", "chosen by the model", "peer us", rates_.unit, "ratio");
     }
     for (const GemmItem& item : options_.suite.items) run_one(item);
     print_claims();
@@ -78,6 +92,20 @@ class Bench {
   }
 
  private:
+  void find_peer() {
+    const std::string& name = options_.against;
+    if (name.empty()) return;
+    if (device_.backend == Backend::cpu) {
+      TW_CHECK_INPUT(name == "openblas", "--against ", name, ": a CPU's peer is openblas.");
+      blas_.emplace(static_cast<int>(device_.sm_count));
+      std::cerr << "OpenBLAS " << blas_->core() << ", " << device_.sm_count << " threads\n";
+      return;
+    }
+    library_ = find_gemm_row(Backend::cuda, name);
+    TW_CHECK_INPUT(library_ != nullptr && library_->reference, "--against ", name, ": a GPU's peers are cublas and cublaslt.");
+  }
+  bool compares() const { return library_ != nullptr || blas_; }
+
   // Every plan of ours, the model's choice to the end.
   Side side_of(const GemmCase& asked) {
     const GemmProblem problem = problem_of(asked, types_);
@@ -91,8 +119,22 @@ class Bench {
     }
     return side;
   }
+  // Row-major D^T = B^T A^T, which is what lies in memory.
+  Candidate openblas(const std::shared_ptr<const GemmScratch::Posed>& posed) const {
+    using enum OpenBlas::Transpose;
+    const auto launch_all = [this, posed](std::size_t) {
+      const GemmProblem& p = posed->problem;
+      for (const GemmArgs& set : posed->sets) {
+        blas_->sgemm(p.b_major == Major::k ? no : yes, p.a_major == Major::k ? yes : no, p.n, p.m, p.k,
+                     static_cast<const float*>(set.b.data), set.b.ld, static_cast<const float*>(set.a.data), set.a.ld, 0.0F,
+                     static_cast<float*>(set.d.data), set.d.ld);
+      }
+    };
+    return {.name = "openblas", .launch = launch_all, .launches = posed->sets.size()};
+  }
   std::vector<Candidate> library_side(const GemmProblem& problem) {
     const auto posed = scratch_.pose(problem);
+    if (blas_) return {openblas(posed)};
     GemmPlan plan = library_->plan(problem, library_->tiles.front(), device_, 0);
     std::vector<Candidate> candidates;
     for (const int count = scratch_.library_candidates(*library_, *posed); plan.algorithm < count; ++plan.algorithm) {
@@ -138,18 +180,16 @@ class Bench {
   }
 
   void run_one(const GemmItem& item) {
-    if (item.other == std::nullopt && library_ == nullptr && !options_.suite.claims[item.claim].name.empty() &&
+    if (item.other == std::nullopt && !compares() && !options_.suite.claims[item.claim].name.empty() &&
         options_.suite.claims[item.claim].mean > 0.0) {
       return;  // a claim against a library, and none is asked for
     }
     const Side ours = side_of(item.ours);
     std::optional<Side> other;
     if (item.other) other = side_of(*item.other);
-    const std::vector<Candidate> peers = other                 ? other->candidates
-                                         : library_ != nullptr ? library_side(ours.problem)
-                                                               : std::vector<Candidate>();
+    const std::vector<Candidate> peers = other ? other->candidates : compares() ? library_side(ours.problem) : std::vector<Candidate>();
     const Comparison result = compare_warm(ours.candidates, peers);
-    const Added added = item.bias_gradient_on && library_ != nullptr ? bias_gradient_cost(*item.bias_gradient_on) : Added{};
+    const Added added = item.bias_gradient_on && compares() ? bias_gradient_cost(*item.bias_gradient_on) : Added{};
     print(item, ours, other ? other->problem : ours.problem, result, added);
   }
 
@@ -186,11 +226,11 @@ class Bench {
       std::cout << object.text() << std::endl;
       return;
     }
-    std::printf("%-22s %-17s %-34s %9.1f %8.1f %9.1f %-34s", layer.c_str(), form.c_str(), best.name.c_str(), seconds * 1e6, rate * 1e-12,
-                plan.predicted_s * 1e6,
+    std::printf("%-22s %-17s %-34s %9.1f %8.1f %9.1f %-34s", layer.c_str(), form.c_str(), best.name.c_str(), seconds * 1e6,
+                rate * rates_.scale, plan.predicted_s * 1e6,
                 chosen_name == best.name ? "the same"
                                          : sentence(chosen_name, " ", std::lround(100.0 * best.median_s / chosen.median_s), " %").c_str());
-    if (compared) std::printf(" %9.1f %8.1f %6.3f", peer_s * 1e6, peer_rate * 1e-12, ratio);
+    if (compared) std::printf(" %9.1f %8.1f %6.3f", peer_s * 1e6, peer_rate * rates_.scale, ratio);
     std::printf("\n");
     std::fflush(stdout);
   }
@@ -233,9 +273,11 @@ class Bench {
 
   GemmScratch scratch_;
   DeviceInfo device_;
-  const CudaGemmBench& options_;
+  const GemmBench& options_;
   GemmTypes types_;
-  const GemmRow* library_;
+  RateUnit rates_;
+  const GemmRow* library_ = nullptr;  // a GPU's peer
+  std::optional<OpenBlas> blas_;      // a CPU's
   InterleaveOptions interleave_;
   std::vector<Ratios> ratios_;  // by claim
   Ratios slower_, prediction_;
@@ -243,7 +285,8 @@ class Bench {
 
 }  // namespace
 
-int bench_gemm_cuda(const Queue& queue, DeviceInfo device, const CudaGemmBench& options) {
+int bench_gemm(const Queue& queue, DeviceInfo device, const GemmBench& options) {
+  if (device.backend == Backend::cpu) return Measurement(queue, device, options).run_all();
   if (options.calibrate) {
     const Calibration calibration = fit_time_model(measure_for_calibration(queue, device, [] {}), device);
     device.time_model = std::make_shared<TimeModel>(calibration.model);
@@ -251,7 +294,7 @@ int bench_gemm_cuda(const Queue& queue, DeviceInfo device, const CudaGemmBench& 
                           std::lround(1000.0 * calibration.error_after) / 10.0, " % there\n");
   }
   std::cerr << sentence("predicted times: ", source_of(time_model_of(device)), "\n");
-  return Bench(queue, device, options).run_all();
+  return Measurement(queue, device, options).run_all();
 }
 
 }  // namespace tilewave

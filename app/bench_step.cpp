@@ -1,0 +1,82 @@
+// tilewave bench step RECIPE: whole training steps, and the rate of their matrix products, attention's included.
+#include <cstdio>
+#include <iostream>
+
+#include "app/bench.h"
+#include "app/step_table.h"
+#include "framework/io/json_lines.h"
+#include "framework/measure/interleave.h"
+#include "kernels/memory.h"
+#include "models/corpus_of.h"
+#include "models/memory_check.h"
+#include "models/step_plans.h"
+#include "models/train_step.h"
+
+namespace tilewave {
+namespace {
+
+struct StepOptions {
+  RecipeOptions recipe;
+  DeviceOptions device;
+  bool json = false;
+  int rounds = 25;
+};
+
+void print(const Recipe& recipe, const DeviceInfo& device, const Timing& timing, double tokens_per_s, double matrix_flops_per_s) {
+  std::printf("%s on %s: %.2f ms a step (quartiles %.2f to %.2f), %.0f target tokens/s, %.4g TFLOP/s in matrix products\n",
+              recipe.name.c_str(), device_text(device).c_str(), timing.median_s * 1e3, timing.lower_quartile_s * 1e3,
+              timing.upper_quartile_s * 1e3, tokens_per_s, matrix_flops_per_s * 1e-12);
+}
+
+void print_json(const Recipe& recipe, const DeviceInfo& device, const Timing& timing, double tokens_per_s, std::int64_t matrix_flops) {
+  JsonObject object;
+  object.add("device", device.name).add("recipe", recipe.name).add("time_us", timing.median_s * 1e6);
+  object.add("lower_quartile_us", timing.lower_quartile_s * 1e6).add("upper_quartile_us", timing.upper_quartile_s * 1e6);
+  object.add("target_tokens_per_s", tokens_per_s).add("matrix_flops", matrix_flops);
+  object.add("matrix_tflops", static_cast<double>(matrix_flops) / timing.median_s * 1e-12);
+  std::cout << object.text() << '\n';
+}
+
+int bench_step(const StepOptions& options) {
+  const Recipe recipe = options.recipe.read();
+  const DeviceInfo device = options.device.probe();
+  check_supported(recipe, device.backend);
+  check_files(recipe);
+  const Corpus corpus = corpus_of(recipe);
+  const ResolvedRecipe resolved = resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, device);
+  Queue queue = options.device.make_queue(device);
+  const GemmPlans plans =
+      plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});
+  const StepTrace trace = trace_step(resolved, device, plans);
+  if (const std::optional<std::int64_t> free = free_bytes(queue)) check_memory(resolved, trace, device, *free);
+  Context context(queue, device, context_options(resolved.recipe, plans));
+  TrainStep step(context, resolved);
+  step.use_step_memory(trace.memory);
+  BatchStream stream = corpus.training(batch_shape(resolved));
+  std::int64_t done = 0, tokens = 0;
+  const Candidate candidate{.name = recipe.name, .launch = [&](std::size_t) {
+                              std::vector<Batch> batches;
+                              for (std::int64_t i = 0; i < resolved.recipe.batch.accumulate; ++i) batches.push_back(*stream.next());
+                              tokens += step.run(batches, ++done).target_tokens;
+                            }};
+  const Timing timing = compare({candidate}, {}, {.rounds = options.rounds}).ours.front();
+  const double tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s;
+  const std::int64_t flops = trace.matrix_flops();
+  options.json ? print_json(recipe, device, timing, tokens_per_s, flops)
+               : print(recipe, device, timing, tokens_per_s, static_cast<double>(flops) / timing.median_s);
+  return 0;
+}
+
+}  // namespace
+
+Command add_bench_step(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand("step", "training steps of a recipe");
+  const auto options = std::make_shared<StepOptions>();
+  options->recipe.add_to(*command);
+  command->add_option("--rounds", options->rounds, "measured blocks of steps")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_flag("--json", options->json, "one JSON object");
+  options->device.add_to(*command);
+  return {command, [options] { return bench_step(*options); }};
+}
+
+}  // namespace tilewave
