@@ -131,8 +131,8 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect(recipe("tiny.toml") + " --for h300", "no profile of a device called \"h300\"; there are v100, t4,");
   expect(recipe("tiny.toml") + " --for h200 --device cpu", "name two devices");
   expect(recipe("tiny.toml") + " --tile 128x128", "--tile goes with --gemm and --layer");
-  expect(recipe("tiny.toml") + " --precision fp16", "--precision excludes recipe");
-  expect(recipe("tiny.toml") + " --pitch aligned", "--pitch excludes recipe");
+  expect(recipe("tiny.toml") + " --precision fp16", "recipe excludes --precision");
+  expect(recipe("tiny.toml") + " --pitch aligned", "recipe excludes --pitch");
   expect("--gemm 1x2x3 --blocks-per-sm 2", "--blocks-per-sm requires --tile");
   expect(recipe("transformer_big.toml") + " --for v100", "has no units for run.precision = \"bf16\"; use --set run.precision=fp16.");
   for (const std::string gemm : {"0x1x1", "-1x2x3", "1x2", "1x2x3x4", "axbxc", "99999999999x1x1", "''"}) {
