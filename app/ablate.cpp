@@ -162,9 +162,20 @@ void print_losses(const AblationReport& report) {
     }
     const SameLoss& same = variant.same_loss;
     if (same.verdict == SameLoss::Verdict::itself || same.verdict == SameLoss::Verdict::another_model) continue;
-    print_line("    %s over %s: loss off by %.2g of %.2g allowed, gradients by %.2g of %.2g%s%s",
-               std::string(name_of(same.verdict)).c_str(), same.how.c_str(), same.loss_error, same.tolerance.loss, same.gradient_error,
-               same.tolerance.gradient, same.worst.empty() ? "" : ", most in ", same.worst.c_str());
+    print_line("    %s, %s: loss off by %.2g, gradients by %.2g%s%s", std::string(name_of(same.verdict)).c_str(), same.how.c_str(),
+               same.distance.loss, same.distance.gradient, same.distance.worst.empty() ? "" : ", most in ", same.distance.worst.c_str());
+    if (same.error_ratio > 0.0) {
+      print_line("      in %s: loss off by %.2g, gradients by %.2g, of %.2g allowed", std::string(name_of(same.reference)).c_str(),
+                 same.mathematics.loss, same.mathematics.gradient, same.tolerance);
+      print_line("      from %s: gradients off by up to %.2g, the baseline's by %.2g; at most %.2f of what the baseline's error allows",
+                 std::string(name_of(same.reference)).c_str(), same.ours.gradient, same.baseline.gradient, same.error_ratio);
+    } else if (same.tolerance > 0.0) {
+      print_line("      of %.2g allowed", same.tolerance);
+    }
+    if (same.curve_tolerance > 0.0) {
+      print_line("      over %lld steps: loss off by %.2g, gradient norm by %.2g, of %.2g allowed", static_cast<long long>(report.steps),
+                 same.curve.loss, same.curve.gradient, same.curve_tolerance);
+    }
   }
 }
 

@@ -35,6 +35,31 @@ Json gemm_json(const GemmTimes& gemm) {
 
 Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
+Json same_loss_json(const SameLoss& same) {
+  Json json = {{"verdict", name_of(same.verdict)},
+               {"how", same.how},
+               {"loss_error", same.distance.loss},
+               {"gradient_error", same.distance.gradient},
+               {"worst_parameter", same.distance.worst}};
+  if (same.error_ratio > 0.0) {
+    json.update({{"reference_precision", name_of(same.reference)},
+                 {"reference_loss_error", same.mathematics.loss},
+                 {"reference_gradient_error", same.mathematics.gradient},
+                 {"own_error_loss", same.ours.loss},
+                 {"own_error_gradient", same.ours.gradient},
+                 {"baseline_error_loss", same.baseline.loss},
+                 {"baseline_error_gradient", same.baseline.gradient},
+                 {"error_ratio", same.error_ratio}});
+  }
+  if (same.tolerance > 0.0) json["tolerance"] = same.tolerance;
+  if (same.curve_tolerance > 0.0) {
+    json.update({{"curve_loss_error", same.curve.loss},
+                 {"curve_gradient_norm_error", same.curve.gradient},
+                 {"curve_tolerance", same.curve_tolerance}});
+  }
+  return json;
+}
+
 Json variant_json(const AblationReport& report, const AblationVariant& variant) {
   Json json = {{"name", variant.setting.name}, {"baseline", report.baseline_of(variant).setting.name}, {"ran", variant.ran()}};
   if (!variant.ran()) {
@@ -43,7 +68,6 @@ Json variant_json(const AblationReport& report, const AblationVariant& variant) 
   }
   if (variant.same_as) json["same_launches_as"] = report.variants[*variant.same_as].setting.name;
   const StepShapes& shapes = variant.resolved.shapes;
-  const SameLoss& same = variant.same_loss;
   json.update({{"source_rows", shapes.source_rows},
                {"target_rows", shapes.target_rows},
                {"vocabulary", shapes.vocabulary},
@@ -60,14 +84,7 @@ Json variant_json(const AblationReport& report, const AblationVariant& variant) 
                {"measured_gain_fraction", variant.measured_gain},
                {"prediction_error_points", number_or_null(variant.error_points())},
                {"gemm_prediction_error_fraction", number_or_null(variant.gemm_error())},
-               {"same_loss",
-                {{"verdict", name_of(same.verdict)},
-                 {"how", same.how},
-                 {"loss_error", same.loss_error},
-                 {"gradient_error", same.gradient_error},
-                 {"worst_parameter", same.worst},
-                 {"loss_tolerance", same.tolerance.loss},
-                 {"gradient_tolerance", same.tolerance.gradient}}},
+               {"same_loss", same_loss_json(variant.same_loss)},
                {"losses", variant.curve.losses},
                {"gradient_norms", variant.curve.gradient_norms}});
   Json adjustments = Json::array(), gemms = Json::array();

@@ -1,101 +1,31 @@
 // tilewave bench attention: forward and backward over packed sequences of one length, queries, keys and values side by side as a
 // model has them, replayed from a captured graph as a step is. TFLOP/s count cost()'s products, the causal half of them where half
 // is masked; what a pass computes again is not counted.
-#include <array>
 #include <cstdio>
 #include <iostream>
 
 #include "app/bench.h"
 #include "app/bench_operands.h"
-#include "framework/data/packing.h"
-#include "framework/host_tensor.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/interleave.h"
-#include "kernels/attention.h"
+#include "framework/measure/operation_work.h"
 #include "kernels/graph.h"
 
 namespace tilewave {
 namespace {
 
-struct AttentionShape {
-  std::int64_t sequences = 0, heads = 0, length = 0, head_size = 0;
-  bool causal = false;
-};
-
 struct AttentionBenchOptions {
   DeviceOptions device;
-  AttentionShape shape;
-  double dropout = 0.0;
+  AttentionSequences shape;
+  bool causal = false;
   std::string precision;
   int rounds = 9;
   bool json = false;
 };
 
-// Transformer-big's encoder and decoder, GPT-2's, and longer and wider ones.
-constexpr std::array<AttentionShape, 7> kShapes = {{{80, 16, 64, 64, false},
-                                                    {80, 16, 64, 64, true},
-                                                    {64, 12, 1024, 64, true},
-                                                    {16, 16, 4096, 64, true},
-                                                    {16, 16, 1024, 128, true},
-                                                    {4, 16, 4096, 128, true},
-                                                    {4, 16, 4096, 128, false}}};
-
 constexpr std::size_t kMostSets = 64;  // of operands
 
-// One set of operands and both passes over it. The launch closures own the tensors.
-struct Passes {
-  AttentionArgs forward;
-  AttentionBackwardArgs backward;
-  std::vector<Tensor> owned;
-};
-
-Passes prepare(Context& context, const AttentionShape& shape, double dropout) {
-  const PrecisionTable& types = context.precision();
-  const std::int64_t rows = shape.sequences * shape.length, d = shape.heads * shape.head_size;
-  const Tensor qkv = random_tensor(context, {rows, 3 * d}, types.activation, 1),
-               dout = random_tensor(context, {rows, d}, types.activation, 2);
-  const Tensor out = context.tensor({rows, d}, types.activation), dqkv = context.tensor({rows, 3 * d}, types.activation);
-  const Tensor log_sum_exp = context.tensor({rows, shape.heads}, types.statistics),
-               delta = context.tensor({rows, shape.heads}, types.statistics);
-  const Tensor spans = context.tensor({1, attention_spans(rows, rows)}, DType::i32);
-  const Tensor segments = context.tensor({rows, 4}, DType::i32);  // as many as a model's batch has room for
-  const std::vector<std::int32_t> lengths(static_cast<std::size_t>(shape.sequences), static_cast<std::int32_t>(shape.length));
-  write_ids(context, segments, attention_segments(lengths, lengths, rows));
-  const auto part = [&](const Tensor& packed, std::int64_t index) { return packed.columns(index * d, d).view(); };
-  Passes passes;
-  passes.forward = {.q = part(qkv, 0),
-                    .k = part(qkv, 1),
-                    .v = part(qkv, 2),
-                    .segments = segments.view(),
-                    .heads = shape.heads,
-                    .sequence = shape.length,
-                    .mask = shape.causal ? Mask::causal : Mask::none,
-                    .dropout = {.probability = dropout, .site = 1, .state = context.step_state()},
-                    .out = out.view(),
-                    .log_sum_exp = log_sum_exp.view(),
-                    .spans = spans.view()};
-  passes.backward = {.q = passes.forward.q,
-                     .k = passes.forward.k,
-                     .v = passes.forward.v,
-                     .out = out.view(),
-                     .log_sum_exp = log_sum_exp.view(),
-                     .dout = dout.view(),
-                     .segments = segments.view(),
-                     .heads = shape.heads,
-                     .sequence = shape.length,
-                     .mask = passes.forward.mask,
-                     .dropout = passes.forward.dropout,
-                     .dq = part(dqkv, 0),
-                     .dk = part(dqkv, 1),
-                     .dv = part(dqkv, 2),
-                     .spans = spans.view(),
-                     .delta = delta.view()};
-  passes.owned = {qkv, dout, out, dqkv, log_sum_exp, delta, spans, segments};
-  context.launch(passes.forward);
-  return passes;
-}
-
-void print(const AttentionBenchOptions& options, const std::string& device, Precision precision, const AttentionShape& shape,
+void print(const AttentionBenchOptions& options, const std::string& device, Precision precision, const AttentionSequences& shape,
            const char* pass, const Timing& timing, const Cost& cost) {
   const double tflops = static_cast<double>(cost.flops) / timing.median_s * 1e-12;
   if (options.json) {
@@ -106,8 +36,8 @@ void print(const AttentionBenchOptions& options, const std::string& device, Prec
                      .add("heads", shape.heads)
                      .add("sequence", shape.length)
                      .add("head_size", shape.head_size)
-                     .add("mask", shape.causal ? "causal" : "none")
-                     .add("dropout", options.dropout)
+                     .add("mask", shape.mask == Mask::causal ? "causal" : "none")
+                     .add("dropout", shape.dropout)
                      .add("precision", name_of(precision))
                      .add("flops", cost.flops)
                      .add("bytes", cost.bytes)
@@ -121,7 +51,7 @@ void print(const AttentionBenchOptions& options, const std::string& device, Prec
   }
   std::printf("%9lld %5lld %8lld %9lld %6s %-18s %10.1f %8.1f\n", static_cast<long long>(shape.sequences),
               static_cast<long long>(shape.heads), static_cast<long long>(shape.length), static_cast<long long>(shape.head_size),
-              shape.causal ? "causal" : "none", pass, timing.median_s * 1e6, tflops);
+              shape.mask == Mask::causal ? "causal" : "none", pass, timing.median_s * 1e6, tflops);
   std::fflush(stdout);
 }
 
@@ -139,26 +69,31 @@ int bench_attention(const AttentionBenchOptions& options) {
                 "heads", "sequence", "head size", "mask", "operation", "time us", "TFLOP/s");
   }
   const bool asked = options.shape.sequences > 0;
-  for (const AttentionShape& shape : asked ? std::vector{options.shape} : std::vector(kShapes.begin(), kShapes.end())) {
+  const auto table = benched_attention();
+  for (AttentionSequences shape : asked ? std::vector{options.shape} : std::vector(table.begin(), table.end())) {
+    if (options.causal) shape.mask = Mask::causal;
+    shape.dropout = options.shape.dropout;
     Context context(options.device.make_queue(device), device, {.precision = precision});
     context.write_step_state({.step = 1, .seed = 1});
-    std::vector<Passes> sets{prepare(context, shape, options.dropout)};
-    const std::int64_t bytes = cost(sets.front().forward).bytes;
+    std::vector<AttentionPasses> sets;
+    sets.push_back(attention_passes(context, shape));
+    const std::int64_t bytes = sets.front().forward.entry.cost.bytes;
     while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes && sets.size() < kMostSets) {
-      sets.push_back(prepare(context, shape, options.dropout));
+      sets.push_back(attention_passes(context, shape));
     }
     const auto candidate = [&](const char* name, auto member) {
       auto graph = std::make_shared<Graph>(capture(context.queue(), [&, member] {
-        for (const Passes& set : sets) context.launch(set.*member);
+        for (const AttentionPasses& set : sets) (set.*member).launch();
       }));
       return Candidate{.name = name, .launch = [graph](std::size_t) { graph->replay(); }, .wait = [&] { synchronize(context.queue()); }};
     };
-    const Comparison comparison =
-        compare({candidate("attention", &Passes::forward)}, {candidate("attention_backward", &Passes::backward)}, interleave);
+    const Comparison comparison = compare({candidate("attention", &AttentionPasses::forward)},
+                                          {candidate("attention_backward", &AttentionPasses::backward)}, interleave);
     interleave.load_s = 0.0;  // the device is warm now
-    print(options, device.name, precision, shape, "attention", per_pass(comparison.ours.front(), sets.size()), cost(sets.front().forward));
+    print(options, device.name, precision, shape, "attention", per_pass(comparison.ours.front(), sets.size()),
+          sets.front().forward.entry.cost);
     print(options, device.name, precision, shape, "attention_backward", per_pass(comparison.peers.front(), sets.size()),
-          cost(sets.front().backward));
+          sets.front().backward.entry.cost);
   }
   return 0;
 }
@@ -179,8 +114,8 @@ Command add_bench_attention(CLI::App& bench) {
       if (option != other) option->needs(other);
     }
   }
-  command->add_flag("--causal", options->shape.causal, "a token sees none that follow it")->needs(sequences);
-  command->add_option("--dropout", options->dropout, "of the probabilities")->check(CLI::Range(0.0, 0.99))->capture_default_str();
+  command->add_flag("--causal", options->causal, "a token sees none that follow it")->needs(sequences);
+  command->add_option("--dropout", options->shape.dropout, "of the probabilities")->check(CLI::Range(0.0, 0.99))->capture_default_str();
   command->add_option("--precision", options->precision, "types, as run.precision has them (default: bf16 on a GPU, else fp32)");
   command->add_option("--rounds", options->rounds, "rounds")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line");

@@ -1,4 +1,4 @@
-// Measures, fits and keeps a GPU's time model; or fits again what was measured and saved.
+// Measures, fits and keeps a GPU's time model; or fits again the GEMMs that were measured and saved.
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -6,6 +6,7 @@
 #include "app/bench.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
+#include "framework/measure/operation_calibration.h"
 
 namespace tilewave {
 namespace {
@@ -17,15 +18,23 @@ struct Options {
 };
 
 void print(const Calibration& calibration, const TimeModel& before, const std::filesystem::path& kept) {
-  std::printf("%-26s %12s %12s\n", "constant", "before", "after");
+  std::printf("%-32s %12s %12s\n", "constant", "before", "after");
   for (const TimeConstant& constant : time_constants()) {
-    std::printf("%-26s %12.5g %12.5g\n", std::string(constant.name).c_str(), before.*constant.value, calibration.model.*constant.value);
+    std::printf("%-32s %12.5g %12.5g\n", std::string(constant.name).c_str(), before.*constant.value, calibration.model.*constant.value);
+  }
+  for (const OperationConstant& constant : operation_constants()) {
+    std::printf("%-32s %12.5g %12.5g\n", std::string(constant.name).c_str(), before.operations.*constant.value,
+                calibration.model.operations.*constant.value);
   }
   std::printf(
       "%zu GEMMs. Predicted time of each problem's fastest plan, mean error: %.1f %% -> %.1f %%. Time of the plan chosen over the "
       "fastest's: %.3f -> %.3f\n",
       calibration.points, 100.0 * calibration.error_before, 100.0 * calibration.error_after, calibration.choice_before,
       calibration.choice_after);
+  if (calibration.operation_error_after > 0.0) {
+    std::printf("Other operations, mean error: %.1f %% -> %.1f %%\n", 100.0 * calibration.operation_error_before,
+                100.0 * calibration.operation_error_after);
+  }
   if (!kept.empty()) std::printf("kept in %s\n", kept.c_str());
 }
 
@@ -34,6 +43,7 @@ int calibrate(const Options& options) {
   TW_CHECK_INPUT(device.backend == Backend::cuda, "bench calibrate fits the time model of a GPU, and ", device.name,
                  " is none; a CPU's rows have models of their own (docs/cpu-gemm.md).");
   std::vector<PlannedGemm> measured;
+  std::optional<OperationFit> operations;
   if (options.fit.empty()) {
     const std::size_t problems = calibration_problems().size();
     std::size_t done = 0;
@@ -42,11 +52,19 @@ int calibrate(const Options& options) {
     measured = measure_for_calibration(options.device.make_queue(device), device, [&] { ++done; });
     std::cerr << sentence(done, " problems, ", measured.size(), " plans, ",
                           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start).count(), " s\n");
+    const std::vector<OperationPoint> points = calibration_operations();
+    std::cerr << sentence("measuring ", points.size(), " launches that are no GEMMs\n");
+    operations = fit_operation_model(measure_operations(options.device.make_queue(device), device, points, [] {}), device);
   } else {
     measured = read_planned_gemms(options.fit, device).gemms.gemms;
   }
   if (!options.save.empty()) write_planned_gemms(options.save, {.device = device.name, .driver = device.driver, .gemms = measured});
-  const Calibration calibration = fit_time_model(measured, device);
+  Calibration calibration = fit_time_model(measured, device);
+  if (operations) {
+    calibration.model.operations = operations->model;
+    calibration.operation_error_before = operations->error_before;
+    calibration.operation_error_after = operations->error_after;
+  }
   const std::filesystem::path kept = calibration_path(device);
   if (!kept.empty()) save_calibration(kept, calibration, device);
   if (options.json) {
@@ -55,6 +73,7 @@ int calibrate(const Options& options) {
     object.add("error_after_fraction", calibration.error_after).add("chosen_time_before_fraction", calibration.choice_before);
     object.add("chosen_time_after_fraction", calibration.choice_after).add("kept", kept.string());
     for (const TimeConstant& constant : time_constants()) object.add(constant.name, calibration.model.*constant.value);
+    for (const OperationConstant& constant : operation_constants()) object.add(constant.name, calibration.model.operations.*constant.value);
     std::cout << object.text() << '\n';
   } else {
     print(calibration, time_model_of(device), kept);
@@ -69,8 +88,8 @@ Command add_bench_calibrate(CLI::App& bench) {
       "calibrate", "GPU: fit the time model that plans are chosen by to what this GPU measures, and keep it (docs/gemm.md)");
   const auto options = std::make_shared<Options>();
   options->device.add_to(*command);
-  command->add_option("--save", options->save, "write what was measured, as JSON lines")->type_name("FILE");
-  command->add_option("--fit", options->fit, "fit what was saved, and measure nothing")->type_name("FILE");
+  command->add_option("--save", options->save, "write the GEMMs measured, as JSON lines")->type_name("FILE");
+  command->add_option("--fit", options->fit, "fit the GEMMs saved, and measure nothing")->type_name("FILE");
   command->add_flag("--json", options->json, "one JSON object");
   return {command, [options] { return calibrate(*options); }};
 }

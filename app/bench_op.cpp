@@ -7,20 +7,9 @@
 #include "app/bench.h"
 #include "app/bench_operands.h"
 #include "app/usage.h"
-#include "framework/host_tensor.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/interleave.h"
-#include "framework/random.h"
-#include "kernels/activation.h"
-#include "kernels/adamw.h"
-#include "kernels/add.h"
-#include "kernels/cross_entropy.h"
-#include "kernels/dropout.h"
-#include "kernels/embedding.h"
-#include "kernels/fill.h"
-#include "kernels/gradient_norm.h"
-#include "kernels/layer_norm.h"
-#include "kernels/softmax.h"
+#include "framework/measure/operation_work.h"
 
 namespace tilewave {
 namespace {
@@ -35,200 +24,16 @@ struct OpOptions {
   bool json = false;
 };
 
-// One set of operands, and what runs on it. The closure owns the operands.
-struct Work {
-  std::int64_t bytes = 0;
-  std::function<void()> launch;
-};
-
-enum class Pass { forward, backward };
-enum class OptimizerWork { adamw, gradient_norm };  // what runs over all of a model's matrices
-
-struct Operation {
-  const char* name;
-  Shape shape;  // unless asked otherwise; of adamw and gradient_norm: so many matrices of 1,024 x 1,024 in all
-  std::function<Work(Context& context, Shape shape)> prepare;
-};
-
-Tensor random_ids(Context& context, std::int64_t count, std::int64_t below) {
-  const Tensor tensor = context.tensor({1, count}, DType::i32);
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
-  Random random(5);
-  for (std::int32_t& id : ids) id = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(below)));
-  write_ids(context, tensor, ids);
-  return tensor;
-}
-
-// `owned` are the tensors behind the views of args.
-template <class Args>
-Work work_of(Context& context, const Args& args, std::vector<Tensor> owned) {
-  return {.bytes = cost(args).bytes, .launch = [&context, args, owned = std::move(owned)] { context.launch(args); }};
-}
-
-Work prepare_elementwise(Context& context, Shape shape, std::string_view name) {
-  const DType dtype = context.precision().activation;
-  const Tensor x = random_tensor(context, shape, dtype, 1), y = context.tensor(shape, dtype);
-  if (name == "fill") return work_of(context, FillArgs{.y = y.view(), .value = 1.0}, {y});
-  if (name == "softmax") return work_of(context, SoftmaxArgs{.x = x.view(), .y = y.view()}, {x, y});
-  if (name == "gelu") return work_of(context, ActivationArgs{.x = x.view(), .y = y.view(), .activation = Activation::gelu_tanh}, {x, y});
-  if (name == "dropout") {
-    return work_of(context, DropoutArgs{.x = x.view(), .y = y.view(), .probability = 0.1, .state = context.step_state()}, {x, y});
-  }
-  const Tensor b = random_tensor(context, shape, dtype, 2);
-  if (name == "add") return work_of(context, AddArgs{.a = x.view(), .b = b.view(), .y = y.view()}, {x, b, y});
-  if (name == "softmax_backward") {
-    return work_of(context, SoftmaxBackwardArgs{.y = x.view(), .dy = b.view(), .dx = y.view()}, {x, b, y});
-  }
-  return work_of(context, ActivationBackwardArgs{.x = x.view(), .dy = b.view(), .dx = y.view(), .activation = Activation::gelu_tanh},
-                 {x, b, y});
-}
-
-Work prepare_layer_norm(Context& context, Shape shape, Pass pass) {
-  const PrecisionTable& types = context.precision();
-  const Tensor x = random_tensor(context, shape, types.activation, 1), y = context.tensor(shape, types.activation);
-  const Tensor gamma = random_tensor(context, {1, shape.cols}, types.compute, 2),
-               beta = random_tensor(context, {1, shape.cols}, types.compute, 3);
-  const Tensor mean = context.tensor({shape.rows, 1}, types.statistics), rstd = context.tensor({shape.rows, 1}, types.statistics);
-  const LayerNormArgs forward{
-      .x = x.view(), .gamma = gamma.view(), .beta = beta.view(), .y = y.view(), .mean = mean.view(), .rstd = rstd.view()};
-  if (pass == Pass::forward) return work_of(context, forward, {x, gamma, beta, y, mean, rstd});
-  context.launch(forward);
-  const Tensor dy = random_tensor(context, shape, types.activation, 4);
-  const Tensor dgamma = context.tensor({1, shape.cols}, types.gradient), dbeta = context.tensor({1, shape.cols}, types.gradient);
-  const Tensor partial = context.tensor({layer_norm_partial_rows(shape.rows), shape.cols}, types.statistics);
-  const LayerNormBackwardArgs args{.x = x.view(),
-                                   .gamma = gamma.view(),
-                                   .mean = mean.view(),
-                                   .rstd = rstd.view(),
-                                   .dy = dy.view(),
-                                   .dx = y.view(),
-                                   .dgamma = dgamma.view(),
-                                   .dbeta = dbeta.view(),
-                                   .partial = partial.view()};
-  return work_of(context, args, {x, gamma, mean, rstd, dy, y, dgamma, dbeta, partial});
-}
-
-Work prepare_cross_entropy(Context& context, Shape shape) {
-  const PrecisionTable& types = context.precision();
-  const Tensor logits = random_tensor(context, shape, types.logits, 1), labels = random_ids(context, shape.rows, shape.cols);
-  const Tensor row_loss = context.tensor({1, shape.rows}, types.statistics), loss = context.tensor({1, 1}, types.statistics);
-  const CrossEntropyArgs args{.logits = logits.view(),
-                              .labels = labels.view(),
-                              .vocabulary = shape.cols,
-                              .smoothing = 0.1,
-                              .row_loss = row_loss.view(),
-                              .loss = loss.view(),
-                              .state = context.step_state()};
-  return work_of(context, args, {logits, labels, row_loss, loss});
-}
-
-constexpr std::int64_t kVocabulary = 33708, kPositions = 1024;
-
-Work prepare_embedding(Context& context, Shape shape, Pass pass) {
-  const PrecisionTable& types = context.precision();
-  const Tensor ids = random_ids(context, shape.rows, kVocabulary), position_ids = random_ids(context, shape.rows, kPositions);
-  const Tensor y = random_tensor(context, shape, types.activation, 1);
-  if (pass == Pass::forward) {
-    const Tensor table = random_tensor(context, {kVocabulary, shape.cols}, types.compute, 2);
-    const Tensor positions = random_tensor(context, {kPositions, shape.cols}, types.compute, 3);
-    const EmbeddingArgs args{
-        .table = table.view(), .positions = positions.view(), .ids = ids.view(), .position_ids = position_ids.view(), .y = y.view()};
-    return work_of(context, args, {table, positions, ids, position_ids, y});
-  }
-  const Tensor dtable = context.tensor({kVocabulary, shape.cols}, types.gradient);
-  const Tensor order = context.tensor({2, embedding_order_cols(shape.rows, kVocabulary, 0)}, DType::i32);
-  const Tensor sort = context.tensor({1, embedding_sort_cols(shape.rows)}, DType::i32);
-  const EmbeddingBackwardArgs args{.dy = y.view(),
-                                   .ids = ids.view(),
-                                   .position_ids = position_ids.view(),
-                                   .dtable = dtable.view(),
-                                   .order = order.view(),
-                                   .sort = sort.view()};
-  return work_of(context, args, {ids, position_ids, y, dtable, order, sort});
-}
-
-// Matrices of a model's size: with the compute copy that the precision asks for.
-Work prepare_optimizer(Context& context, Shape shape, OptimizerWork work) {
-  const PrecisionTable& types = context.precision();
-  const Shape matrix{1024, 1024};
-  std::vector<Tensor> owned;
-  std::vector<AdamWTensor> tensors;
-  std::vector<MatrixView> gradients;
-  const Tensor random = random_tensor(context, matrix, types.master, 1);
-  const auto copied = [&] {
-    const Tensor tensor = context.tensor(matrix, types.master);
-    copy_on_device(context.queue(), tensor.data(), random.data(), random.bytes());
-    return tensor;
-  };
-  for (std::int64_t element = 0; element < shape.elements(); element += matrix.elements()) {
-    const Tensor gradient = copied();
-    owned.push_back(gradient);
-    gradients.push_back(gradient.view());
-    if (work == OptimizerWork::gradient_norm) continue;
-    const Tensor master = copied(), first = copied(), second = context.persistent(matrix, types.master);
-    const Tensor compute = types.compute == types.master ? Tensor() : context.tensor(matrix, types.compute);
-    owned.insert(owned.end(), {master, first, second, compute});
-    tensors.push_back({.master = master.view(),
-                       .gradient = gradient.view(),
-                       .first_moment = first.view(),
-                       .second_moment = second.view(),
-                       .compute = compute.view()});
-  }
-  if (work == OptimizerWork::gradient_norm) {
-    const Tensor workspace = context.tensor({1, gradient_norm_workspace_cols(gradients)}, DType::f64);
-    GradientNormArgs args{.gradients = gradients, .clip_norm = 1.0, .state = context.step_state(), .workspace = workspace.view()};
-    return {.bytes = cost(args).bytes, .launch = [&context, args, gradients, workspace, owned]() mutable {
-              args.gradients = gradients;
-              context.launch(args);
-            }};
-  }
-  AdamWArgs args{.tensors = tensors, .state = context.step_state()};
-  return {.bytes = cost(args).bytes, .launch = [&context, args, tensors, owned]() mutable {
-            args.tensors = tensors;
-            context.launch(args);
-          }};
-}
-
-const std::vector<Operation>& operations() {
-  const auto elementwise = [](const char* name) {
-    return Operation{name, {65536, 1024}, [name](Context& context, Shape shape) { return prepare_elementwise(context, shape, name); }};
-  };
-  const auto which = [](const char* name, Shape shape, auto prepare, auto choice) {
-    return Operation{name, shape, [=](Context& context, Shape asked) { return prepare(context, asked, choice); }};
-  };
-  static const std::vector<Operation> all = {
-      which("layer_norm", {65536, 1024}, prepare_layer_norm, Pass::forward),
-      which("layer_norm_backward", {65536, 1024}, prepare_layer_norm, Pass::backward),
-      elementwise("softmax"),
-      elementwise("softmax_backward"),
-      elementwise("gelu"),
-      elementwise("gelu_backward"),
-      elementwise("dropout"),
-      elementwise("add"),
-      elementwise("fill"),
-      {"cross_entropy", {5120, 33708}, prepare_cross_entropy},
-      which("embedding", {65536, 1024}, prepare_embedding, Pass::forward),
-      which("embedding_backward", {65536, 1024}, prepare_embedding, Pass::backward),
-      which("adamw", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, OptimizerWork::adamw),
-      which("gradient_norm", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, OptimizerWork::gradient_norm),
-  };
-  return all;
-}
-
-std::vector<Operation> chosen(const std::vector<std::string>& names) {
-  if (names.empty()) return operations();
-  std::vector<Operation> result;
+std::vector<BenchedOperation> chosen(const std::vector<std::string>& names) {
+  const std::span<const BenchedOperation> all = benched_operations();
+  if (names.empty()) return {all.begin(), all.end()};
+  std::vector<BenchedOperation> result;
   for (const std::string& name : names) {
-    const auto found =
-        std::find_if(operations().begin(), operations().end(), [&](const Operation& operation) { return operation.name == name; });
-    if (found == operations().end()) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const BenchedOperation& operation) { return operation.name == name; });
+    if (found == all.end()) {
       std::string known;
-      std::vector<std::string_view> words;
-      for (const Operation& operation : operations()) {
-        known += sentence(known.empty() ? "" : ", ", operation.name);
-        words.push_back(operation.name);
-      }
-      throw InputError(sentence("bench op ", name, ": there is no such operation", nearest_text(name, words), "; there are ", known, "."));
+      for (const BenchedOperation& operation : all) known += sentence(known.empty() ? "" : ", ", operation.name);
+      throw InputError(sentence("bench op ", name, ": there is no such operation; there are ", known, "."));
     }
     result.push_back(*found);
   }
@@ -238,7 +43,7 @@ std::vector<Operation> chosen(const std::vector<std::string>& names) {
 constexpr std::int64_t copy_bytes_on(Backend backend) { return std::int64_t{1} << (backend == Backend::cuda ? 30 : 28); }
 
 int bench_op(const OpOptions& options) {
-  const std::vector<Operation> asked = chosen(options.names);
+  const std::vector<BenchedOperation> asked = chosen(options.names);
   const DeviceInfo device = options.device.probe();
   const Precision precision = precision_of(options.precision, device.backend);
   TW_CHECK_INPUT(options.pitch == "aligned" || options.pitch == "packed", "--row-pitch ", options.pitch, ": it is aligned or packed.");
@@ -255,10 +60,10 @@ int bench_op(const OpOptions& options) {
     std::printf("%s, %s, %s pitch\n", device.name.c_str(), std::string(name_of(precision)).c_str(), options.pitch.c_str());
     std::printf("%-20s %14s %10s %10s %9s %10s %6s\n", "operation", "shape", "MB", "time us", "GB/s", "copy GB/s", "share");
   }
-  for (const Operation& operation : asked) {
+  for (const BenchedOperation& operation : chosen(options.names)) {
     const Shape shape{options.rows > 0 ? options.rows : operation.shape.rows, options.cols > 0 ? options.cols : operation.shape.cols};
-    std::vector<Work> sets{operation.prepare(context, shape)};
-    const std::int64_t bytes = sets.front().bytes;
+    std::vector<OperationWork> sets{operation.prepare(context, shape)};
+    const std::int64_t bytes = sets.front().entry.cost.bytes;
     while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes && sets.size() < 64)
       sets.push_back(operation.prepare(context, shape));
     const Candidate candidate{.name = operation.name, .launch = [&](std::size_t turn) { sets[turn % sets.size()].launch(); }, .wait = wait};

@@ -14,6 +14,7 @@
 #include "kernels/gemm/guide_tiles.h"
 #include "kernels/gemm/time_model.h"
 #include "models/advice.h"
+#include "models/predicted_settings.h"
 #include "models/wave_free.h"
 
 namespace tilewave {
@@ -24,6 +25,7 @@ struct Options {
   DeviceOptions device;
   std::string profile;
   std::string gemm, layer, tile, precision;
+  std::vector<std::string> switches;
   std::string pitch = "packed";
   std::int64_t sms = 0, blocks_per_sm = 1;
   bool json = false;
@@ -89,7 +91,7 @@ void print_device(const DeviceInfo& device, DType operands, MathMode math) {
               << "; math-limited above " << known(ratio, "%.1f FLOP/B");
     const DeviceProfile* const profile = find_profile(device);
     if (profile != nullptr) std::cout << " (" << profile->source << ')';
-    std::cout << "\ntimes of tilewave's own GEMMs: " << source_of(time_model_of(device));
+    std::cout << "\ntimes of tilewave's own kernels: " << source_of(time_model_of(device));
   }
   std::cout << "\n\n";
 }
@@ -123,16 +125,20 @@ void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, d
 }
 
 void print_operations(const StepPlan& step) {
-  std::printf("\n%-30s %5s %-24s %12s %10s %7s %11s %6s\n", "not GEMMs", "count", "operation", "MFLOP", "MB", "FLOP/B", "at least us",
+  std::printf("\n%-30s %5s %-24s %12s %10s %7s %12s %6s\n", "not GEMMs", "count", "operation", "MFLOP", "MB", "FLOP/B", "predicted us",
               "share");
   for (const OperationLine& line : step.operations) {
-    const double us = line.least_s > 0.0 ? 1e6 * line.least_s : NAN;
-    std::printf("%-30s %5ld %-24s %12.1f %10.1f %7.2f %11s %5.1f%%\n", line.layer.c_str(), static_cast<long>(line.count),
+    std::printf("%-30s %5ld %-24s %12.1f %10.1f %7.2f %12s %5.1f%%\n", line.layer.c_str(), static_cast<long>(line.count),
                 line.operation.c_str(), 1e-6 * static_cast<double>(line.cost.flops), 1e-6 * static_cast<double>(line.cost.bytes),
-                intensity(line.cost), line.least_s > 0.0 ? known(us, "%.1f").c_str() : "unknown",
-                100.0 * line.least_s / step.predicted_s());
+                intensity(line.cost), known(1e6 * line.predicted_s, "%.1f").c_str(), 100.0 * line.predicted_s / step.predicted_s());
   }
   std::fflush(stdout);
+}
+
+std::string percent(double gain) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.1f %%", 100.0 * gain);
+  return text;
 }
 
 std::string signed_bytes(std::int64_t bytes) { return sentence(bytes < 0 ? "-" : "+", bytes_text(std::abs(bytes))); }
@@ -155,6 +161,49 @@ void print_advice(const std::vector<Advice>& all) {
     std::printf("; %s (%s)\n", advice.set.c_str(), std::string(advice.section).c_str());
   }
   std::fflush(stdout);
+}
+
+// What --switch asks for, else the recipe's own switches; none where neither has any.
+std::vector<PredictedSetting> predicted_settings(const Options& options, const Recipe& recipe, const DeviceInfo& device) {
+  std::string switches;
+  for (const std::string& one : options.switches) switches.append(switches.empty() ? "" : " ").append(one);
+  if (options.switches.empty()) switches = recipe.ablation.switches;
+  return switches.empty() ? std::vector<PredictedSetting>() : predict_settings(recipe, settings_of(parse_switches(switches)), device);
+}
+
+void print_settings(const std::vector<PredictedSetting>& all, const DeviceInfo& device) {
+  if (all.empty()) return;
+  std::size_t width = 0;
+  for (const PredictedSetting& one : all) width = std::max(width, one.setting.name.size());
+  std::printf("\nswitches, by predicted time %sa target row; tilewave ablate measures them\n%-*s %7s %7s %10s %9s %12s %9s\n",
+              device.bandwidth_bytes_per_s > 0.0 ? "" : "of GEMMs ", static_cast<int>(width), "setting", "rows", "V", "step us", "GEMMs us",
+              "target rows/s", "gain");
+  for (const PredictedSetting& one : all) {
+    if (!one.predicted()) {
+      std::printf("%-*s has no prediction: %s\n", static_cast<int>(width), one.setting.name.c_str(), one.refused.c_str());
+      continue;
+    }
+    const bool baseline = &all[one.setting.baseline] == &one;
+    std::printf("%-*s %7ld %7ld %10.1f %9.1f %13.4g %9s\n", static_cast<int>(width), one.setting.name.c_str(),
+                static_cast<long>(one.shapes.target_rows), static_cast<long>(one.shapes.vocabulary_padded), 1e6 * one.step.predicted_s(),
+                1e6 * one.step.gemm_s, static_cast<double>(one.shapes.target_rows) / one.step.predicted_s(),
+                baseline ? "baseline" : percent(one.gain).c_str());
+  }
+  std::fflush(stdout);
+}
+
+void print_json(const std::vector<PredictedSetting>& all) {
+  for (const PredictedSetting& one : all) {
+    JsonObject object;
+    object.add("kind", "setting").add("name", one.setting.name).add("baseline", all[one.setting.baseline].setting.name);
+    if (one.predicted()) {
+      object.add("target_rows", one.shapes.target_rows).add("vocabulary_padded", one.shapes.vocabulary_padded);
+      object.add("predicted_us", 1e6 * one.step.predicted_s()).add("gemm_us", 1e6 * one.step.gemm_s).add("gain_fraction", one.gain);
+    } else {
+      object.add("refused", one.refused);
+    }
+    std::cout << object.text() << '\n';
+  }
 }
 
 void print_json(const GemmLine& line, const DeviceInfo& device, double step_s) {
@@ -184,7 +233,7 @@ void print_json(const StepPlan& step, const ResolvedRecipe& resolved, const std:
     JsonObject object;
     object.add("kind", "operation").add("device", device.name).add("layer", line.layer).add("count", line.count);
     object.add("operation", line.operation).add("flops", line.cost.flops).add("bytes", line.cost.bytes);
-    object.add("flops_per_byte", intensity(line.cost)).add("least_us", line.least_s > 0.0 ? 1e6 * line.least_s : NAN);
+    object.add("flops_per_byte", intensity(line.cost)).add("predicted_us", line.predicted_s > 0.0 ? 1e6 * line.predicted_s : NAN);
     std::cout << object.text() << '\n';
   }
   for (const Adjustment& adjustment : resolved.adjustments) {
@@ -225,9 +274,11 @@ int plan_recipe(const Options& options) {
   const ResolvedRecipe resolved = resolve(recipe, {}, device);
   const StepPlan step = plan_step(resolved, device);
   const std::vector<Advice> advice = advise(resolved.recipe, device);
+  const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device);
   if (options.json) {
     for (const GemmLine& line : step.gemms) print_json(line, device, step.predicted_s());
     print_json(step, resolved, advice, device);
+    print_json(settings);
     return 0;
   }
   print_device(device, table.activation, table.math);
@@ -239,13 +290,14 @@ int plan_recipe(const Options& options) {
   const auto targets = static_cast<double>(resolved.shapes.target_rows * resolved.recipe.batch.accumulate);
   if (step.other_s > 0.0) {
     std::printf(
-        "\na step is predicted to take %.1f us: GEMMs %.1f, the rest at least %.1f; %.4g target rows/s, %.4g TFLOP/s in matrix "
+        "\na step is predicted to take %.1f us: GEMMs %.1f, the rest %.1f; %.4g target rows/s, %.4g TFLOP/s in matrix "
         "products\n",
         1e6 * seconds, 1e6 * step.gemm_s, 1e6 * step.other_s, targets / seconds, 1e-12 * static_cast<double>(step.matrix_flops) / seconds);
   } else {
     std::printf("\na step's GEMMs are predicted to take %.1f us; the rest is unknown, as the device's bandwidth is\n", 1e6 * seconds);
   }
   print_advice(advice);
+  print_settings(settings, device);
   return 0;
 }
 
@@ -308,6 +360,9 @@ Command add_plan(CLI::App& program) {
   std::string keys;
   for (const DeviceProfile& profile : device_profiles()) keys += sentence(keys.empty() ? "" : ", ", profile.key);
   command->add_option("--for", options->profile, "a GPU that need not be here: " + keys)->type_name("NAME");
+  command->add_option("--switch", options->switches, "a key and its values: each setting's step beside (default: ablation.switches)")
+      ->take_all()
+      ->type_name("KEY=VALUE,VALUE");
   command->add_option("--gemm", options->gemm, "this GEMM alone")->type_name("MxNxK");
   command->add_option("--layer", options->layer, "this layer's three GEMMs alone")->type_name("OUT<-IN@TOKENS");
   command->add_option("--tile", options->tile, "with --gemm or --layer: this tile, as the guide counts")->type_name("MxN");

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/error.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {
@@ -43,19 +44,21 @@ ArenaLayout ArenaRecorder::layout() const {
   return layout;
 }
 
-Arena::Arena(Queue& queue, ArenaLayout layout)
-    : queue_(queue),
-      layout_(std::move(layout)),
-      base_(static_cast<char*>(tilewave::allocate(queue, std::max<std::int64_t>(layout_.bytes, 1)))) {}
+StepMemory allocate_step_memory(Queue& queue, std::int64_t bytes) {
+  void* const data = allocate(queue, std::max<std::int64_t>(bytes, 1));
+  return {.data = {data, [queue](void* block) mutable { release(queue, block); }}, .bytes = bytes};
+}
 
-Arena::~Arena() { release(queue_, base_); }
+Arena::Arena(StepMemory memory, ArenaLayout layout) : memory_(std::move(memory)), layout_(std::move(layout)) {
+  TW_CHECK(layout_.bytes <= memory_.bytes, "step memory of ", memory_.bytes, " bytes is smaller than the layout's ", layout_.bytes, ".");
+}
 
 void* Arena::allocate(std::int64_t bytes) {
   const std::int64_t rounded = round_up(std::max<std::int64_t>(bytes, 1), kAlignment);
   TW_CHECK(next_ < layout_.sizes.size() && layout_.sizes[next_] == rounded, "allocation ", next_, " of this step asks for ", rounded,
            " bytes, but the traced step asked for ", next_ < layout_.sizes.size() ? layout_.sizes[next_] : 0,
            ": a step must do the same work every time; trace it again after changing shapes.");
-  return base_ + layout_.offsets[next_++];
+  return static_cast<char*>(memory_.data.get()) + layout_.offsets[next_++];
 }
 
 }  // namespace tilewave

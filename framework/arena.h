@@ -34,13 +34,18 @@ class ArenaRecorder {
   std::int64_t clock_ = 0;
 };
 
+// A block of device memory that steps of one queue may share, since nothing in it outlives a step.
+struct StepMemory {
+  std::shared_ptr<void> data;
+  std::int64_t bytes = 0;
+};
+StepMemory allocate_step_memory(Queue& queue, std::int64_t bytes);
+
 // Hands out the offsets of a layout, step after step, from one block of device memory.
 class Arena {
  public:
-  Arena(Queue& queue, ArenaLayout layout);
-  ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
+  // Error where the memory is smaller than the layout.
+  Arena(StepMemory memory, ArenaLayout layout);
 
   void begin_step() { next_ = 0; }
   // Throws where the step asks for something else than the traced one did.
@@ -48,9 +53,8 @@ class Arena {
   std::int64_t bytes() const { return layout_.bytes; }
 
  private:
-  Queue& queue_;
+  StepMemory memory_;
   ArenaLayout layout_;
-  char* base_ = nullptr;
   std::size_t next_ = 0;
 };
 

@@ -61,16 +61,36 @@ constexpr std::int64_t attention_spans(std::int64_t query_rows, std::int64_t key
 
 // Work depends on the segments, which only the device knows when a step is traced. So FLOPs are counted for segments of
 // `sequence` queries and keys (0: as many as there are rows), causal ones as half; bytes count each tensor once.
+template <class Args>
+std::int64_t keys_of_segment(const Args& args) {
+  return args.sequence > 0 && args.sequence < args.k.rows ? args.sequence : args.k.rows;
+}
 inline Cost cost(const AttentionArgs& args) {
-  const std::int64_t keys = args.sequence > 0 && args.sequence < args.k.rows ? args.sequence : args.k.rows;
-  return {.flops = 4 * args.q.rows * keys * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
+  return {.flops = 4 * args.q.rows * keys_of_segment(args) * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
           .bytes = args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes() + args.log_sum_exp.bytes()};
 }
 inline Cost cost(const AttentionBackwardArgs& args) {
-  const std::int64_t keys = args.sequence > 0 && args.sequence < args.k.rows ? args.sequence : args.k.rows;
-  return {.flops = 10 * args.q.rows * keys * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
+  return {.flops = 10 * args.q.rows * keys_of_segment(args) * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
           .bytes = 2 * (args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes()) + args.log_sum_exp.bytes()};
 }
+
+template <class Args>
+TraceEntry attention_entry(const Args& args) {
+  return {.operation = Args::kOperation,
+          .layer = {},
+          .cost = cost(args),
+          .gemm = {},
+          .plan = {},
+          .attention = AttentionWork{.query_rows = args.q.rows,
+                                     .keys = keys_of_segment(args),
+                                     .heads = args.heads,
+                                     .head_size = args.q.cols / args.heads,
+                                     .dtype = args.q.dtype,
+                                     .causal = args.mask == Mask::causal,
+                                     .dropout = args.dropout.probability > 0.0}};
+}
+inline TraceEntry trace_entry(const AttentionArgs& args) { return attention_entry(args); }
+inline TraceEntry trace_entry(const AttentionBackwardArgs& args) { return attention_entry(args); }
 
 void check(const AttentionArgs& args);
 void check(const AttentionBackwardArgs& args);

@@ -64,7 +64,8 @@ inline TraceEntry trace_entry(const GemmArgs& args) {
           .layer = {},
           .cost = cost(args),
           .gemm = problem_of(args),
-          .plan = args.plan != nullptr ? std::optional<GemmPlan>(*args.plan) : std::nullopt};
+          .plan = args.plan != nullptr ? std::optional<GemmPlan>(*args.plan) : std::nullopt,
+          .attention = {}};
 }
 
 // The row that the plan names, after everything that a launch on the device demands was looked at: storage, the plan (it must be

@@ -1,4 +1,4 @@
-// What was asked of a queue, as data: operation, layer, FLOPs, bytes, and for a GEMM its problem and plan.
+// What was asked of a queue, as data: operation, layer, FLOPs, bytes, for a GEMM its problem and plan, for attention its sizes.
 // A TraceQueue fills it without launching anything; a CpuQueue or CudaQueue with a log attached fills it beside the real work.
 #pragma once
 
@@ -21,12 +21,23 @@ struct Cost {
   friend bool operator==(const Cost&, const Cost&) = default;
 };
 
+// What attention's time depends on besides its cost.
+struct AttentionWork {
+  std::int64_t query_rows = 0, keys = 0;  // rows of all segments, keys that one segment has
+  std::int64_t heads = 0, head_size = 0;
+  DType dtype = DType::f32;
+  bool causal = false, dropout = false;
+
+  friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
+};
+
 struct TraceEntry {
   std::string_view operation;  // "gemm", "layer_norm", ...
   std::string layer;           // "decoder.3.ffn.up"
   Cost cost;
   std::optional<GemmProblem> gemm;
   std::optional<GemmPlan> plan;
+  std::optional<AttentionWork> attention;
 
   friend bool operator==(const TraceEntry&, const TraceEntry&) = default;
 };
@@ -40,7 +51,7 @@ struct Trace {
 // look-up; GemmArgs has an overload of its own.
 template <class Args>
 TraceEntry trace_entry(const Args& args) {
-  return {.operation = Args::kOperation, .layer = {}, .cost = cost(args), .gemm = {}, .plan = {}};
+  return {.operation = Args::kOperation, .layer = {}, .cost = cost(args), .gemm = {}, .plan = {}, .attention = {}};
 }
 
 }  // namespace tilewave

@@ -38,8 +38,17 @@ Recipe fitting(const AblationRequest& request, std::vector<std::string>& changes
   return toy.recipe;
 }
 
+// A recipe's step in the reference precision.
+struct Reference {
+  ResolvedRecipe resolved;
+  StepTrace trace;
+  StepMemory memory;  // shared where another reference's is large enough
+  std::unique_ptr<Context> context;
+  std::unique_ptr<TrainStep> step;
+};
+
 // Nothing where a library multiplies: its times are not modelled.
-std::optional<double> predicted_seconds(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
+std::optional<double> predicted_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   for (const TraceEntry& entry : trace.trace.entries) {
     if (entry.plan && find_gemm_row(device.backend, entry.plan->row)->reference) return std::nullopt;
   }
@@ -59,6 +68,8 @@ class Ablation {
     report_.variants.resize(request_.settings.size());
     for (std::size_t i = 0; i < request_.settings.size(); ++i) make(report_.variants[i], i, toy);
     if (!contestants_.empty()) {
+      const StepMemory memory = allocate_step_memory(queue_, step_bytes_);
+      for (Contestant& one : contestants_) one.step->use_step_memory(one.trace.memory, memory);
       prove();
       measure();
       profile();
@@ -86,13 +97,13 @@ class Ablation {
           return;
         }
       }
-      if (const std::optional<std::int64_t> free = free_bytes(queue_)) check_memory(variant.resolved, trace, request_.device, *free);
+      check_room(variant.resolved, trace, step_bytes_);
       request_.noted(sentence(variant.setting.name, ": ", variant.resolved.shapes.target_rows, " target rows, vocabulary ",
                               variant.resolved.shapes.vocabulary_padded));
-      variant.predicted_s = predicted_seconds(variant.resolved, trace, request_.device);
+      variant.predicted_s = predicted_step(variant.resolved, trace, request_.device);
       auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe));
       auto step = std::make_unique<TrainStep>(*context, variant.resolved);
-      step->use_step_memory(trace.memory);
+      step_bytes_ = std::max(step_bytes_, trace.memory.bytes);
       contestants_.push_back(
           {.variant = &variant, .corpus = corpus_, .trace = std::move(trace), .context = std::move(context), .step = std::move(step)});
     } catch (const InputError& error) {
@@ -100,6 +111,13 @@ class Ablation {
       variant.refused_input = true;
     } catch (const Error& error) {
       variant.refused = error.what();
+    }
+  }
+
+  // Steps take turns in one block of memory, which is allocated when its size is known: `shared` bytes at least.
+  void check_room(const ResolvedRecipe& resolved, const StepTrace& trace, std::int64_t shared) {
+    if (const std::optional<std::int64_t> free = free_bytes(queue_)) {
+      check_memory(resolved, trace, request_.device, *free - std::max<std::int64_t>(0, shared - trace.memory.bytes));
     }
   }
 
@@ -118,21 +136,63 @@ class Ablation {
   // Weights are frozen first: steps change them.
   void prove() {
     request_.noted(sentence("comparing losses over ", request_.steps, " steps"));
-    for (Contestant& one : contestants_) {
-      if (const Contestant* baseline = comparable_baseline(one); baseline != nullptr && !same_shape(one, *baseline)) {
-        one.variant->same_loss = compare_frozen(*one.step, *baseline->step, one.trace, *one.corpus);
-      }
-    }
+    for (const Contestant& baseline : contestants_) prove_frozen(baseline);
     for (Contestant& one : contestants_) {
       one.variant->curve = run_steps(*one.step, *one.corpus, request_.steps);
       one.variant->target_tokens = one.variant->curve.target_tokens;
     }
     for (Contestant& one : contestants_) {
-      if (const Contestant* baseline = comparable_baseline(one); baseline != nullptr && same_shape(one, *baseline)) {
-        one.variant->same_loss =
-            compare_steps({*one.step, one.trace, one.variant->curve}, {*baseline->step, baseline->trace, baseline->variant->curve});
+      const Contestant* const baseline = comparable_baseline(one);
+      if (baseline == nullptr || !same_shape(one, *baseline)) continue;
+      const CurvePair curves = {.ours = one.variant->curve, .baseline = baseline->variant->curve};
+      if (same_sums(one.trace.trace, baseline->trace.trace)) {
+        one.variant->same_loss = compare_bits(curves);
+      } else {
+        compare_curves(curves, one.variant->resolved.recipe.run.precision, one.trace, one.variant->same_loss);
       }
     }
+  }
+
+  // The variants of one baseline that sum otherwise; a reference of it serves them all.
+  void prove_frozen(const Contestant& baseline) {
+    std::optional<Reference> reference;
+    for (Contestant& one : contestants_) {
+      if (comparable_baseline(one) != &baseline) continue;
+      if (same_shape(one, baseline) && same_sums(one.trace.trace, baseline.trace.trace)) continue;
+      FrozenSteps steps = {.ours = *one.step, .baseline = *baseline.step};
+      std::optional<Reference> own;
+      if (baseline.variant->resolved.recipe.run.precision != Precision::fp64) {
+        try {
+          if (!reference) reference = make_reference(baseline, {});
+          own = make_reference(one, reference);
+        } catch (const Error& error) {
+          one.variant->same_loss = {.verdict = SameLoss::Verdict::not_compared, .how = error.what()};
+          continue;
+        }
+        steps.reference = reference->step.get();
+        steps.our_reference = own ? own->step.get() : steps.reference;
+      }
+      one.variant->same_loss = compare_frozen(steps, one.trace, *one.corpus);
+    }
+  }
+
+  // Of a recipe in the reference precision; nothing where `like` has the same launches.
+  std::optional<Reference> make_reference(const Contestant& one, const std::optional<Reference>& like) {
+    Reference reference;
+    reference.resolved = resolve(reference_of(one.variant->resolved.recipe));
+    reference.trace = trace_step(reference.resolved, request_.device);
+    if (like && like->resolved.shapes == reference.resolved.shapes && like->trace.trace.entries == reference.trace.trace.entries) return {};
+    if (!like || like->memory.bytes < reference.trace.memory.bytes) {
+      check_room(reference.resolved, reference.trace, 0);
+      reference.memory = allocate_step_memory(queue_, reference.trace.memory.bytes);
+    } else {
+      check_room(reference.resolved, {.memory = {}, .persistent_bytes = reference.trace.persistent_bytes}, 0);
+      reference.memory = like->memory;
+    }
+    reference.context = std::make_unique<Context>(request_.queue, request_.device, context_options(reference.resolved.recipe));
+    reference.step = std::make_unique<TrainStep>(*reference.context, reference.resolved);
+    reference.step->use_step_memory(reference.trace.memory, reference.memory, Launches::separate);
+    return reference;
   }
 
   // Null for a baseline itself, and where there is nothing to compare with, which the variant then says.
@@ -234,6 +294,7 @@ class Ablation {
   Queue queue_;
   AblationReport report_;
   std::vector<Contestant> contestants_;
+  std::int64_t step_bytes_ = 0;  // of the largest step's memory
   std::shared_ptr<const Corpus> corpus_;
   Recipe corpus_recipe_;
 };

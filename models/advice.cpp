@@ -33,7 +33,7 @@ double attention_seconds(const StepPlan& step) {
   double seconds = 0.0;
   for (const OperationLine& line : step.operations) {
     const bool attention = line.operation == AttentionArgs::kOperation || line.operation == AttentionBackwardArgs::kOperation;
-    seconds += attention ? line.least_s : 0.0;
+    seconds += attention ? line.predicted_s : 0.0;
   }
   return seconds;
 }

@@ -4,25 +4,11 @@
 #include <algorithm>
 #include <cctype>
 
-#include "kernels/attention.h"
 #include "kernels/device_profiles.h"
 #include "kernels/error.h"
+#include "kernels/operation_time.h"
 
 namespace tilewave {
-namespace {
-
-constexpr double kLaunchSeconds = 2e-6;  // from one operation to the next, in a captured step
-
-double least_seconds(const TraceEntry& entry, const ResolvedRecipe& resolved, const DeviceInfo& device) {
-  if (device.bandwidth_bytes_per_s <= 0.0) return 0.0;
-  const bool matrices = entry.operation == AttentionArgs::kOperation || entry.operation == AttentionBackwardArgs::kOperation;
-  const PrecisionTable table = precision_table(resolved.recipe.run.precision);
-  const double peak = matrices ? peak_flops_per_s(device, table.activation, table.math) : 0.0;
-  const double math_s = peak > 0.0 ? static_cast<double>(entry.cost.flops) / peak : 0.0;
-  return kLaunchSeconds + std::max(math_s, static_cast<double>(entry.cost.bytes) / device.bandwidth_bytes_per_s);
-}
-
-}  // namespace
 
 double intensity(const Cost& cost) { return cost.bytes > 0 ? static_cast<double>(cost.flops) / static_cast<double>(cost.bytes) : 0.0; }
 
@@ -126,8 +112,8 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
       }
       continue;
     }
-    const double least_s = least_seconds(entry, resolved, device);
-    plan.other_s += least_s;
+    const double predicted_s = predicted_seconds(entry, device);
+    plan.other_s += predicted_s;
     auto same = std::find_if(plan.operations.begin(), plan.operations.end(),
                              [&](const OperationLine& line) { return line.layer == layer && line.operation == entry.operation; });
     if (same == plan.operations.end()) {
@@ -136,10 +122,10 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
     ++same->count;
     same->cost.flops += entry.cost.flops;
     same->cost.bytes += entry.cost.bytes;
-    same->least_s += least_s;
+    same->predicted_s += predicted_s;
   }
   std::stable_sort(plan.operations.begin(), plan.operations.end(),
-                   [](const OperationLine& a, const OperationLine& b) { return a.least_s > b.least_s; });
+                   [](const OperationLine& a, const OperationLine& b) { return a.predicted_s > b.predicted_s; });
   return plan;
 }
 

@@ -1,6 +1,5 @@
 // What a step will cost, before it runs and without its device: every launch of the traced step, the GEMMs by their plans' predicted
-// times, the rest by the time that a roofline leaves it (Deep Learning Performance, section 3.3: the longer of FLOPs over peak and
-// bytes over bandwidth). A device whose bandwidth is not known, as a CPU's, has no times for the rest.
+// times, the rest by kernels/operation_time.h. A device whose bandwidth is not known, as a CPU's, has no times for the rest.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +58,8 @@ struct OperationLine {
   std::string layer;
   std::string operation;
   std::int64_t count = 1;
-  Cost cost;           // of all of them
-  double least_s = 0;  // 0: not known
+  Cost cost;                 // of all of them
+  double predicted_s = 0.0;  // of all of them; 0: not known
 };
 
 struct StepPlan {

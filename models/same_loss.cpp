@@ -1,4 +1,4 @@
-// Both comparisons; a tensor's error is ||a - b|| / max(||b||, 1e-3 x the global norm), since some gradients are zero by mathematics.
+// Both comparisons, parameter by parameter.
 #include "models/same_loss.h"
 
 #include <algorithm>
@@ -31,17 +31,10 @@ double unit_roundoff(DType dtype) {
 
 double relative(double a, double b) { return a == b ? 0.0 : std::abs(a - b) / std::abs(b); }
 
-RoundingTolerance tolerance_of(TrainStep& step, const Trace& trace) {
-  std::int64_t longest_k = 1;
-  for (const TraceEntry& entry : trace.entries) longest_k = std::max(longest_k, entry.gemm ? entry.gemm->k : 0);
-  const ModelConfig& model = step.resolved().recipe.model;
-  return rounding_tolerance(step.context().precision(), longest_k, model.encoder_layers + model.decoder_layers);
-}
-
-SameLoss::Verdict verdict_of(const SameLoss& same) {
-  if (same.loss_error == 0.0 && same.gradient_error == 0.0) return SameLoss::Verdict::same_bits;
-  const bool within = same.loss_error <= same.tolerance.loss && same.gradient_error <= same.tolerance.gradient;  // false for a NaN
-  return within ? SameLoss::Verdict::within_tolerance : SameLoss::Verdict::differs;
+std::int64_t longest_k(const Trace& trace) {
+  std::int64_t longest = 1;
+  for (const TraceEntry& entry : trace.entries) longest = std::max(longest, entry.gemm ? entry.gemm->k : 0);
+  return longest;
 }
 
 // The larger one; a NaN is larger than any number.
@@ -49,10 +42,17 @@ double larger(double a, double b) { return std::isnan(b) || b > a ? b : a; }
 
 }  // namespace
 
-RoundingTolerance rounding_tolerance(const PrecisionTable& precision, std::int64_t k, std::int64_t layers) {
-  const double stored = precision.math == MathMode::tf32 ? unit_roundoff(DType::f16) : unit_roundoff(precision.activation);
-  const double sums = unit_roundoff(precision.statistics) * (8.0 + 2.0 * std::sqrt(static_cast<double>(k)));
-  return {.loss = stored + sums, .gradient = std::sqrt(static_cast<double>(layers)) * (8.0 * stored + sums)};
+double rounding_tolerance(DType dtype, std::int64_t k) { return unit_roundoff(dtype) * (64.0 + 8.0 * std::sqrt(static_cast<double>(k))); }
+
+Precision reference_precision(Precision precision) {
+  return precision == Precision::fp32 || precision == Precision::fp64 ? Precision::fp64 : Precision::fp32;
+}
+
+Recipe reference_of(const Recipe& recipe) {
+  Recipe reference = recipe;
+  reference.run.precision = reference_precision(recipe.run.precision);
+  reference.gemm = {};
+  return reference;
 }
 
 bool same_sums(const Trace& a, const Trace& b) {
@@ -83,64 +83,142 @@ LossCurve run_steps(TrainStep& step, const Corpus& corpus, std::int64_t steps) {
 }
 
 std::string_view name_of(SameLoss::Verdict verdict) {
-  constexpr std::array<std::string_view, 5> kVerdicts = {"baseline", "equal bit for bit", "within tolerance", "DIFFERS", "another model"};
+  constexpr std::array<std::string_view, 6> kVerdicts = {"baseline", "equal bit for bit", "within tolerance",
+                                                         "DIFFERS",  "another model",     "not compared"};
   return kVerdicts[static_cast<std::size_t>(verdict)];
 }
 
-SameLoss compare_steps(const LossSide& ours, const LossSide& baseline) {
-  SameLoss same{.how = sentence(ours.curve.losses.size(), " steps"), .worst = {}};
-  for (std::size_t i = 0; i < ours.curve.losses.size(); ++i) {
-    same.loss_error = larger(same.loss_error, relative(ours.curve.losses[i], baseline.curve.losses[i]));
-    same.gradient_error = larger(same.gradient_error, relative(ours.curve.gradient_norms[i], baseline.curve.gradient_norms[i]));
+namespace {
+
+LossDistance distance_of(const CurvePair& curves) {
+  LossDistance distance;
+  for (std::size_t i = 0; i < curves.ours.losses.size(); ++i) {
+    distance.loss = larger(distance.loss, relative(curves.ours.losses[i], curves.baseline.losses[i]));
+    distance.gradient = larger(distance.gradient, relative(curves.ours.gradient_norms[i], curves.baseline.gradient_norms[i]));
   }
-  if (!same_sums(ours.trace.trace, baseline.trace.trace)) same.tolerance = tolerance_of(ours.step, ours.trace.trace);
-  same.verdict = verdict_of(same);
+  return distance;
+}
+
+}  // namespace
+
+SameLoss compare_bits(const CurvePair& curves) {
+  SameLoss same{.how = sentence(curves.ours.losses.size(), " steps"), .distance = distance_of(curves)};
+  const bool equal = same.distance.loss == 0.0 && same.distance.gradient == 0.0;
+  same.verdict = equal ? SameLoss::Verdict::same_bits : SameLoss::Verdict::differs;
   return same;
 }
 
-SameLoss compare_frozen(TrainStep& ours, TrainStep& baseline, const StepTrace& trace, const Corpus& corpus) {
-  const BatchShape own = batch_shape(ours.resolved()), other = batch_shape(baseline.resolved());
+void compare_curves(const CurvePair& curves, Precision precision, const StepTrace& trace, SameLoss& same) {
+  const PrecisionTable table = precision_table(precision);
+  const double stored = unit_roundoff(table.math == MathMode::tf32 ? DType::f16 : table.activation);
+  same.curve = distance_of(curves);
+  same.curve_tolerance = 8.0 * stored + rounding_tolerance(table.statistics, longest_k(trace.trace));
+  const bool within = same.curve.loss <= same.curve_tolerance && same.curve.gradient <= same.curve_tolerance;
+  if (!within && same.verdict != SameLoss::Verdict::not_compared) same.verdict = SameLoss::Verdict::differs;
+}
+
+namespace {
+
+// Of each parameter, squared.
+struct Squares {
+  double ours_to_baseline = 0.0, in_reference = 0.0, ours_to_reference = 0.0, baseline_to_reference = 0.0;
+  double baseline = 0.0, reference = 0.0;  // norms
+};
+
+double squared_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum;
+}
+double squared_norm(const std::vector<double>& a) { return squared_distance(a, std::vector<double>(a.size())); }
+
+std::vector<double> gradient_of(TrainStep& step, const Parameter& like) {
+  const Parameter* const parameter = step.model().parameters().find(like.spec.name);
+  TW_CHECK(parameter != nullptr && parameter->shape() == like.shape(), like.spec.name,
+           " is not in both models alike; only a recipe's own variants can be compared.");
+  std::vector<double> elements = read_elements(step.context(), parameter->logical_gradient());
+  const double scale = step.context().read_step_state().loss_scale;  // a power of two
+  if (scale != 1.0) {
+    for (double& element : elements) element /= scale;
+  }
+  return elements;
+}
+
+Squares squares_of(const FrozenSteps& steps, const Parameter& parameter) {
+  const std::vector<double> ours = gradient_of(steps.ours, parameter), baseline = gradient_of(steps.baseline, parameter);
+  Squares squares{.ours_to_baseline = squared_distance(ours, baseline), .baseline = squared_norm(baseline)};
+  if (steps.reference == nullptr) return squares;
+  const std::vector<double> reference = gradient_of(*steps.reference, parameter);
+  squares.in_reference = squared_distance(gradient_of(*steps.our_reference, parameter), reference);
+  squares.ours_to_reference = squared_distance(ours, reference);
+  squares.baseline_to_reference = squared_distance(baseline, reference);
+  squares.reference = squared_norm(reference);
+  return squares;
+}
+
+}  // namespace
+
+SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const Corpus& corpus) {
+  const bool referred = steps.reference != nullptr;
+  TW_CHECK(referred == (steps.our_reference != nullptr), "a reference of one side says nothing; give both or none.");
+  const BatchShape own = batch_shape(steps.ours.resolved()), other = batch_shape(steps.baseline.resolved());
   BatchStream stream = corpus.training({.source_rows = std::min(own.source_rows, other.source_rows),
                                         .target_rows = std::min(own.target_rows, other.target_rows),
                                         .sequence = std::min(own.sequence, other.sequence)});
   std::vector<Batch> batches, other_batches;
-  for (std::int64_t i = 0; i < ours.resolved().recipe.batch.accumulate; ++i) {
+  for (std::int64_t i = 0; i < steps.ours.resolved().recipe.batch.accumulate; ++i) {
     const Batch batch = *stream.next();
     batches.push_back(repacked(batch, own));
     other_batches.push_back(repacked(batch, other));
   }
-  const StepReport report = ours.run(batches, 1, Update::no), expected = baseline.run(other_batches, 1, Update::no);
+  const StepReport report = steps.ours.run(batches, 1, Update::no), expected = steps.baseline.run(other_batches, 1, Update::no);
+  const Precision precision = steps.baseline.resolved().recipe.run.precision, wider = reference_precision(precision);
   SameLoss same{.how = sentence(report.target_tokens, " target tokens, weights frozen"),
-                .loss_error = relative(report.loss, expected.loss),
-                .worst = {},
-                .tolerance = tolerance_of(ours, trace.trace)};
+                .reference = wider,
+                .tolerance = rounding_tolerance(precision_table(wider).statistics, longest_k(trace.trace))};
+  same.distance.loss = relative(report.loss, expected.loss);
+  const auto allowed = [&](double baseline) { return kNoWorse * baseline + same.tolerance; };
+  if (referred) {
+    const double reference = steps.reference->run(other_batches, 1, Update::no).loss;
+    const bool one = steps.our_reference == steps.reference;
+    same.mathematics.loss = one ? 0.0 : relative(steps.our_reference->run(batches, 1, Update::no).loss, reference);
+    same.ours.loss = relative(report.loss, reference);
+    same.baseline.loss = relative(expected.loss, reference);
+    same.error_ratio = same.ours.loss / allowed(same.baseline.loss);
+  }
 
-  struct Distance {
-    double difference = 0.0, norm = 0.0;  // squared
-  };
-  std::vector<Distance> distances;
-  double global = 0.0;
-  for (const Parameter& parameter : ours.model().parameters().all()) {
-    const Parameter* const counterpart = baseline.model().parameters().find(parameter.spec.name);
-    TW_CHECK(counterpart != nullptr && counterpart->shape() == parameter.shape(), parameter.spec.name,
-             " is not in both models alike; only a recipe's own variants can be compared.");
-    const std::vector<double> a = read_elements(ours.context(), parameter.logical_gradient()),
-                              b = read_elements(baseline.context(), counterpart->logical_gradient());
-    Distance distance;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      distance.difference += (a[i] - b[i]) * (a[i] - b[i]);
-      distance.norm += b[i] * b[i];
-    }
-    global += distance.norm;
-    distances.push_back(distance);
+  const auto& parameters = steps.baseline.model().parameters().all();
+  std::vector<Squares> squares;
+  double global = 0.0, reference_global = 0.0;
+  for (const Parameter& parameter : parameters) {
+    squares.push_back(squares_of(steps, parameter));
+    global += squares.back().baseline;
+    reference_global += squares.back().reference;
   }
-  for (std::size_t i = 0; i < distances.size(); ++i) {
-    const double error = std::sqrt(distances[i].difference) / std::max(std::sqrt(distances[i].norm), 1e-3 * std::sqrt(global));
-    if (larger(same.gradient_error, error) == same.gradient_error) continue;
-    same.gradient_error = error;
-    same.worst = ours.model().parameters().all()[i].spec.name;
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    const auto error = [](double distance, double norm, double all) {
+      return std::sqrt(distance) / std::max(std::sqrt(norm), 1e-3 * std::sqrt(all));
+    };
+    const auto note = [&](LossDistance& of, double value) {
+      if (larger(of.gradient, value) == of.gradient) return;
+      of.gradient = value;
+      of.worst = parameters[i].spec.name;
+    };
+    const Squares& one = squares[i];
+    note(same.distance, error(one.ours_to_baseline, one.baseline, global));
+    if (!referred) continue;
+    const double ours = error(one.ours_to_reference, one.reference, reference_global),
+                 baseline = error(one.baseline_to_reference, one.reference, reference_global);
+    note(same.mathematics, error(one.in_reference, one.reference, reference_global));
+    note(same.ours, ours);
+    note(same.baseline, baseline);
+    same.error_ratio = larger(same.error_ratio, ours / allowed(baseline));
   }
-  same.verdict = verdict_of(same);
+
+  const LossDistance& mathematics = referred ? same.mathematics : same.distance;
+  const bool equal = same.distance.loss == 0.0 && same.distance.gradient == 0.0;
+  const bool within = mathematics.loss <= same.tolerance && mathematics.gradient <= same.tolerance && same.error_ratio <= 1.0;
+  same.verdict = !within ? SameLoss::Verdict::differs : equal ? SameLoss::Verdict::same_bits : SameLoss::Verdict::within_tolerance;
   return same;
 }
 

@@ -1,8 +1,11 @@
 // That two ways to run a recipe compute the same loss, shown rather than claimed:
-//   equal shapes     the same steps from one seed and data order: losses and gradient norms side by side. Where every GEMM has the
-//                    same tiles and sums in the same order the bits must be equal, elsewhere what rounding allows.
-//   other shapes     weights frozen, the same sequences packed into either batch, rows left over being ghosts: the loss, which is
-//                    the sum over real tokens by their number, and every parameter's gradient, within what rounding allows.
+//   same sums     every GEMM has the same tiles and sums in the same order: losses and gradient norms of the same steps from one
+//                 seed and data order must have the same bits.
+//   other sums    weights frozen, the same sequences packed into either batch, rows left over being ghosts, and either run again in
+//                 the reference precision, fp32 for the narrower ones and fp64 for fp32. The mathematics is the same: there the two
+//                 agree within what fp32's (fp64's) sums allow. The variant adds no error: no parameter's gradient is further from
+//                 the reference than the baseline's own is, by more than a quarter.
+// A tensor's error is ||a - b|| / max(||b||, 1e-3 x the global norm), since some gradients are zero by mathematics.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +13,21 @@
 #include <vector>
 
 #include "framework/data/corpus.h"
+#include "framework/precision.h"
 #include "models/train_step.h"
 
 namespace tilewave {
 
-// What rounding allows, relative: u is the unit roundoff of the type that activations are stored in, sums those of fp32's (fp64's)
-// sums over k products, (8 + 2 sqrt(k)) roundoffs. Roundings of layers after each other add up as a random walk.
-struct RoundingTolerance {
-  double loss = 0.0;      // u + sums: a mean over tokens
-  double gradient = 0.0;  // sqrt(layers) (8 u + sums)
-};
-RoundingTolerance rounding_tolerance(const PrecisionTable& precision, std::int64_t k, std::int64_t layers);
+// What rounding allows two ways to sum k products to differ by, relative: roundings of this type add up as a random walk of k steps;
+// those of one layer grow in the layers after it, hence the factors.
+//   unit roundoff x (64 + 8 sqrt(k))
+double rounding_tolerance(DType dtype, std::int64_t k);
+inline constexpr double kNoWorse = 1.25;  // the variant's distance from the reference over the baseline's own, and that tolerance
+
+// What shows whether a narrower precision's rounding is all that differs; the same precision where there is no wider one.
+Precision reference_precision(Precision precision);
+// The recipe as the reference runs it: in that precision, by tilewave's own GEMMs as the model chooses them.
+Recipe reference_of(const Recipe& recipe);
 
 // Whether every GEMM of two steps has the same tiles in the same order, and sums its products in the same order.
 bool same_sums(const Trace& a, const Trace& b);
@@ -32,28 +39,47 @@ struct LossCurve {
 };
 LossCurve run_steps(TrainStep& step, const Corpus& corpus, std::int64_t steps);
 
-struct SameLoss {
-  enum class Verdict : std::uint8_t { itself, same_bits, within_tolerance, differs, another_model };
-  Verdict verdict = Verdict::itself;
-  std::string how;              // "5 steps", "2,031 target tokens, weights frozen"; where it is another model, why
-  double loss_error = 0.0;      // relative, the largest over the steps
-  double gradient_error = 0.0;  // of the gradient norm over the steps; of any one parameter's gradient where weights are frozen
-  std::string worst;            // that parameter
-  RoundingTolerance tolerance;  // both 0 where the bits must be equal
+// Of losses relative, of gradients the largest of any parameter's.
+struct LossDistance {
+  double loss = 0.0, gradient = 0.0;
+  std::string worst;  // the parameter
+};
 
-  bool holds() const { return verdict != Verdict::differs; }
+struct SameLoss {
+  enum class Verdict : std::uint8_t { itself, same_bits, within_tolerance, differs, another_model, not_compared };
+  Verdict verdict = Verdict::itself;
+  std::string how;               // "5 steps", "2,031 target tokens, weights frozen"; why, where it is another model or not compared
+  LossDistance distance;         // of the two: on frozen weights, or where their sums are the same over the steps
+  Precision reference{};         // the precision of the following
+  LossDistance mathematics;      // of the two in the reference precision
+  double tolerance = 0.0;        // for that; 0 where the bits must be equal
+  LossDistance ours, baseline;   // of either from the baseline's reference
+  double error_ratio = 0.0;      // the largest, over loss and parameters, of our distance over what the baseline's allows
+  LossDistance curve;            // of losses and gradient norms over the steps, where the sums differ
+  double curve_tolerance = 0.0;  // for the norms; 0: steps were not compared
+
+  bool holds() const { return verdict != Verdict::differs && verdict != Verdict::not_compared; }
 };
 
 std::string_view name_of(SameLoss::Verdict verdict);
 
-// One side of a comparison; the steps must be at their first weights where their shapes differ.
-struct LossSide {
-  TrainStep& step;
-  const StepTrace& trace;
-  const LossCurve& curve;
+// The same steps of two ways. Where their sums are the same, the bits must be: same_bits or differs.
+struct CurvePair {
+  const LossCurve& ours;
+  const LossCurve& baseline;
 };
-SameLoss compare_steps(const LossSide& ours, const LossSide& baseline);
-SameLoss compare_frozen(TrainStep& ours, TrainStep& baseline, const StepTrace& trace, const Corpus& corpus);
+SameLoss compare_bits(const CurvePair& curves);
+// Elsewhere adds to what was shown on frozen weights how far the curves part: within eight roundings of what is stored, and the sums.
+void compare_curves(const CurvePair& curves, Precision precision, const StepTrace& trace, SameLoss& same);
+
+// Steps at their first weights. References are absent where the precision has no wider one: then the two are compared directly.
+struct FrozenSteps {
+  TrainStep& ours;
+  TrainStep& baseline;
+  TrainStep* our_reference = nullptr;
+  TrainStep* reference = nullptr;
+};
+SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const Corpus& corpus);
 
 // The sequences of a batch in another shape's rows, from the first on; what is left over are ghosts. Error where they do not fit.
 Batch repacked(const Batch& batch, const BatchShape& shape);

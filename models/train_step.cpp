@@ -54,7 +54,11 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
 }
 
 void TrainStep::use_step_memory(const ArenaLayout& layout, Launches launches) {
-  context_.use_arena(std::make_shared<Arena>(context_.queue(), layout));
+  use_step_memory(layout, allocate_step_memory(context_.queue(), layout.bytes), launches);
+}
+
+void TrainStep::use_step_memory(const ArenaLayout& layout, const StepMemory& memory, Launches launches) {
+  context_.use_arena(std::make_shared<Arena>(memory, layout));
   launches_ = launches;
 }
 

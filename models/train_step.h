@@ -53,6 +53,7 @@ class TrainStep {
 
   // Steps run in memory laid out by a trace of this step from now on, and may be captured.
   void use_step_memory(const ArenaLayout& layout, Launches launches = Launches::captured);
+  void use_step_memory(const ArenaLayout& layout, const StepMemory& memory, Launches launches = Launches::captured);
 
   // Trains on the batches (as many as the recipe accumulates) as update number `step`: submit, then collect.
   StepReport run(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "framework/host_tensor.h"
+#include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "models/corpus_of.h"
 #include "models/decode.h"
@@ -19,6 +22,7 @@ namespace tilewave {
 namespace {
 
 constexpr std::size_t kSamples = 5;
+constexpr std::string_view kAdjustmentsFile = "adjustments.jsonl";
 
 // What decides the numbers that are computed; a resumed run may change the rest.
 Recipe decisive(Recipe recipe) {
@@ -39,13 +43,34 @@ std::optional<Tokenizer> stored_tokenizer(const std::filesystem::path& folder) {
   return std::filesystem::exists(path) ? std::optional(Tokenizer::load(path)) : std::nullopt;
 }
 
+// What the guidelines changed when the run began, as save_adjustments() wrote it: rule, what, from and to.
+std::vector<Adjustment> stored_adjustments(const std::filesystem::path& folder) {
+  constexpr std::int64_t kMostBytes = 1 << 20;
+  const std::filesystem::path path = folder / kAdjustmentsFile;
+  std::vector<Adjustment> adjustments;
+  std::istringstream lines(std::filesystem::exists(path) ? read_file(path, kMostBytes) : std::string());
+  for (std::string line; std::getline(lines, line);) {
+    try {
+      const nlohmann::json json = nlohmann::json::parse(line);
+      adjustments.push_back({.rule = json.at("rule").get<std::string>(),
+                             .what = json.at("what").get<std::string>(),
+                             .from = json.at("from").get<std::int64_t>(),
+                             .to = json.at("to").get<std::int64_t>(),
+                             .why = {}});
+    } catch (const nlohmann::json::exception& error) {
+      throw InputError(sentence(path.string(), ": a line is no adjustment (", printable(error.what()), "); start a new run."));
+    }
+  }
+  return adjustments;
+}
+
 // The recipe a resumed run goes on with: as asked, with what was decided when the run began.
 Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, Overwrite overwrite) {
   const Recipe stored = read_recipe(folder / "recipe.toml");
   Recipe recipe = asked;
   if (recipe.schedule.decay_steps == 0) recipe.schedule.decay_steps = stored.schedule.decay_steps;
   if (recipe.data.tokenizer_vocabulary == 0) recipe.data.tokenizer_vocabulary = stored.data.tokenizer_vocabulary;
-  recipe = with_settled_waves(recipe, stored);
+  recipe = with_settled_waves(recipe, stored, stored_adjustments(folder));
   if (overwrite == Overwrite::force) return recipe;
   const std::vector<KeyDifference> changed = differences(decisive(stored), decisive(recipe));
   TW_CHECK_INPUT(changed.empty(), folder.string(), " was begun with ", changed.front().key, " = ", changed.front().first,
@@ -302,7 +327,7 @@ class Run {
       line.add("why", adjustment.why).add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
       lines += line.text() + "\n";
     }
-    write_file_atomically(folder_ / "adjustments.jsonl", lines);
+    write_file_atomically(folder_ / kAdjustmentsFile, lines);
   }
 
   void save() {

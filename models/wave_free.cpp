@@ -184,13 +184,19 @@ WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device) 
   return result;
 }
 
-Recipe with_settled_waves(const Recipe& asked, const Recipe& settled) {
-  if (asked.guidelines.wave_free_batch == WaveFreeBatch::off || settled.guidelines.wave_free_batch != WaveFreeBatch::off) return asked;
-  const auto answers = [&](std::int64_t from, std::int64_t to) {
-    return std::abs(to - from) <= static_cast<std::int64_t>(asked.guidelines.wave_limit * static_cast<double>(from));
+Recipe with_settled_waves(const Recipe& asked, const Recipe& settled, std::span<const Adjustment> answers) {
+  const bool open = asked.guidelines.wave_free_batch != WaveFreeBatch::off && settled.guidelines.wave_free_batch == WaveFreeBatch::off;
+  const auto answered = [&](std::string_view side, std::int64_t from, std::int64_t to) {
+    const bool moved = std::any_of(answers.begin(), answers.end(), [&](const Adjustment& answer) {
+      const bool both = answer.what == "source and target rows";
+      return answer.rule == "wave_free_batch" && (both || answer.what == side) && answer.from == from && answer.to == to;
+    });
+    return from == to || moved;
   };
-  if (!answers(asked.batch.source_tokens, settled.batch.source_tokens) ||
-      !answers(asked.batch.target_tokens, settled.batch.target_tokens)) {
+  const bool settled_before =
+      std::any_of(answers.begin(), answers.end(), [](const Adjustment& answer) { return answer.rule == "wave_free_batch"; });
+  if (!open || !settled_before || !answered("source rows", asked.batch.source_tokens, settled.batch.source_tokens) ||
+      !answered("target rows", asked.batch.target_tokens, settled.batch.target_tokens)) {
     return asked;
   }
   Recipe recipe = without_waves(asked);

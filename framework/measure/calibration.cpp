@@ -18,7 +18,7 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
-constexpr std::string_view kFormat = "tilewave time model 1";
+constexpr std::string_view kFormat = "tilewave time model 2";
 
 // A GEMM of a fully-connected layer as a training step poses it.
 GemmProblem problem(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k, PitchPolicy pitch = PitchPolicy::aligned) {
@@ -71,6 +71,15 @@ Quality quality(const Groups& groups, const std::vector<double>& logs, const std
 }
 
 }  // namespace
+
+double coordinate_of(std::string_view constant, double value) {
+  return std::log(constant.ends_with("_fraction") ? value / (1.0 - value) : value);
+}
+
+double constant_at(std::string_view constant, double coordinate) {
+  const double value = std::exp(coordinate);
+  return constant.ends_with("_fraction") ? value / (1.0 + value) : value;
+}
 
 std::vector<GemmProblem> calibration_problems() {
   using enum GemmRole;
@@ -176,12 +185,10 @@ Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceIn
     const auto fastest = std::min_element(group.begin(), group.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
     weights.push_back(weight_of(gemm, (*fastest)->seconds));
   }
-  // A fraction stays below 1: x is the logarithm of its odds, and of any other constant the logarithm.
-  const auto is_fraction = [](const TimeConstant& constant) { return constant.name.ends_with("_fraction"); };
   const auto model_at = [&](std::span<const double> x) {
     TimeModel model = time_model_of(device);
     for (std::size_t i = 0; i < constants.size(); ++i) {
-      model.*constants[i].value = is_fraction(constants[i]) ? 1.0 / (1.0 + std::exp(-x[i])) : std::exp(x[i]);
+      model.*constants[i].value = constant_at(constants[i].name, x[i]);
     }
     return model;
   };
@@ -198,8 +205,7 @@ Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceIn
   };
   std::vector<double> start;
   for (const TimeConstant& constant : constants) {
-    const double value = time_model_of(device).*constant.value;
-    start.push_back(is_fraction(constant) ? std::log(value / (1.0 - value)) : std::log(value));
+    start.push_back(coordinate_of(constant.name, time_model_of(device).*constant.value));
   }
   const std::vector<double> end = fit({.residuals =
                                            [&](std::span<const double> logs) {
@@ -230,7 +236,9 @@ void save_calibration(const std::filesystem::path& path, const Calibration& cali
   JsonObject object;
   object.add("format", kFormat).add("device", device.name).add("driver", device.driver).add("capability", device.capability);
   object.add("points", calibration.points).add("error_before", calibration.error_before).add("error_after", calibration.error_after);
+  object.add("operation_error_before", calibration.operation_error_before).add("operation_error_after", calibration.operation_error_after);
   for (const TimeConstant& constant : time_constants()) object.add(constant.name, calibration.model.*constant.value);
+  for (const OperationConstant& constant : operation_constants()) object.add(constant.name, calibration.model.operations.*constant.value);
   make_folders(path.parent_path());
   write_file_atomically(path, object.text() + "\n");
 }
@@ -250,11 +258,14 @@ std::string use_calibration(DeviceInfo& device) {
       return unused(sentence("it is of ", printable(object.at("device").get<std::string>()), " under driver ",
                              printable(object.at("driver").get<std::string>()), ", and this is ", device.name, " under ", device.driver));
     }
-    for (const TimeConstant& constant : time_constants()) {
-      const double value = object.at(std::string(constant.name)).get<double>();
-      if (!(value > 0.0) || !std::isfinite(value)) return unused(sentence(constant.name, " is not a number above 0"));
-      model.*constant.value = value;
-    }
+    std::string_view bad;
+    const auto take = [&](std::string_view name, double& value) {
+      value = object.at(std::string(name)).get<double>();
+      if (!(value > 0.0) || !std::isfinite(value)) bad = name;
+    };
+    for (const TimeConstant& constant : time_constants()) take(constant.name, model.*constant.value);
+    for (const OperationConstant& constant : operation_constants()) take(constant.name, model.operations.*constant.value);
+    if (!bad.empty()) return unused(sentence(bad, " is not a number above 0"));
     model.source = TimeModelSource::calibrated;
     device.time_model = std::make_shared<TimeModel>(model);
     return {};

@@ -1,11 +1,13 @@
 // The time model of a GPU, fitted to what it measures: GEMMs of a fixed set of shapes, forms, rows and tiles, outside the suites
-// that claims are made over. Stored in cache_folder()/<device>.json: who it is about, the constants by name, and how well they fit.
+// that claims are made over (operation_calibration.h has what is no GEMM). Stored in cache_folder()/<device>.json: who it is about, the
+// constants by name, and how well they fit.
 #pragma once
 
 #include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/io/planned_gemms.h"
@@ -23,11 +25,16 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
 struct Calibration {
   TimeModel model;
   std::size_t points = 0;
-  double error_before = 0.0, error_after = 0.0;    // the mean of |ln(predicted / measured)|, of each problem's fastest plan
-  double choice_before = 1.0, choice_after = 1.0;  // the chosen plan's time over the fastest's, geometric mean
+  double error_before = 0.0, error_after = 0.0;  // the mean of |ln(predicted / measured)|, of each problem's fastest plan
+  double operation_error_before = 0.0, operation_error_after = 0.0;  // of operations that are no GEMMs, where they were measured
+  double choice_before = 1.0, choice_after = 1.0;                    // the chosen plan's time over the fastest's, geometric mean
 };
 // The constants that predict the times best, beginning at the device's own.
 Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceInfo& device);
+
+// A constant as a fit moves it: the logarithm, of a fraction (by its name) that of its odds, so that it stays below 1.
+double coordinate_of(std::string_view constant, double value);
+double constant_at(std::string_view constant, double coordinate);
 
 // Where the device's calibration is kept; empty where there is no cache folder.
 std::filesystem::path calibration_path(const DeviceInfo& device);

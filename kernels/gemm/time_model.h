@@ -11,6 +11,7 @@
 
 #include "kernels/device.h"
 #include "kernels/gemm/problem.h"
+#include "kernels/operation_time.h"
 
 namespace tilewave {
 
@@ -57,6 +58,8 @@ struct TimeModel {
 
   // The rows on CUDA cores.
   double cuda_core_fraction = 0.4, one_output_fraction = 0.12;
+
+  OperationModel operations;  // what is no GEMM
 
   TimeModelSource source = TimeModelSource::scaled;
 };

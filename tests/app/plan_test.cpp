@@ -112,6 +112,27 @@ TEST_F(PlanCommand, TablesSayWhatAPersonAsks) {
   EXPECT_NE(cpu.output.find("(2 threads)"), std::string::npos) << cpu.output;
 }
 
+// The case study's steps by prediction: each setting of the recipe's own switches, or of those asked for.
+TEST_F(PlanCommand, PredictsTheSettingsOfAnAblation) {
+  std::map<std::string, json> settings;
+  for (const json& object : objects(recipe("ablate_vocabulary.toml") + " --for h200")) {
+    if (object.at("kind") == "setting") settings[object.at("name")] = object;
+  }
+  ASSERT_EQ(settings.size(), 4U);
+  const json& padded = settings.at("pad_vocabulary_to=8 row_pitch=packed");
+  EXPECT_EQ(padded.at("baseline"), "pad_vocabulary_to=1 row_pitch=packed");
+  EXPECT_EQ(padded.at("vocabulary_padded"), 33712);
+  EXPECT_GT(padded.at("gain_fraction"), 0.05);
+  EXPECT_NEAR(settings.at("pad_vocabulary_to=8 row_pitch=aligned").at("gain_fraction").get<double>(), 0.0, 0.01);
+  const Outcome table = plan(recipe("tiny.toml") + " --for h200 --switch pad_vocabulary_to=1,8 --switch gemm.engine=in_house,cublaslt");
+  ASSERT_EQ(table.status, 0) << table.output;
+  for (const char* part : {"switches, by predicted time a target row", "pad_vocabulary_to=8 engine=in_house", "baseline",
+                           "pad_vocabulary_to=1 engine=cublaslt has no prediction: a library's times are not predicted."}) {
+    EXPECT_NE(table.output.find(part), std::string::npos) << part << "\n" << table.output;
+  }
+  EXPECT_EQ(plan(recipe("tiny.toml") + " --for h200").output.find("switches, by"), std::string::npos);
+}
+
 TEST_F(PlanCommand, MovesABatchToWholeWavesAndSaysSo) {
   const std::string waves = " --set guidelines.wave_free_batch=up --set guidelines.wave_tile=256x128 --set guidelines.wave_limit=0.3";
   const std::string batch = " --set batch.source_tokens=4096 --set batch.target_tokens=4096 --set run.precision=fp16";

@@ -84,7 +84,9 @@ TEST(ArenaTest, HoldsAStepToItsTrace) {
   ArenaRecorder recorder;
   recorder.allocate(100);
   recorder.allocate(1000);
-  Arena arena(queue, recorder.layout());
+  const ArenaLayout layout = recorder.layout();
+  EXPECT_THROW(Arena(allocate_step_memory(queue, layout.bytes - 1), layout), Error);
+  Arena arena(allocate_step_memory(queue, layout.bytes), layout);
   arena.begin_step();
   const void* first = arena.allocate(100);
   expect_error([&] { arena.allocate(2000); }, {"allocation 1", "2048", "1024"});
@@ -222,7 +224,7 @@ TEST_P(ArenaStep, RepeatsItsAddressesAndTheHeapsResults) {
   const Traced traced = trace();
   Context context(make_cpu_queue(2), device, {.precision = GetParam()}), heap(make_cpu_queue(2), device, {.precision = GetParam()});
   Step step(context), other(heap);
-  const auto arena = std::make_shared<Arena>(context.queue(), traced.layout);
+  const auto arena = std::make_shared<Arena>(allocate_step_memory(context.queue(), traced.layout.bytes), traced.layout);
   EXPECT_EQ(arena->bytes(), traced.layout.bytes);
   context.use_arena(arena);
   const std::vector<double> before = step.weights();

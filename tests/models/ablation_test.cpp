@@ -138,7 +138,8 @@ TEST_F(Ablating, OtherBatchesAreComparedWithWeightsFrozen) {
   const AblationVariant& rounded = report.variants[2];
   EXPECT_EQ(rounded.resolved.shapes.target_rows, 56);
   EXPECT_EQ(rounded.same_loss.how, "50 target tokens, weights frozen");
-  EXPECT_LE(rounded.same_loss.gradient_error, 1e-12);
+  EXPECT_LE(rounded.same_loss.distance.gradient, 1e-12);
+  EXPECT_EQ(rounded.same_loss.error_ratio, 0.0) << "fp64 is its own reference";
   const double tokens = static_cast<double>(rounded.target_tokens) / 50.0;
   EXPECT_NEAR(rounded.measured_gain, tokens * report.variants[0].step.median_s / rounded.step.median_s - 1.0, 1e-12);
 }
@@ -171,23 +172,76 @@ TEST_F(Ablating, WhatCannotRunSaysWhyAndTheOthersRun) {
   EXPECT_EQ(report.variants[6].same_loss.verdict, SameLoss::Verdict::same_bits);
 }
 
-// The proof itself can fail: gradients with a planted wrong term, and weights from another seed.
+TEST_F(Ablating, ANarrowerPrecisionIsShownInAWiderOneToo) {
+  const AblationReport report = report_of(small_recipe(), "batch.target_tokens=50,56,57");
+  EXPECT_TRUE(report.holds());
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    const SameLoss& same = report.variants[i].same_loss;
+    EXPECT_EQ(same.how, "50 target tokens, weights frozen");
+    EXPECT_EQ(same.reference, Precision::fp64);
+    EXPECT_LE(same.mathematics.gradient, same.tolerance);
+    EXPECT_LT(same.tolerance, 1e-12);
+    EXPECT_GT(same.baseline.gradient, 1e-9) << "fp32 rounds";
+    EXPECT_LT(same.baseline.gradient, 1e-4);
+    EXPECT_GT(same.error_ratio, 0.0);
+    EXPECT_LE(same.error_ratio, 1.0);
+  }
+}
+
+// The proof itself can fail: gradients with a planted wrong term, in the precision of the run or in the reference's, and weights from
+// another seed.
 TEST(SameLoss, SeesWrongGradientsAndOtherWeights) {
+  const auto wide = [](std::vector<std::string> overrides = {}) {
+    overrides.emplace_back("run.precision=fp64");
+    return small_recipe(overrides);
+  };
   SmallRun right(small_recipe()), wrong(small_recipe()), rows(small_recipe({"batch.target_tokens=56"}));
+  SmallRun reference(wide()), same_reference(wide()), rows_reference(wide({"batch.target_tokens=56"}));
   const StepTrace trace = trace_step(right.resolved, right.context.device());
-  EXPECT_EQ(compare_frozen(wrong.step, right.step, trace, right.corpus).verdict, SameLoss::Verdict::same_bits);
+  const auto compared = [&](SmallRun& ours, SmallRun& our_reference) {
+    return compare_frozen({.ours = ours.step, .baseline = right.step, .our_reference = &our_reference.step, .reference = &reference.step},
+                          trace, right.corpus);
+  };
+  EXPECT_EQ(compared(wrong, same_reference).verdict, SameLoss::Verdict::same_bits);
+  EXPECT_TRUE(compared(rows, rows_reference).holds());
+
   wrong.context.plant("feed_forward");
-  const SameLoss planted = compare_frozen(wrong.step, right.step, trace, right.corpus);
+  const SameLoss planted = compared(wrong, same_reference);
   EXPECT_EQ(planted.verdict, SameLoss::Verdict::differs);
-  EXPECT_EQ(planted.loss_error, 0.0);
-  EXPECT_GT(planted.gradient_error, 1e-3);
-  EXPECT_FALSE(planted.worst.empty());
-  EXPECT_TRUE(compare_frozen(rows.step, right.step, trace, right.corpus).holds());
+  EXPECT_EQ(planted.distance.loss, 0.0);
+  EXPECT_EQ(planted.mathematics.gradient, 0.0);
+  EXPECT_GT(planted.distance.gradient, 1e-3);
+  EXPECT_GT(planted.error_ratio, 1.0);
+  EXPECT_FALSE(planted.distance.worst.empty());
+  EXPECT_EQ(compare_frozen({.ours = wrong.step, .baseline = right.step}, trace, right.corpus).verdict, SameLoss::Verdict::differs);
+
+  rows_reference.context.plant("feed_forward");
+  const SameLoss other_mathematics_planted = compared(rows, rows_reference);
+  EXPECT_EQ(other_mathematics_planted.verdict, SameLoss::Verdict::differs);
+  EXPECT_LE(other_mathematics_planted.error_ratio, 1.0);
+  EXPECT_GT(other_mathematics_planted.mathematics.gradient, other_mathematics_planted.tolerance);
+  EXPECT_THROW(compare_frozen({.ours = rows.step, .baseline = right.step, .reference = &reference.step}, trace, right.corpus), Error);
 
   SmallRun other(small_recipe({"run.seed=2"}));
   const LossCurve ours = run_steps(other.step, right.corpus, 2), baseline = run_steps(right.step, right.corpus, 2);
-  EXPECT_EQ(compare_steps({other.step, trace, ours}, {right.step, trace, baseline}).verdict, SameLoss::Verdict::differs);
+  EXPECT_EQ(compare_bits({.ours = ours, .baseline = baseline}).verdict, SameLoss::Verdict::differs);
+  EXPECT_EQ(compare_bits({.ours = baseline, .baseline = baseline}).verdict, SameLoss::Verdict::same_bits);
+  SameLoss frozen{.verdict = SameLoss::Verdict::within_tolerance};
+  compare_curves({.ours = baseline, .baseline = baseline}, Precision::fp32, trace, frozen);
+  EXPECT_TRUE(frozen.holds());
+  compare_curves({.ours = ours, .baseline = baseline}, Precision::fp32, trace, frozen);
+  EXPECT_FALSE(frozen.holds());
   EXPECT_EQ(other_mathematics(right.resolved.recipe, other.resolved.recipe), "run.seed");
+}
+
+TEST(SameLoss, ToleranceGrowsWithRoundingAndK) {
+  EXPECT_DOUBLE_EQ(rounding_tolerance(DType::f32, 4096), std::ldexp(64.0 + 8.0 * 64.0, -24));
+  EXPECT_LT(rounding_tolerance(DType::f64, 1 << 20), 1e-11);
+  EXPECT_EQ(reference_precision(Precision::bf16), Precision::fp32);
+  EXPECT_EQ(reference_precision(Precision::fp32), Precision::fp64);
+  const Recipe reference = reference_of(small_recipe({"run.precision=bf16", "gemm.alignment_policy=strict"}));
+  EXPECT_EQ(reference.run.precision, Precision::fp32);
+  EXPECT_EQ(reference.gemm, GemmConfig{});
 }
 
 class GpuAblation : public testing_support::GpuTest {};
@@ -205,7 +259,7 @@ TEST_F(GpuAblation, WhatDoesNotFitSaysSoAndTheOthersKeepTheirLoss) {
     const AblationVariant& variant = report.variants[i];
     EXPECT_EQ(variant.ran(), i < 4) << variant.refused;
     EXPECT_FALSE(variant.refused_input);
-    EXPECT_TRUE(variant.same_loss.holds()) << variant.setting.name << " " << variant.same_loss.gradient_error;
+    EXPECT_TRUE(variant.same_loss.holds()) << variant.setting.name << " " << variant.same_loss.error_ratio;
     if (variant.ran()) {
       EXPECT_GT(variant.step.median_s, 0.0);
     } else {

@@ -248,9 +248,17 @@ TEST_F(Trainer, WholeWavesAreSettledOnce) {
                                                         {"target rows", recipe.batch.target_tokens}}));
   EXPECT_EQ(attempt(folder("run"), {.overrides = waves, .start = RunStart::resume, .threads = 3}).steps, 8);
   EXPECT_EQ(file_text(folder("run") / "recipe.toml"), kept);
-  std::vector<std::string> others = waves;
-  others.insert(others.end(), {"batch.target_tokens=200", "run.steps=9"});
-  EXPECT_NE(refusal(folder("run"), {.overrides = others, .start = RunStart::resume}).find("begun with "), std::string::npos);
+  // Other rows are another question, also where the run's answer lies within their limit.
+  for (const char* rows : {"batch.target_tokens=200", "batch.target_tokens=49"}) {
+    std::vector<std::string> others = waves;
+    others.insert(others.end(), {rows, "run.steps=9"});
+    const std::string said = refusal(folder("run"), {.overrides = others, .start = RunStart::resume});
+    EXPECT_NE(said.find("begun with batch."), std::string::npos) << rows << ": " << said;
+    EXPECT_NE(said.find("a resumed run cannot change it"), std::string::npos) << said;
+  }
+  // Nor does a run that asked for no waves hold an answer.
+  attempt(folder("plain"), {.stop_after = 4});
+  EXPECT_NE(refusal(folder("plain"), {.overrides = waves, .start = RunStart::resume}).find("wave_free_batch"), std::string::npos);
 }
 
 TEST_F(Trainer, OtherChangesAreNamedAndRefused) {

@@ -127,10 +127,14 @@ TEST(WaveFree, ResolvingStoresNumbersAndAsksOnce) {
   EXPECT_EQ(resolve(resolved.recipe).recipe, resolved.recipe) << "no device is asked again";
   EXPECT_EQ(resolve(resolved.recipe, {}, device("h200")).shapes, resolved.shapes) << "nor another one";
   EXPECT_NE(refusal([&] { resolve(asked); }).find("there is no device here; use --set guidelines.wave_free_batch=off."), std::string::npos);
-  // Resuming takes the numbers of the run, elsewhere too, unless they answer another question.
-  EXPECT_EQ(with_settled_waves(asked, resolved.recipe), resolved.recipe);
-  const Recipe other = case_study(2048, {"guidelines.wave_limit=0.25"});
-  EXPECT_EQ(with_settled_waves(other, resolved.recipe), other);
+  // Resuming takes the numbers of the run, elsewhere too, and those alone that answer this very question.
+  const auto resumed = [&](const Recipe& recipe) { return with_settled_waves(recipe, resolved.recipe, resolved.adjustments); };
+  EXPECT_EQ(resumed(asked), resolved.recipe);
+  for (const std::int64_t rows : {2048, 4095, 4100}) {
+    const Recipe other = case_study(rows, {"guidelines.wave_limit=0.25"});
+    EXPECT_EQ(resumed(other), other) << rows;
+  }
+  EXPECT_EQ(with_settled_waves(asked, resolved.recipe, {}), asked) << "the run's rows are no answer: it asked for no waves";
 }
 
 TEST(WaveFree, TheCpusThreadsStandForSms) {

@@ -116,10 +116,12 @@ TEST_F(StoredCalibration, IsThisDevicesAlone) {
   EXPECT_EQ(device.time_model, nullptr) << "there is none yet";
   Calibration calibration;
   calibration.model.wgmma_fraction = 0.5;
+  calibration.model.operations.adamw_share = 0.6;
   save_calibration(calibration_path(device), calibration, device);
   EXPECT_EQ(calibration_path(device), folder_ / "tilewave" / "nvidia-h200.json");
   EXPECT_EQ(use_calibration(device), "");
   EXPECT_DOUBLE_EQ(time_model_of(device).wgmma_fraction, 0.5);
+  EXPECT_DOUBLE_EQ(time_model_of(device).operations.adamw_share, 0.6);
   EXPECT_EQ(time_model_of(device).source, TimeModelSource::calibrated);
 
   DeviceInfo updated = h200();
@@ -142,10 +144,14 @@ TEST_F(StoredCalibration, WhatCannotBeUsedIsSaid) {
   EXPECT_NE(said("{}").find("it cannot be read"), std::string::npos);
   EXPECT_NE(said(R"({"format": "another"})").find("its format is another version's"), std::string::npos);
   Calibration calibration;
+  DeviceInfo device = h200();
   calibration.model.fill_cycles = -1.0;
   save_calibration(calibration_path(h200()), calibration, h200());
-  DeviceInfo device = h200();
   EXPECT_NE(use_calibration(device).find("fill_cycles is not a number above 0"), std::string::npos);
+  calibration.model.fill_cycles = 1.0;
+  calibration.model.operations.launch_s = 0.0;
+  save_calibration(calibration_path(h200()), calibration, h200());
+  EXPECT_NE(use_calibration(device).find("operation_launch_s is not a number above 0"), std::string::npos);
   EXPECT_EQ(device.time_model, nullptr);
 }
 

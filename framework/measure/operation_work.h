@@ -1,0 +1,48 @@
+// Operands of operations that are no GEMMs, random and on a Transformer's shapes, and what runs on them: for their benchmarks and for
+// the calibration of kernels/operation_time.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "framework/context.h"
+#include "kernels/attention.h"
+
+namespace tilewave {
+
+// Operands rotate through more than a GPU's second-level cache holds; a CPU's third-level too.
+inline constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20;
+
+// Normal numbers: a block of them, repeated.
+Tensor random_tensor(Context& context, Shape shape, DType dtype, std::uint64_t key);
+
+// One set of operands, and what runs on it. The closure owns the operands.
+struct OperationWork {
+  TraceEntry entry;
+  std::function<void()> launch;
+};
+
+struct BenchedOperation {
+  const char* name;
+  Shape shape;  // unless asked otherwise; of adamw and gradient_norm: so many matrices of 1,024 x 1,024 in all
+  std::function<OperationWork(Context& context, Shape shape)> prepare;
+};
+std::span<const BenchedOperation> benched_operations();
+
+// Packed sequences of one length, queries, keys and values side by side as a model has them.
+struct AttentionSequences {
+  std::int64_t sequences = 0, heads = 0, length = 0, head_size = 0;
+  Mask mask = Mask::none;
+  double dropout = 0.0;
+};
+// Transformer-big's encoder and decoder, GPT-2's, and longer and wider ones.
+std::span<const AttentionSequences> benched_attention();
+
+struct AttentionPasses {
+  OperationWork forward, backward;
+};
+AttentionPasses attention_passes(Context& context, const AttentionSequences& asked);
+
+}  // namespace tilewave

@@ -1,0 +1,49 @@
+// What an operation that is no GEMM takes on a GPU, predicted: its launches, and then
+//   bound by memory   its bytes, at a share of the rate at which a device copy moves them
+//   attention         blocks, each a window of queries whose time is linear in the keys that pass by; or its bytes, if they take longer
+// The numbers are an H200's (docs/results/memory-bound-h200.md, attention-h200.md; a launch's is what measured steps leave). Fractions are
+// of the device's own bandwidth and peak and cycles of its own clock, so that another GPU's times are scaled from them; TimeModel::source
+// says whose they are. `tilewave bench calibrate` fits them.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "kernels/device.h"
+#include "kernels/trace.h"
+
+namespace tilewave {
+
+struct OperationModel {
+  double launch_s = 1.0e-6;      // from one launch of a captured step to the next, which waits for its end
+  double copy_fraction = 0.884;  // of the bandwidth: what a copy moves, reads and writes both counted
+
+  // Bytes a second over a copy's; above 1 where what is read again lies in the second-level cache.
+  double activation_share = 0.95, activation_backward_share = 0.98;
+  double adamw_share = 0.84, gradient_norm_share = 0.92;
+  double add_share = 1.0, dropout_share = 0.5;
+  double cross_entropy_share = 0.8;
+  double embedding_share = 1.35, embedding_backward_share = 0.56;
+  double layer_norm_share = 0.91, layer_norm_backward_share = 0.83;
+  double softmax_share = 0.94, softmax_backward_share = 1.0;
+  double other_share = 0.9;  // not measured: fill, convert
+
+  // Attention on tensor cores: rates over the peak while keys pass by; what a block costs beside that, as keys; draws for dropout a
+  // cycle of an SM. Heads above 64 columns are wide: a backward block then keeps fewer rows.
+  double attention_forward_fraction = 0.31, attention_forward_keys = 205.0, attention_forward_draws = 3.35;
+  double attention_backward_fraction = 0.355, attention_backward_wide_fraction = 0.33, attention_backward_keys = 215.0;
+  double attention_backward_draws = 2.47;  // in each of its two passes
+  // On CUDA cores.
+  double cuda_core_forward_fraction = 0.41, cuda_core_backward_fraction = 0.34;
+};
+
+struct OperationConstant {
+  std::string_view name;
+  double OperationModel::*value = nullptr;
+};
+std::span<const OperationConstant> operation_constants();
+
+// 0 where the device's bandwidth is not known, as a CPU's. Error for a GEMM, whose plan says what it takes.
+double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device);
+
+}  // namespace tilewave

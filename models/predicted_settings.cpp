@@ -1,0 +1,38 @@
+// A setting that cannot be planned says why; the others are planned.
+#include "models/predicted_settings.h"
+
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+PredictedSetting predict(const Recipe& recipe, const Setting& setting, const DeviceInfo& device) {
+  PredictedSetting result{.setting = setting, .refused = {}, .shapes = {}, .step = {}};
+  try {
+    const Recipe own = with_setting(recipe, setting);
+    TW_CHECK_INPUT(own.gemm.engine == GemmEngine::in_house, "a library's times are not predicted.");
+    check_plannable(own, device);
+    const ResolvedRecipe resolved = resolve(predictable(own), {}, device);
+    result.shapes = resolved.shapes;
+    result.step = plan_step(resolved, device);
+  } catch (const InputError& error) {
+    result.refused = error.what();
+  }
+  return result;
+}
+
+double seconds_a_target_row(const PredictedSetting& one) { return one.step.predicted_s() / static_cast<double>(one.shapes.target_rows); }
+
+}  // namespace
+
+std::vector<PredictedSetting> predict_settings(const Recipe& recipe, const std::vector<Setting>& settings, const DeviceInfo& device) {
+  std::vector<PredictedSetting> all;
+  for (const Setting& setting : settings) all.push_back(predict(recipe, setting, device));
+  for (PredictedSetting& one : all) {
+    const PredictedSetting& baseline = all[one.setting.baseline];
+    if (one.predicted() && baseline.predicted()) one.gain = seconds_a_target_row(baseline) / seconds_a_target_row(one) - 1.0;
+  }
+  return all;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,128 @@
+// Predicted times of operations that are no GEMMs, against those measured on an H200 (docs/results); what scales with a GPU, and what
+// is no prediction.
+#include "kernels/operation_time.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/activation.h"
+#include "kernels/adamw.h"
+#include "kernels/add.h"
+#include "kernels/attention.h"
+#include "kernels/convert.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/device_profiles.h"
+#include "kernels/dropout.h"
+#include "kernels/embedding.h"
+#include "kernels/error.h"
+#include "kernels/fill.h"
+#include "kernels/gradient_norm.h"
+#include "kernels/layer_norm.h"
+#include "kernels/softmax.h"
+
+namespace tilewave {
+namespace {
+
+const DeviceInfo& device(std::string_view key) { return device_profile(key).device; }
+
+TraceEntry moving(std::string_view operation, double megabytes) {
+  return {.operation = operation, .layer = {}, .cost = {.flops = 0, .bytes = static_cast<std::int64_t>(1e6 * megabytes)}};
+}
+
+TEST(OperationTime, IsWhatMemoryBoundOperationsTake) {
+  struct Measured {
+    std::string_view operation;
+    double megabytes, us;
+  };
+  // docs/results/memory-bound-h200.md
+  for (const auto& [operation, megabytes, us] : {Measured{LayerNormArgs::kOperation, 269.0, 69.9},
+                                                 {LayerNormBackwardArgs::kOperation, 415.7, 118.0},
+                                                 {SoftmaxArgs::kOperation, 268.4, 67.6},
+                                                 {SoftmaxBackwardArgs::kOperation, 402.7, 95.2},
+                                                 {ActivationArgs::kOperation, 268.4, 66.9},
+                                                 {ActivationBackwardArgs::kOperation, 402.7, 97.3},
+                                                 {DropoutArgs::kOperation, 268.4, 126.5},
+                                                 {AddArgs::kOperation, 402.7, 95.0},
+                                                 {CrossEntropyArgs::kOperation, 690.4, 203.1},
+                                                 {EmbeddingArgs::kOperation, 403.2, 70.4},
+                                                 {EmbeddingBackwardArgs::kOperation, 272.8, 115.7},
+                                                 {AdamWArgs::kOperation, 6291.5, 1777.0},
+                                                 {GradientNormArgs::kOperation, 838.9, 214.6}}) {
+    EXPECT_NEAR(1e6 * predicted_seconds(moving(operation, megabytes), device("h200")) / us, 1.0, 0.07) << operation;
+  }
+}
+
+TraceEntry attention(bool backward, std::int64_t sequences, std::int64_t heads, std::int64_t length, std::int64_t head_size, bool causal,
+                     bool dropout = false) {
+  const std::int64_t rows = sequences * length;
+  return {.operation = backward ? AttentionBackwardArgs::kOperation : AttentionArgs::kOperation,
+          .layer = {},
+          .cost = {.flops = 1, .bytes = 4 * rows * heads * head_size * 2},
+          .gemm = {},
+          .plan = {},
+          .attention = AttentionWork{.query_rows = rows,
+                                     .keys = length,
+                                     .heads = heads,
+                                     .head_size = head_size,
+                                     .dtype = DType::bf16,
+                                     .causal = causal,
+                                     .dropout = dropout}};
+}
+
+TEST(OperationTime, IsWhatAttentionTakes) {
+  struct Measured {
+    std::int64_t sequences, heads, length, head_size;
+    bool causal, dropout;
+    double forward_us, backward_us;
+  };
+  // docs/results/attention-h200.md
+  for (const Measured& m : {Measured{80, 16, 64, 64, false, false, 25.5, 77.9},
+                            {80, 16, 64, 64, true, false, 26.2, 75.4},
+                            {64, 12, 1024, 64, true, false, 480.1, 1484.0},
+                            {16, 16, 4096, 64, true, false, 2043.7, 6268.9},
+                            {16, 16, 1024, 128, true, false, 335.9, 1031.3},
+                            {4, 16, 4096, 128, true, false, 1051.6, 3541.3},
+                            {4, 16, 4096, 128, false, false, 1820.8, 6602.3},
+                            {80, 16, 64, 64, false, true, 37.4, 112.7},
+                            {64, 12, 1024, 64, true, true, 998.0, 2822.1}}) {
+    for (const bool backward : {false, true}) {
+      const TraceEntry entry = attention(backward, m.sequences, m.heads, m.length, m.head_size, m.causal, m.dropout);
+      EXPECT_NEAR(1e6 * predicted_seconds(entry, device("h200")) / (backward ? m.backward_us : m.forward_us), 1.0, 0.13)
+          << entry.operation << " " << m.length << " " << m.head_size << (m.causal ? " causal" : "") << (m.dropout ? " dropout" : "");
+    }
+  }
+}
+
+TEST(OperationTime, ScalesWithBandwidthAndPeak) {
+  DeviceInfo half = device("h200");
+  half.name = "half of one";
+  half.bandwidth_bytes_per_s *= 0.5;
+  const double launch_s = OperationModel{}.launch_s;
+  const TraceEntry add = moving(AddArgs::kOperation, 100.0);
+  EXPECT_NEAR(predicted_seconds(add, half) - launch_s, 2.0 * (predicted_seconds(add, device("h200")) - launch_s), 1e-9);
+  const TraceEntry long_attention = attention(false, 16, 16, 4096, 64, true);
+  EXPECT_GT(predicted_seconds(long_attention, device("a100")), 2.5 * predicted_seconds(long_attention, device("h200")));
+  EXPECT_GT(predicted_seconds(attention(false, 16, 16, 4096, 64, false), device("h200")),
+            1.7 * predicted_seconds(long_attention, device("h200")));
+  // Short and small: no faster than its bytes, and than a block on each SM.
+  const TraceEntry tiny = attention(true, 1, 1, 8, 64, false);
+  EXPECT_LT(predicted_seconds(tiny, device("h200")), 30e-6);
+  EXPECT_GT(predicted_seconds(tiny, device("h200")), 2.0 * launch_s);
+}
+
+TEST(OperationTime, KnowsEveryOperationAndNothingElse) {
+  for (const std::string_view operation :
+       {ActivationArgs::kOperation, ActivationBackwardArgs::kOperation, AdamWArgs::kOperation, AddArgs::kOperation, ConvertArgs::kOperation,
+        CrossEntropyArgs::kOperation, DropoutArgs::kOperation, EmbeddingArgs::kOperation, EmbeddingBackwardArgs::kOperation,
+        FillArgs::kOperation, GradientNormArgs::kOperation, LayerNormArgs::kOperation, LayerNormBackwardArgs::kOperation,
+        SoftmaxArgs::kOperation, SoftmaxBackwardArgs::kOperation}) {
+    EXPECT_GT(predicted_seconds(moving(operation, 1.0), device("h200")), 0.0) << operation;
+    EXPECT_EQ(predicted_seconds(moving(operation, 1.0), probe_cpu(1)), 0.0) << "a CPU's bandwidth is not known";
+  }
+  EXPECT_THROW(predicted_seconds(moving("convolution", 1.0), device("h200")), Error);
+  TraceEntry gemm = moving("gemm", 1.0);
+  gemm.gemm = GemmProblem{};
+  EXPECT_THROW(predicted_seconds(gemm, device("h200")), Error);
+}
+
+}  // namespace
+}  // namespace tilewave
