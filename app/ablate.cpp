@@ -167,8 +167,9 @@ void print_losses(const AblationReport& report) {
     if (same.error_ratio > 0.0) {
       print_line("      in %s: loss off by %.2g, gradients by %.2g, of %.2g allowed", std::string(name_of(same.reference)).c_str(),
                  same.mathematics.loss, same.mathematics.gradient, same.tolerance);
-      print_line("      from %s: gradients off by up to %.2g, the baseline's by %.2g; at most %.2f of what the baseline's error allows",
-                 std::string(name_of(same.reference)).c_str(), same.ours.gradient, same.baseline.gradient, same.error_ratio);
+      print_line("      from %s: gradients off by up to %.2g, the baseline's by %.2g; on average %.2f times the baseline's, at most %.2f",
+                 std::string(name_of(same.reference)).c_str(), same.ours.gradient, same.baseline.gradient, same.error_ratio,
+                 same.largest_ratio);
     } else if (same.tolerance > 0.0) {
       print_line("      of %.2g allowed", same.tolerance);
     }

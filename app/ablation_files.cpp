@@ -49,7 +49,8 @@ Json same_loss_json(const SameLoss& same) {
                  {"own_error_gradient", same.ours.gradient},
                  {"baseline_error_loss", same.baseline.loss},
                  {"baseline_error_gradient", same.baseline.gradient},
-                 {"error_ratio", same.error_ratio}});
+                 {"error_ratio", same.error_ratio},
+                 {"largest_error_ratio", same.largest_ratio}});
   }
   if (same.tolerance > 0.0) json["tolerance"] = same.tolerance;
   if (same.curve_tolerance > 0.0) {

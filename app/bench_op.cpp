@@ -60,7 +60,7 @@ int bench_op(const OpOptions& options) {
     std::printf("%s, %s, %s pitch\n", device.name.c_str(), std::string(name_of(precision)).c_str(), options.pitch.c_str());
     std::printf("%-20s %14s %10s %10s %9s %10s %6s\n", "operation", "shape", "MB", "time us", "GB/s", "copy GB/s", "share");
   }
-  for (const BenchedOperation& operation : chosen(options.names)) {
+  for (const BenchedOperation& operation : asked) {
     const Shape shape{options.rows > 0 ? options.rows : operation.shape.rows, options.cols > 0 ? options.cols : operation.shape.cols};
     std::vector<OperationWork> sets{operation.prepare(context, shape)};
     const std::int64_t bytes = sets.front().entry.cost.bytes;

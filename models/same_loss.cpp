@@ -31,6 +31,12 @@ double unit_roundoff(DType dtype) {
 
 double relative(double a, double b) { return a == b ? 0.0 : std::abs(a - b) / std::abs(b); }
 
+// Of what layers hand to each other; tf32 rounds operands alone, to as many bits as fp16 has.
+double stored_roundoff(Precision precision) {
+  const PrecisionTable table = precision_table(precision);
+  return unit_roundoff(table.math == MathMode::tf32 ? DType::f16 : table.activation);
+}
+
 std::int64_t longest_k(const Trace& trace) {
   std::int64_t longest = 1;
   for (const TraceEntry& entry : trace.entries) longest = std::max(longest, entry.gemm ? entry.gemm->k : 0);
@@ -109,10 +115,9 @@ SameLoss compare_bits(const CurvePair& curves) {
 }
 
 void compare_curves(const CurvePair& curves, Precision precision, const StepTrace& trace, SameLoss& same) {
-  const PrecisionTable table = precision_table(precision);
-  const double stored = unit_roundoff(table.math == MathMode::tf32 ? DType::f16 : table.activation);
   same.curve = distance_of(curves);
-  same.curve_tolerance = 8.0 * stored + rounding_tolerance(table.statistics, longest_k(trace.trace));
+  same.curve_tolerance =
+      8.0 * stored_roundoff(precision) + rounding_tolerance(precision_table(precision).statistics, longest_k(trace.trace));
   const bool within = same.curve.loss <= same.curve_tolerance && same.curve.gradient <= same.curve_tolerance;
   if (!within && same.verdict != SameLoss::Verdict::not_compared) same.verdict = SameLoss::Verdict::differs;
 }
@@ -177,19 +182,17 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
                 .reference = wider,
                 .tolerance = rounding_tolerance(precision_table(wider).statistics, longest_k(trace.trace))};
   same.distance.loss = relative(report.loss, expected.loss);
-  const auto allowed = [&](double baseline) { return kNoWorse * baseline + same.tolerance; };
   if (referred) {
     const double reference = steps.reference->run(other_batches, 1, Update::no).loss;
     const bool one = steps.our_reference == steps.reference;
     same.mathematics.loss = one ? 0.0 : relative(steps.our_reference->run(batches, 1, Update::no).loss, reference);
     same.ours.loss = relative(report.loss, reference);
     same.baseline.loss = relative(expected.loss, reference);
-    same.error_ratio = same.ours.loss / allowed(same.baseline.loss);
   }
 
   const auto& parameters = steps.baseline.model().parameters().all();
   std::vector<Squares> squares;
-  double global = 0.0, reference_global = 0.0;
+  double global = 0.0, reference_global = 0.0, logarithms = 0.0;
   for (const Parameter& parameter : parameters) {
     squares.push_back(squares_of(steps, parameter));
     global += squares.back().baseline;
@@ -212,12 +215,19 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
     note(same.mathematics, error(one.in_reference, one.reference, reference_global));
     note(same.ours, ours);
     note(same.baseline, baseline);
-    same.error_ratio = larger(same.error_ratio, ours / allowed(baseline));
+    const double ratio = (ours + same.tolerance) / (baseline + same.tolerance);
+    same.largest_ratio = larger(same.largest_ratio, ratio);
+    logarithms += std::log(ratio);
   }
 
   const LossDistance& mathematics = referred ? same.mathematics : same.distance;
   const bool equal = same.distance.loss == 0.0 && same.distance.gradient == 0.0;
-  const bool within = mathematics.loss <= same.tolerance && mathematics.gradient <= same.tolerance && same.error_ratio <= 1.0;
+  bool within = mathematics.loss <= same.tolerance && mathematics.gradient <= same.tolerance;  // false for a NaN
+  if (referred) {
+    same.error_ratio = std::exp(logarithms / static_cast<double>(squares.size()));
+    within = within && same.error_ratio <= kNoWorse && same.largest_ratio <= kNoOutlier &&
+             same.ours.loss <= stored_roundoff(precision) + same.tolerance;
+  }
   same.verdict = !within ? SameLoss::Verdict::differs : equal ? SameLoss::Verdict::same_bits : SameLoss::Verdict::within_tolerance;
   return same;
 }

@@ -3,8 +3,8 @@
 //                 seed and data order must have the same bits.
 //   other sums    weights frozen, the same sequences packed into either batch, rows left over being ghosts, and either run again in
 //                 the reference precision, fp32 for the narrower ones and fp64 for fp32. The mathematics is the same: there the two
-//                 agree within what fp32's (fp64's) sums allow. The variant adds no error: no parameter's gradient is further from
-//                 the reference than the baseline's own is, by more than a quarter.
+//                 agree within what fp32's (fp64's) sums allow. The variant adds no error: its gradients are no further from the
+//                 reference than the baseline's own, on average over the parameters, and none is by much; nor is its loss.
 // A tensor's error is ||a - b|| / max(||b||, 1e-3 x the global norm), since some gradients are zero by mathematics.
 #pragma once
 
@@ -22,7 +22,9 @@ namespace tilewave {
 // those of one layer grow in the layers after it, hence the factors.
 //   unit roundoff x (64 + 8 sqrt(k))
 double rounding_tolerance(DType dtype, std::int64_t k);
-inline constexpr double kNoWorse = 1.25;  // the variant's distance from the reference over the baseline's own, and that tolerance
+// The variant's distances from the reference over the baseline's own: two draws of the same roundings, of which a small tensor has few.
+inline constexpr double kNoWorse = 1.25;   // their geometric mean over the parameters
+inline constexpr double kNoOutlier = 4.0;  // any one's
 
 // What shows whether a narrower precision's rounding is all that differs; the same precision where there is no wider one.
 Precision reference_precision(Precision precision);
@@ -48,15 +50,15 @@ struct LossDistance {
 struct SameLoss {
   enum class Verdict : std::uint8_t { itself, same_bits, within_tolerance, differs, another_model, not_compared };
   Verdict verdict = Verdict::itself;
-  std::string how;               // "5 steps", "2,031 target tokens, weights frozen"; why, where it is another model or not compared
-  LossDistance distance;         // of the two: on frozen weights, or where their sums are the same over the steps
-  Precision reference{};         // the precision of the following
-  LossDistance mathematics;      // of the two in the reference precision
-  double tolerance = 0.0;        // for that; 0 where the bits must be equal
-  LossDistance ours, baseline;   // of either from the baseline's reference
-  double error_ratio = 0.0;      // the largest, over loss and parameters, of our distance over what the baseline's allows
-  LossDistance curve;            // of losses and gradient norms over the steps, where the sums differ
-  double curve_tolerance = 0.0;  // for the norms; 0: steps were not compared
+  std::string how;              // "5 steps", "2,031 target tokens, weights frozen"; why, where it is another model or not compared
+  LossDistance distance;        // of the two: on frozen weights, or where their sums are the same over the steps
+  Precision reference{};        // the precision of the following
+  LossDistance mathematics;     // of the two in the reference precision
+  double tolerance = 0.0;       // for that; 0 where the bits must be equal
+  LossDistance ours, baseline;  // of either from the baseline's reference
+  double error_ratio = 0.0, largest_ratio = 0.0;  // over parameters, of ours over the baseline's, each plus the tolerance; 0: no reference
+  LossDistance curve;                             // of losses and gradient norms over the steps, where the sums differ
+  double curve_tolerance = 0.0;                   // for the norms; 0: steps were not compared
 
   bool holds() const { return verdict != Verdict::differs && verdict != Verdict::not_compared; }
 };
