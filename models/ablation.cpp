@@ -11,6 +11,7 @@
 #include "models/corpus_of.h"
 #include "models/memory_check.h"
 #include "models/plan.h"
+#include "models/step_plans.h"
 
 namespace tilewave {
 namespace {
@@ -88,11 +89,13 @@ class Ablation {
       check_files(recipe);
       open_corpus(recipe);
       variant.resolved = resolve(recipe, {.vocabulary = corpus_->tokenizer() ? corpus_->tokenizer()->vocabulary() : 0}, request_.device);
-      StepTrace trace = trace_step(variant.resolved, request_.device);
+      const GemmPlans plans = plans_for_step(variant.resolved, {.queue = queue_, .device = request_.device, .noted = request_.noted});
+      StepTrace trace = trace_step(variant.resolved, request_.device, plans);
       variant.memory_bytes = trace.bytes();
       variant.matrix_flops = trace.matrix_flops();
       for (const Contestant& other : contestants_) {
-        if (other.variant->resolved.shapes == variant.resolved.shapes && other.trace.trace.entries == trace.trace.entries) {
+        if (other.variant->resolved.shapes == variant.resolved.shapes && other.trace.trace.entries == trace.trace.entries &&
+            other_mathematics(variant.resolved.recipe, other.variant->resolved.recipe).empty()) {
           variant.same_as = static_cast<std::size_t>(other.variant - report_.variants.data());
           return;
         }
@@ -101,7 +104,7 @@ class Ablation {
       request_.noted(sentence(variant.setting.name, ": ", variant.resolved.shapes.target_rows, " target rows, vocabulary ",
                               variant.resolved.shapes.vocabulary_padded));
       variant.predicted_s = predicted_step(variant.resolved, trace, request_.device);
-      auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe));
+      auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe, plans));
       auto step = std::make_unique<TrainStep>(*context, variant.resolved);
       step_bytes_ = std::max(step_bytes_, trace.memory.bytes);
       contestants_.push_back(

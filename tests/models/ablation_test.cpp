@@ -150,6 +150,16 @@ TEST_F(Ablating, AnotherModelHasNoEqualLossToShow) {
   EXPECT_EQ(report.variants[1].same_loss.how, "model.vocabulary");
 }
 
+// The launches are the same ones; what they compute is not.
+TEST_F(Ablating, TheSameLaunchesOfAnotherModelProveNothing) {
+  for (const char* other : {"optimizer.learning_rate=1e-3,1e-2", "model.dropout=0.1,0.5", "run.seed=1,2", "schedule.warmup_steps=1,10"}) {
+    const AblationReport report = report_of(small_recipe(), other);
+    EXPECT_FALSE(report.variants[1].same_as.has_value()) << other;
+    EXPECT_EQ(report.variants[1].same_loss.verdict, SameLoss::Verdict::another_model) << other;
+    EXPECT_NE(report.variants[1].curve.losses, report.variants[0].curve.losses) << other;
+  }
+}
+
 TEST_F(Ablating, TheSameLaunchesAreMeasuredOnce) {
   const AblationReport report = report_of(small_recipe(), "batch_multiple_of=1,5,2");
   ASSERT_TRUE(report.variants[1].same_as.has_value());

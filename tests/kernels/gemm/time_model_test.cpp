@@ -49,7 +49,13 @@ TEST(TimeModel, ConstantsHaveNamesOfTheirOwnAndAreAboveZero) {
       EXPECT_LE(model.*constant.value, 1.0) << constant.name;
     }
   }
-  EXPECT_EQ(names.size() * sizeof(double) + sizeof(double), sizeof(TimeModel)) << "every number but the source has a name";
+  EXPECT_EQ(names.size() * sizeof(double) + sizeof(double), sizeof(TimeModel) - sizeof(OperationModel))
+      << "every number but the source has a name";
+  for (const OperationConstant& constant : operation_constants()) {
+    EXPECT_TRUE(names.insert(constant.name).second) << constant.name;
+    EXPECT_GT(model.operations.*constant.value, 0.0) << constant.name;
+  }
+  EXPECT_EQ(operation_constants().size() * sizeof(double), sizeof(OperationModel)) << "every number has a name";
 }
 
 TEST(TimeModel, SaysWhoseNumbersTheyAre) {
