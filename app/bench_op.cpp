@@ -31,13 +31,14 @@ std::vector<BenchedOperation> chosen(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const BenchedOperation& operation) { return operation.name == name; });
     if (found == all.end()) {
-      std::vector<std::string_view> names;
+      std::vector<std::string_view> all_names;
       std::string known;
       for (const BenchedOperation& operation : all) {
-        names.push_back(operation.name);
+        all_names.push_back(operation.name);
         known += sentence(known.empty() ? "" : ", ", operation.name);
       }
-      throw InputError(sentence("bench op ", name, ": there is no such operation", nearest_text(name, names), "; there are ", known, "."));
+      throw InputError(
+          sentence("bench op ", name, ": there is no such operation", nearest_text(name, all_names), "; there are ", known, "."));
     }
     result.push_back(*found);
   }
