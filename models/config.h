@@ -125,7 +125,10 @@ struct DataConfig {
                       "`tokens`: llm.c's .bin file; `synthetic`: seeded Zipf ids with a planted bigram rule"});
     visit("source", source, {.unit = "path", .meaning = "the text, the source language or the token file"});
     visit("target", target, {.unit = "path", .meaning = "the target language, line by line with source (parallel)"});
-    visit("validation_source", validation_source, {.unit = "path", .meaning = "like source, never trained on; empty: the fiftieth of the pairs (at most 2,000), the last tenth of a text or of tokens"});
+    visit("validation_source", validation_source,
+          {.unit = "path",
+           .meaning =
+               "like source, never trained on; empty: the fiftieth of the pairs (at most 2,000), the last tenth of a text or of tokens"});
     visit("validation_target", validation_target, {.unit = "path", .meaning = "like target, never trained on"});
     visit("tokenizer", tokenizer, {.meaning = "bytes, or SentencePiece's byte-pair encoding trained on the corpus"});
     visit("tokenizer_vocabulary", tokenizer_vocabulary,
