@@ -34,7 +34,7 @@ std::vector<BenchedOperation> chosen(const std::vector<std::string>& names) {
       std::vector<std::string_view> all_names;
       std::string known;
       for (const BenchedOperation& operation : all) {
-        all_names.push_back(operation.name);
+        all_names.emplace_back(operation.name);
         known += sentence(known.empty() ? "" : ", ", operation.name);
       }
       throw InputError(

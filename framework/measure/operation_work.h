@@ -43,6 +43,6 @@ std::span<const AttentionSequences> benched_attention();
 struct AttentionPasses {
   OperationWork forward, backward;
 };
-AttentionPasses attention_passes(Context& context, const AttentionSequences& asked);
+AttentionPasses attention_passes(Context& context, const AttentionSequences& shape);
 
 }  // namespace tilewave
