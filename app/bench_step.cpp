@@ -11,6 +11,7 @@
 #include "models/memory_check.h"
 #include "models/step_plans.h"
 #include "models/train_step.h"
+#include "models/wave_free.h"
 
 namespace tilewave {
 namespace {

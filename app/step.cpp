@@ -9,6 +9,7 @@
 #include "models/batch_file.h"
 #include "models/step_file.h"
 #include "models/step_plans.h"
+#include "models/wave_free.h"
 #include "models/weight_files.h"
 
 namespace tilewave {

@@ -17,6 +17,7 @@
 #include "kernels/gemm/time_model.h"
 #include "models/plan.h"
 #include "models/trainer.h"
+#include "models/wave_free.h"
 
 namespace tilewave {
 namespace {

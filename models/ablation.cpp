@@ -12,6 +12,7 @@
 #include "models/memory_check.h"
 #include "models/plan.h"
 #include "models/step_plans.h"
+#include "models/wave_free.h"
 
 namespace tilewave {
 namespace {

@@ -2,6 +2,7 @@
 #include "models/predicted_settings.h"
 
 #include "kernels/error.h"
+#include "models/wave_free.h"
 
 namespace tilewave {
 namespace {

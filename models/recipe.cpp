@@ -10,7 +10,6 @@
 #include "framework/recipe/reference.h"
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
-#include "models/wave_free.h"
 
 namespace tilewave {
 namespace {
@@ -262,14 +261,6 @@ void check_supported(const Recipe& recipe, Backend backend) {
   const Precision precision = recipe.run.precision;
   TW_CHECK_INPUT(backend != Backend::cpu || precision == Precision::fp32 || precision == Precision::fp64, "run.precision = \"",
                  name_of(precision), "\" needs a GPU: a CPU trains in fp32 and fp64; use --set run.precision=fp32.");
-}
-
-ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device) {
-  validate(recipe);
-  const WaveFree waves = settle_wave_free_batch(recipe, device);
-  ResolvedRecipe resolved = resolve(waves.recipe, tokenizer);
-  resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
-  return resolved;
 }
 
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {

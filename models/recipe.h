@@ -45,8 +45,7 @@ struct ResolvedRecipe {
   friend bool operator==(const ResolvedRecipe&, const ResolvedRecipe&) = default;
 };
 
-// On a device, where guidelines.wave_free_batch asks for one (models/wave_free.h); without one such a recipe is an InputError.
-ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device);
+// InputError where guidelines.wave_free_batch asks for a device: models/wave_free.h resolves on one.
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer = {});
 
 // "256x128" as a tile.

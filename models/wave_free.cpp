@@ -184,6 +184,14 @@ WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device) 
   return result;
 }
 
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device) {
+  validate(recipe);
+  const WaveFree waves = settle_wave_free_batch(recipe, device);
+  ResolvedRecipe resolved = resolve(waves.recipe, tokenizer);
+  resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
+  return resolved;
+}
+
 Recipe with_settled_waves(const Recipe& asked, const Recipe& settled, std::span<const Adjustment> answers) {
   const bool open = asked.guidelines.wave_free_batch != WaveFreeBatch::off && settled.guidelines.wave_free_batch == WaveFreeBatch::off;
   const auto answered = [&](std::string_view side, std::int64_t from, std::int64_t to) {

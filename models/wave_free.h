@@ -48,6 +48,9 @@ struct WaveFree {
 // "off" comes back as it is. InputError where no wave-free number lies within the limit.
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device);
 
+// On a device: the wave-free batch settled first.
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device);
+
 // The recipe as asked, its waves as a run that began with it has settled them: with the numbers of `settled`, where these are what
 // `answers` says was made of the rows asked for. Otherwise, and where nothing was asked, as it is.
 Recipe with_settled_waves(const Recipe& asked, const Recipe& settled, std::span<const Adjustment> answers);
