@@ -3,11 +3,9 @@
 
 #include <cstdint>
 
-namespace tilewave {
+#include "kernels/cuda/prim/shared_address.h"
 
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
+namespace tilewave {
 
 // `bytes` of kBytes come from global memory, the rest is zero; 16-byte copies go past the first-level cache.
 template <int kBytes>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/prim/shared_address.h"
 #include "kernels/cuda/prim/wait.h"
 
 namespace tilewave {
@@ -12,8 +13,6 @@ namespace tilewave {
 struct Mbarrier {
   std::uint64_t state;
 };
-
-__device__ __forceinline__ unsigned shared_address(const void* pointer) { return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
 
 __device__ __forceinline__ void mbarrier_init(Mbarrier& barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");

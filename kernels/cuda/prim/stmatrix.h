@@ -2,7 +2,7 @@
 // 2 (t % 4) and the next of row t / 4 of each matrix, as an accumulator does; it names the address of row t % 8 of matrix t / 8.
 #pragma once
 
-#include "kernels/cuda/prim/mbarrier.h"
+#include "kernels/cuda/prim/shared_address.h"
 
 namespace tilewave {
 

@@ -1,5 +1,5 @@
-// Model: every block's tiles one after another, each its products and what packing its sums leaves uncovered; the last tile's stores
-// stand alone.
+// Model: every block's tiles one after another, each its products and what packing its sums leaves uncovered; the last tile's epilogue
+// stands alone.
 #include "kernels/gemm/rows/persistent_late_store.h"
 
 #include <algorithm>
@@ -15,7 +15,16 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
       refuse_warpgroup(problem, device, most_shared_bytes(kPersistentLateStoreTiles, persistent_late_store_shared_bytes));
   if (!refusal.empty()) return refusal;
   if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
-  if (problem.epilogue != Epilogue{}) return "it stores sums as they are; this problem has an epilogue.";
+  const Epilogue& e = problem.epilogue;
+  if (e.residual || e.accumulate) return "it adds nothing to sums that are packed in 16 bits.";
+  if (e.bias_gradient) return "it sums no bias gradient.";
+  if (e.activation == Activation::gelu_erf || e.derivative == Activation::gelu_erf)
+    return "its main loop has no room for the error function.";
+  const bool activates = e.saved_input || e.activation != Activation::none, derives = e.derivative != Activation::none;
+  if (derives && (activates || e.bias)) return "it finishes an activation or a derivative, not both, and no bias beside the latter.";
+  const bool straight = problem.b_major == Major::k && problem.d_major == Major::m;
+  if (activates && (!straight || problem.a_major != Major::k)) return "it finishes activations where operands lie as a forward's.";
+  if (derives && (!straight || problem.a_major != Major::m)) return "it finishes derivatives where operands lie as a dgrad's.";
   return {};
 }
 

@@ -105,7 +105,7 @@ struct Case {
   MathMode math = MathMode::ieee;
   Tile tile;
   std::int64_t m = 1, n = 1, k = 1;
-  std::int64_t a_gap = 0, b_gap = 0, d_gap = 0;
+  std::int64_t a_gap = 0, b_gap = 0, d_gap = 0, saved_gap = 3;
   std::int64_t b_skip = 0;  // elements from 64 aligned bytes to B's first
   bool bias = false;
   Activation activation = Activation::none;
@@ -126,8 +126,8 @@ struct Case {
 inline std::string text(const Case& c) {
   return sentence(c.tile.m, "x", c.tile.n, " M,N,K=", c.m, ",", c.n, ",", c.k, " majors ", name_of(c.a_major), name_of(c.b_major),
                   name_of(c.d_major), " ", name_of(c.operand_dtype), "->", name_of(c.output_dtype), " ", name_of(c.math), " sides ",
-                  name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, " skip ", c.b_skip, " bias ", c.bias, " ",
-                  name_of(c.activation), " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ",
+                  name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, ",", c.saved_gap, " skip ", c.b_skip, " bias ",
+                  c.bias, " ", name_of(c.activation), " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ",
                   static_cast<int>(c.residual), " accumulate ", c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient),
                   c.exact() ? " exact" : " inexact");
 }
@@ -149,7 +149,7 @@ struct Operands {
     b.fill(draw);
     if (c.accumulate || c.residual == Residual::in_place) d.fill(draw);
     if (c.bias) (bias = Matrix(1, c.m, 0, c.side_dtype)).fill(draw);
-    if (c.saved_input) saved_input = like_d(c, c.d_gap + 3, c.side_dtype);
+    if (c.saved_input) saved_input = like_d(c, c.saved_gap, c.side_dtype);
     if (c.derivative != Activation::none) (derivative_of = like_d(c, c.a_gap, c.side_dtype)).fill(draw);
     if (c.residual == Residual::beside) (residual = like_d(c, c.b_gap, c.side_dtype)).fill(draw);
     if (c.bias_gradient != BiasGradient::none) bias_gradient = Matrix(1, c.n, 0, c.output_dtype);
@@ -254,7 +254,7 @@ inline std::int64_t gap_of(Pitch pitch, std::int64_t cols, DType dtype) {
   return 0;
 }
 
-// What a row accepts of all majors and all types, on a problem that has nothing else to refuse.
+// What a row accepts of all majors and all types, on a problem that has nothing else to refuse, in one of A's majors.
 template <class T, class Set>
 std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std::vector<T>& all, Set&& set) {
   std::vector<T> some;
@@ -263,10 +263,39 @@ std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std:
     problem.a_alignment = problem.b_alignment = problem.d_alignment = 16;
     if (!row.refuse(problem, device).empty()) problem.operand_dtype = problem.output_dtype = DType::bf16;
     if (!row.refuse(problem, device).empty()) problem.a_major = Major::m;
+    const bool either = problem.a_major == Major::k;
     set(problem, one);
-    if (row.refuse(problem, device).empty()) some.push_back(one);
+    bool takes = row.refuse(problem, device).empty();
+    if (!takes && either && problem.a_major == Major::k) {
+      problem.a_major = Major::m;
+      set(problem, one);
+      takes = row.refuse(problem, device).empty();
+    }
+    if (takes) some.push_back(one);
   }
   return some;
+}
+
+// Whether the row takes the case, were its pitches aligned.
+inline bool takes(const GemmRow& row, const DeviceInfo& device, const Case& c) {
+  GemmProblem problem = {.m = c.m,
+                         .n = c.n,
+                         .k = c.k,
+                         .a_major = c.a_major,
+                         .b_major = c.b_major,
+                         .d_major = c.d_major,
+                         .operand_dtype = c.operand_dtype,
+                         .output_dtype = c.output_dtype,
+                         .math = c.math,
+                         .epilogue = {.bias = c.bias,
+                                      .activation = c.activation,
+                                      .saved_input = c.saved_input,
+                                      .derivative = c.derivative,
+                                      .residual = c.residual != Residual::none,
+                                      .bias_gradient = c.bias_gradient != BiasGradient::none,
+                                      .accumulate = c.accumulate}};
+  problem.a_alignment = problem.b_alignment = problem.d_alignment = 128;
+  return row.refuse(problem, device).empty();
 }
 
 struct Majors {
@@ -367,14 +396,26 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     if (std::find(majors_with_gradient.begin(), majors_with_gradient.end(), c.d_major) == majors_with_gradient.end()) {
       c.bias_gradient = BiasGradient::none;
     }
+    // What a row takes one by one it may refuse together: then a derivative has nothing beside it, and the majors follow the epilogue.
+    if (!takes(row, device, c) && c.derivative != Activation::none) {
+      c.bias = c.saved_input = false;
+      c.activation = Activation::none;
+    }
+    for (const Majors& other : majors) {
+      if (takes(row, device, c)) break;
+      c.a_major = other.a, c.b_major = other.b, c.d_major = other.d;
+    }
+    const Majors lie = {c.a_major, c.b_major, c.d_major};
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
-    const bool narrow_a = narrow(majors[level[0]], type, true, false), narrow_b = narrow(majors[level[0]], type, false, true);
-    const bool both = narrow(majors[level[0]], type, true, true);
+    const bool narrow_a = narrow(lie, type, true, false), narrow_b = narrow(lie, type, false, true);
+    const bool both = narrow(lie, type, true, true);
     const std::size_t a_pitch = level[6] % (narrow_a ? pitches.size() : 2);
     const std::size_t b_pitch = level[7] % (narrow_b && (both || a_pitch < 2) ? pitches.size() : 2);
     c.a_gap = gap_of(pitches[a_pitch], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
     c.b_gap = gap_of(pitches[b_pitch], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
     c.d_gap = gap_of(pitches[level[8]], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
+    // As wide as D's where a copy engine can have both, or odd.
+    c.saved_gap = level[8] < 2 ? gap_of(pitches[level[8]], c.d_major == Major::m ? c.m : c.n, c.side_dtype) : c.d_gap + 3;
     cases.push_back(c);
   }
   return cases;

@@ -169,7 +169,15 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     activated = ragged, with_side = ragged;
     activated.bias = true, activated.activation = Activation::relu;
     with_side.residual = Residual::in_place;
-    for (const Case& c : {sums, into_fp32, ragged, activated, with_side}) {
+    Case forward = activated, dgrad = ragged, whole_forward = sums, whole_dgrad = sums;
+    for (Case* const c : {&forward, &whole_forward}) {
+      c->a_major = c->b_major = Major::k;
+      c->bias = c->saved_input = true, c->activation = Activation::gelu_tanh;
+    }
+    for (Case* const c : {&dgrad, &whole_dgrad}) c->b_major = Major::k, c->derivative = Activation::gelu_tanh;
+    forward.a_gap = 0;
+    whole_forward.saved_gap = 8;  // its rows start on 16 bytes, as D's do
+    for (const Case& c : {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       if (!row->refuse(problem, device_).empty()) continue;

@@ -41,6 +41,7 @@ Case random_case(std::mt19937& random) {
   c.a_gap = gap(c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
   c.b_gap = gap(c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
   c.d_gap = gap(c.d_major == Major::m ? c.m : c.n, c.output_dtype);
+  c.saved_gap = gap(c.d_major == Major::m ? c.m : c.n, c.side_dtype);
   c.bias = coin(3);
   c.activation = coin(2) ? Activation::none : static_cast<Activation>(random() % 4);
   c.saved_input = coin(4);
