@@ -21,6 +21,7 @@
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 #include "kernels/gemm/rows/tensor_core_pipelined.h"
 #include "kernels/gemm/rows/tensor_core_residues.h"
+#include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
 
 namespace tilewave {
@@ -39,6 +40,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kTensorCoreResiduesRow,
                                             &kBulkCopyWgmmaRow,
                                             &kWarpSpecializedRow,
+                                            &kTransposedTilesRow,
                                             &kPersistentCooperativeRow,
                                             &kPersistentLateStoreRow,
                                             &kPersistentPingPongRow,

@@ -190,19 +190,13 @@ __device__ __forceinline__ void finish_share(Form, const WarpgroupEpilogue& e, W
   }
 }
 
-// Finishes a share element by element, 32 neighbours of a row at a time, by way of 4 KB of the warp's own.
-__device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, std::byte* scratch, const ShareAt& at,
-                                                const float (&z)[kShare]) {
+// Where column `col` of row `row` of a strip of sums in fp32 lies: [16, 64], eights of a row in an order of its own.
+__device__ __forceinline__ int sum_at(int row, int col) { return row * kShareColumns + (col ^ row % 8 * 8); }
+
+// Finishes 16 rows by 64 columns of D element by element, 32 neighbours of a row at a time, from the sums in shared memory.
+__device__ __forceinline__ void finish_lines(const WarpgroupEpilogue& e, const float* sums, const ShareAt& at) {
   constexpr int kAtOnce = 4;
   const int lane = static_cast<int>(threadIdx.x % 32);
-  auto* const sums = reinterpret_cast<float*>(scratch);  // [16, 64], eights of a row in an order of its own
-  __syncwarp();
-#pragma unroll
-  for (int i = 0; i < kShare; i += 2) {
-    const int r = lane / 4 + i % 4 * 4, c = i / 4 * 8 + lane % 4 * 2;
-    *reinterpret_cast<float2*>(sums + r * kShareColumns + (c ^ r % 8 * 8)) = {z[i], z[i + 1]};
-  }
-  __syncwarp();
 #pragma unroll 1
   for (int first = 0; first < kShare; first += kAtOnce) {
     float x[kAtOnce];
@@ -227,7 +221,7 @@ __device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, std:
       row[i] = at.row + r;
       col[i] = at.col + c;
       inside[i] = row[i] < e.rows && col[i] < e.cols;
-      x[i] = sums[r * kShareColumns + (c ^ r % 8 * 8)];
+      x[i] = sums[sum_at(r, c)];
     }
     if (e.bias.data != nullptr) {
       each([&](float& y, std::int64_t r, int c) { y += load_element(e.bias.data, e.bias.dtype, e.bias_along_rows ? r : c); });
@@ -242,6 +236,20 @@ __device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, std:
     if (e.accumulate) from(e.d, [](float& y, float more) { y += more; });
     to(e.d);
   }
+}
+
+// The same of a warp's share, by way of 4 KB of the warp's own.
+__device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, std::byte* scratch, const ShareAt& at,
+                                                const float (&z)[kShare]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  auto* const sums = reinterpret_cast<float*>(scratch);
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < kShare; i += 2) {
+    *reinterpret_cast<float2*>(sums + sum_at(lane / 4 + i % 4 * 4, i / 4 * 8 + lane % 4 * 2)) = {z[i], z[i + 1]};
+  }
+  __syncwarp();
+  finish_lines(e, sums, at);
   fence_shared_for_engines();  // a side input may come in here next
   __syncwarp();
 }

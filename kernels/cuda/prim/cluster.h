@@ -24,6 +24,8 @@ template <int kThreads>
 __device__ __forceinline__ void sync_warps() {
   asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
 }
+// The warpgroup number `which` of several that meet each by itself.
+__device__ __forceinline__ void sync_warpgroup(int which) { asm volatile("bar.sync %0, 128;" ::"r"(1 + which) : "memory"); }
 
 // A kernel launched to begin while the one before it ends: until that one's results are there ("griddepcontrol"). The next one may
 // begin then too, and finds room as blocks leave.

@@ -11,5 +11,11 @@ __device__ __forceinline__ void store_matrices(void* row, unsigned m0, unsigned 
                "r"(m3)
                : "memory");
 }
+// The same, each matrix transposed: the address of row r is where its column r goes.
+__device__ __forceinline__ void store_matrices_transposed(void* row, unsigned m0, unsigned m1, unsigned m2, unsigned m3) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)), "r"(m0), "r"(m1),
+               "r"(m2), "r"(m3)
+               : "memory");
+}
 
 }  // namespace tilewave

@@ -43,6 +43,10 @@ __device__ __forceinline__ void wgmma_wait() {
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TW_REGISTERS_160 \
+  TW_REGISTERS_128       \
+  ", "                   \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
 #define TW_REGISTERS_192                                                             \
   TW_REGISTERS_128                                                                   \
   ", "                                                                               \
@@ -57,6 +61,7 @@ __device__ __forceinline__ void wgmma_wait() {
 #define TW_SUMS_16(i) TW_SUMS_4(i), TW_SUMS_4((i) + 4), TW_SUMS_4((i) + 8), TW_SUMS_4((i) + 12)
 #define TW_SUMS_8 TW_SUMS_4(0)
 #define TW_SUMS_128 TW_SUMS_16(0), TW_SUMS_16(16), TW_SUMS_16(32), TW_SUMS_16(48)
+#define TW_SUMS_160 TW_SUMS_128, TW_SUMS_16(64)
 #define TW_SUMS_192 TW_SUMS_128, TW_SUMS_16(64), TW_SUMS_16(80)
 #define TW_SUMS_256 TW_SUMS_192, TW_SUMS_16(96), TW_SUMS_16(112)
 // After the sums come the two operands, whether to add to the sums, and whether each operand's other dimension is the fastest.
@@ -76,11 +81,14 @@ __device__ __forceinline__ void wgmma_wait() {
 template <class T, Fastest kRows, Fastest kCols, int kColumns>
 __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], std::uint64_t rows, std::uint64_t cols, bool accumulate) {
   static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>, "the tensor cores take these two in either major");
-  static_assert(kColumns == 8 || kColumns == 128 || kColumns == 192 || kColumns == 256, "add the instruction of that width here");
+  static_assert(kColumns == 8 || kColumns == 128 || kColumns == 160 || kColumns == 192 || kColumns == 256,
+                "add the instruction of that width here");
   if constexpr (kColumns == 8) {
     TW_WGMMA_OF_TYPE(8, "%4", "%5", "%6", "%7", "%8")
   } else if constexpr (kColumns == 128) {
     TW_WGMMA_OF_TYPE(128, "%64", "%65", "%66", "%67", "%68")
+  } else if constexpr (kColumns == 160) {
+    TW_WGMMA_OF_TYPE(160, "%80", "%81", "%82", "%83", "%84")
   } else if constexpr (kColumns == 192) {
     TW_WGMMA_OF_TYPE(192, "%96", "%97", "%98", "%99", "%100")
   } else {
@@ -90,12 +98,14 @@ __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], std::uint64_t
 
 #undef TW_REGISTERS_8
 #undef TW_REGISTERS_128
+#undef TW_REGISTERS_160
 #undef TW_REGISTERS_192
 #undef TW_REGISTERS_256
 #undef TW_SUMS_4
 #undef TW_SUMS_16
 #undef TW_SUMS_8
 #undef TW_SUMS_128
+#undef TW_SUMS_160
 #undef TW_SUMS_192
 #undef TW_SUMS_256
 #undef TW_WGMMA

@@ -10,6 +10,7 @@
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 #include "kernels/gemm/rows/stream_k.h"
+#include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
 #include "tests/kernels/gemm/gpus.h"
 
@@ -17,9 +18,8 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kSharedBytes = 232448;
-const GemmRow* const kHopperRows[] = {
-    &kBulkCopyWgmmaRow, &kWarpSpecializedRow, &kPersistentCooperativeRow, &kPersistentLateStoreRow, &kPersistentPingPongRow,
-    &kClusterSplitKRow, &kStreamKRow};
+const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow,      &kWarpSpecializedRow, &kPersistentCooperativeRow, &kPersistentLateStoreRow,
+                                      &kPersistentPingPongRow, &kTransposedTilesRow, &kClusterSplitKRow,         &kStreamKRow};
 
 GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m,
@@ -55,7 +55,11 @@ TEST(HopperRows, SayWhatTheyRefuse) {
     expect_refusal(other, h200(), "or f32, not f16");
     other = problem;
     other.d_major = Major::n;
-    EXPECT_EQ(row->refuse(other, h200()), "") << row->name;
+    if (row == &kTransposedTilesRow) {
+      expect_refusal(other, h200(), "activations as rows of features");
+    } else {
+      EXPECT_EQ(row->refuse(other, h200()), "") << row->name;
+    }
     other.epilogue.bias_gradient = true;
     expect_refusal(other, h200(), "make D m-major");
     other = problem;
@@ -79,6 +83,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kPersistentCooperativeRow, persistent_cooperative_shared_bytes);
   fits(kPersistentLateStoreRow, persistent_late_store_shared_bytes);
   fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
+  fits(kTransposedTilesRow, transposed_tiles_shared_bytes);
   fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
   fits(kStreamKRow, stream_k_shared_bytes);
   for (const GemmRow* row : kHopperRows) {

@@ -1,0 +1,47 @@
+// Model: waves of tiles, each its products and then its epilogue. wgmma's rows run along M here.
+#include "kernels/gemm/rows/transposed_tiles.h"
+
+#include "kernels/gemm/rows/warpgroup_time.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  const std::string refusal = refuse_warpgroup(problem, device, most_shared_bytes(kTransposedTiles, transposed_tiles_shared_bytes));
+  if (!refusal.empty()) return refusal;
+  if (problem.b_major != Major::k || problem.d_major != Major::m) return "it takes activations as rows of features, in and out.";
+  if (problem.output_dtype == DType::f32) return "it transposes sums in 16 bits, not in f32.";
+  if (problem.epilogue.bias_gradient) return "it sums no bias gradient.";
+  return {};
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_stored_tiles("transposed_tiles", problem, tile, device.sm_count);
+  plan.stages = transposed_stages(tile);
+  plan.raster = "bands";
+  const Tile turned = {.m = tile.n, .n = tile.m};
+  const WarpgroupTime time = warpgroup_time(problem, turned, {.columns = tile.n, .consumers = 2}, device);
+  const TimeModel& model = time_model_of(device);
+  const double waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
+  const double cycles = model.fill_cycles + waves * (time.products + time.epilogue) + (waves - 1.0) * model.block_cycles;
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_transposed_tiles;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kTransposedTilesRow = {.name = "transposed_tiles",
+                                     .backend = Backend::cuda,
+                                     .tensor_cores = true,
+                                     .tiles = kTransposedTiles,
+                                     .refuse = refuse,
+                                     .plan = plan,
+                                     .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

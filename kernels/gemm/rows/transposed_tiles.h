@@ -1,0 +1,16 @@
+// A tile's tokens are wgmma's columns, which come in steps of 16: tiles that fill one wave where those of 64 rows do not.
+#pragma once
+
+#include "kernels/gemm/rows/warpgroup.h"
+
+namespace tilewave {
+
+inline constexpr Tile kTransposedTiles[] = {{256, 160}, {128, 160}};
+
+constexpr int transposed_stages(Tile tile) { return stages_beside(kBarrierBytes, tile); }
+constexpr std::int64_t transposed_tiles_shared_bytes(Tile tile) { return shared_bytes_beside(kBarrierBytes, tile); }
+
+extern const GemmRow kTransposedTilesRow;
+void launch_transposed_tiles(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave
