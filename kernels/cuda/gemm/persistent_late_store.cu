@@ -2,6 +2,7 @@
 // stored piece by piece under the next tile's products, straight from registers, so that the tensor cores pause for the packing
 // alone and shared memory, which the products fill to its bandwidth, sees nothing of D. A kernel for each type and majors: a
 // loop that keeps sums and packed sums has no register to spare.
+#include "kernels/cuda/gemm/packed_sums.h"
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 
@@ -22,72 +23,6 @@ struct Config {
   };
   static_assert(sizeof(SharedStorage) == persistent_late_store_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
-};
-
-// Word i of each of a quad's threads becomes thread i's, in the threads' order: what were 2 columns of 4 groups in each are 8 columns
-// of one.
-__device__ __forceinline__ void transpose_in_quad(unsigned (&w)[4]) {
-  const auto exchange = [&](int low, int high, int distance) {
-    const bool upper = (threadIdx.x & static_cast<unsigned>(distance)) != 0;
-    const unsigned theirs = __shfl_xor_sync(0xffffffffu, upper ? w[low] : w[high], distance);
-    w[low] = upper ? theirs : w[low];
-    w[high] = upper ? w[high] : theirs;
-  };
-  exchange(0, 1, 1);
-  exchange(2, 3, 1);
-  exchange(0, 2, 2);
-  exchange(1, 3, 2);
-}
-
-// A consumer's packed sums of one tile, and where they go. Words 2 g and 2 g + 1 of a thread are columns 8 g + 2 (lane % 4) and the
-// next, of rows lane / 4 and 8 below.
-template <int kColumns>
-struct PackedSums {
-  static constexpr int kPieceColumns = 32, kPieces = kColumns / kPieceColumns;
-  unsigned words[kColumns / 4];
-  std::byte* to = nullptr;  // in D, the thread's first row and, once a quad has transposed, its first column
-  int rows = 0, cols = 0;   // of D from there on
-  bool waiting = false;
-
-  __device__ __forceinline__ void aim(const WarpgroupEpilogue& e, int warp_row, int tile_col) {
-    const int row = warp_row + static_cast<int>(threadIdx.x % 32 / 4), col = tile_col + static_cast<int>(threadIdx.x % 4) * 8;
-    to = e.d.data + 2 * (row * e.d.ld + col);
-    rows = static_cast<int>(e.rows) - row;
-    cols = static_cast<int>(e.cols) - col;
-    waiting = true;
-  }
-  template <class T>
-  __device__ __forceinline__ void take(T, const float (&sums)[kColumns / 2]) {
-#pragma unroll
-    for (int i = 0; i < kColumns / 4; ++i) words[i] = pack<T>(sums[2 * i], sums[2 * i + 1]);
-  }
-
-  // kPieceColumns of them.
-  template <bool kWhole>
-  __device__ __forceinline__ void store(const WarpgroupEpilogue& e, int piece) const {
-#pragma unroll
-    for (int at = 0; at < kPieces; ++at) {
-      if (at == piece) {
-        asm volatile("");  // a branch: a register has no index
-        const int g = at * (kPieceColumns / 8);
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          unsigned w[4] = {words[2 * g + h], words[2 * g + 2 + h], words[2 * g + 4 + h], words[2 * g + 6 + h]};
-          transpose_in_quad(w);
-          std::byte* const here = to + 16 * h * e.d.ld + 16 * g;
-          if constexpr (kWhole) {
-            if (8 * h < rows && 8 * g < cols) *reinterpret_cast<uint4*>(here) = {w[0], w[1], w[2], w[3]};
-          } else {
-#pragma unroll
-            for (int i = 0; i < 8; ++i) {
-              const unsigned element = i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16;
-              if (8 * h < rows && 8 * g + i < cols) reinterpret_cast<unsigned short*>(here)[i] = static_cast<unsigned short>(element);
-            }
-          }
-        }
-      }
-    }
-  }
 };
 
 // kWhole: rows of D begin and end on 16 bytes. The stores stand in the main loop, and those of single elements would crowd it.
@@ -125,6 +60,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
     take_registers<C::kConsumerRegisters>();
     const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
+    const PackedTarget to = {
+        .data = gemm.epilogue.d.data, .ld = gemm.epilogue.d.ld, .rows = gemm.epilogue.rows, .own = {.end = gemm.epilogue.cols}};
     PackedSums<kTileM> packed;
     for (int index = first; index < gemm.raster.tiles; index += step) {
       // Main loop, and the stores of the tile before.
@@ -134,23 +71,23 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(P{}, shared.stages[at.stage], Ones{}, consumer, block > 0, sums, row_sums);
-        if (packed.waiting && block < packed.kPieces) packed.template store<kWhole>(gemm.epilogue, block);
+        if (packed.waiting && block < packed.kPieces) packed.template store<kWhole>(to.ld, block);
         wgmma_wait<1>();
         if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
       }
       if (packed.waiting) {
-        for (int piece = gemm.blocks_k; piece < packed.kPieces; ++piece) packed.template store<kWhole>(gemm.epilogue, piece);
+        for (int piece = gemm.blocks_k; piece < packed.kPieces; ++piece) packed.template store<kWhole>(to.ld, piece);
       }
       const TileAt tile = gemm.raster(index);
-      packed.aim(gemm.epilogue, tile.n * kTileN + consumer * kBox + warp * kStripRows, tile.m * kTileM);
+      packed.aim(to, tile.n * kTileN + consumer * kBox + warp * kStripRows, tile.m * kTileM);
       wgmma_wait<0>();
       if (leads) mbarrier_arrive(shared.empty[previous]);
 
       // Epilogue.
       packed.take(typename P::T{}, sums[0]);
     }
-    for (int piece = 0; piece < packed.kPieces; ++piece) packed.template store<kWhole>(gemm.epilogue, piece);
+    for (int piece = 0; piece < packed.kPieces; ++piece) packed.template store<kWhole>(to.ld, piece);
   }
 }
 

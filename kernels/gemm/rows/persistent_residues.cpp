@@ -1,0 +1,97 @@
+// Model: that of persistent_late_store, for the tiles that residues make, each stored in whole words.
+#include "kernels/gemm/rows/persistent_residues.h"
+
+#include <algorithm>
+
+#include "kernels/gemm/rows/warpgroup_time.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+// The problem as it lies in memory: D's rows come from the row operand, its columns from the column operand.
+struct Sides {
+  std::int64_t rows = 0, cols = 0, row_pitch = 0, row_alignment = 0;
+  bool rows_along_k = false, cols_along_k = false;
+};
+Sides sides_of(const GemmProblem& p) {
+  const bool a_along_k = p.a_major == Major::k, b_along_k = p.b_major == Major::k;
+  return p.d_major == Major::m ? Sides{p.n, p.m, p.b_pitch, p.b_alignment, b_along_k, a_along_k}
+                               : Sides{p.m, p.n, p.a_pitch, p.a_alignment, a_along_k, b_along_k};
+}
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  const Sides sides = sides_of(problem);
+  GemmProblem aligned = problem;  // the row operand alone may start anywhere
+  (problem.d_major == Major::m ? aligned.b_alignment : aligned.a_alignment) = 16;
+  std::int64_t most = 0;
+  for (const Tile tile : kPersistentResiduesTiles) most = std::max(most, persistent_late_store_shared_bytes(tile));
+  const std::string refusal = refuse_warpgroup(aligned, device, most);
+  if (!refusal.empty()) return refusal;
+  if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
+  if (problem.epilogue != Epilogue{}) return "it stores sums as they are, as a vocabulary's projection and its dgrad do; this problem has an epilogue.";
+  if (!sides.rows_along_k) return "it picks rows of one residue from the operand that D's rows come from, which must lie along K.";
+  if (sides.row_alignment < 16 && sides.cols_along_k) {
+    return "where rows of one operand start on any element it moves the other's K, which then is no dimension that the other lies along.";
+  }
+  if (problem.d_alignment < 16 && !sides.cols_along_k) {
+    return "where D's rows start on any element it moves the other operand's columns of D, which must lie along K.";
+  }
+  return {};
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  const ResidueTiles tiles = residue_tiles(problem, tile);
+  GemmPlan plan = plan_stored_tiles("persistent_residues", problem, tile, device.sm_count);
+  plan.tiling = tile_waves(tiles.across * tile.m, tiles.down * tile.n, tile, device.sm_count);
+  plan.tiling.useful_fraction = static_cast<double>(problem.m) * static_cast<double>(problem.n) /
+                                (static_cast<double>(plan.tiling.tiles) * static_cast<double>(tile.m * tile.n));
+  plan.stages = late_store_stages(tile);
+  plan.raster = "bands";
+  plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
+  GemmProblem stored = problem;  // in words of 16 bytes
+  stored.d_alignment = 16;
+  const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .consumers = kLateStoreConsumers}, device);
+  const TimeModel& model = time_model_of(device);
+  const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
+  const double cycles = model.fill_cycles + rounds * (time.products + model.packing_cycles) + time.epilogue;
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_persistent_residues;
+  return nullptr;
+}
+
+}  // namespace
+
+ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile) {
+  const Sides sides = sides_of(problem);
+  const auto of = [&](ResidueShift shift, std::int64_t residues, std::int64_t early) -> ResidueTiles {
+    const std::int64_t used = std::min(residues, sides.rows);
+    return {.shift = shift,
+            .residues = residues,
+            .used = used,
+            .down = used * ceil_div(ceil_div(sides.rows, residues), tile.n),
+            .across = ceil_div(sides.cols + early, tile.m)};
+  };
+  if (sides.row_alignment < 16) {
+    return of(ResidueShift::k, residues_of(problem.k, sides.row_pitch, sides.row_alignment, problem.operand_dtype), 0);
+  }
+  if (problem.d_alignment < 16) {
+    return of(ResidueShift::columns, residues_of(sides.cols, problem.d_pitch, problem.d_alignment, problem.output_dtype),
+              most_shift(problem.d_alignment, problem.output_dtype));
+  }
+  return of(ResidueShift::none, 1, 0);
+}
+
+const GemmRow kPersistentResiduesRow = {.name = "persistent_residues",
+                                        .backend = Backend::cuda,
+                                        .tensor_cores = true,
+                                        .tiles = kPersistentResiduesTiles,
+                                        .refuse = refuse,
+                                        .plan = plan,
+                                        .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

@@ -1,0 +1,28 @@
+// Blocks that stay, whose tiles take rows of one residue: 16-bit rows that start on any element, of the operand that D's rows come from
+// or of D itself.
+#pragma once
+
+#include "kernels/gemm/rows/persistent_late_store.h"
+#include "kernels/gemm/rows/residues.h"
+
+namespace tilewave {
+
+inline constexpr Tile kPersistentResiduesTiles[] = {{256, 128}, {192, 128}, {128, 128}};
+
+// What of the column operand's coordinates moves as far as the rows begin early: K, where they are the row operand's; D's columns, where
+// they are D's own.
+enum class ResidueShift : std::uint8_t { none, k, columns };
+
+// The tiles of D as it lies in memory. Those down it take the rows of one residue each; those across cover what begins early too.
+struct ResidueTiles {
+  ResidueShift shift = ResidueShift::none;
+  std::int64_t residues = 1;  // by which rows are picked
+  std::int64_t used = 1;      // that have rows
+  std::int64_t down = 0, across = 0;
+};
+ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile);
+
+extern const GemmRow kPersistentResiduesRow;
+void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave
