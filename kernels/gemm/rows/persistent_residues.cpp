@@ -9,24 +9,11 @@
 namespace tilewave {
 namespace {
 
-// The problem as it lies in memory: D's rows come from the row operand, its columns from the column operand.
-struct Sides {
-  std::int64_t rows = 0, cols = 0, row_pitch = 0, row_alignment = 0;
-  bool rows_along_k = false, cols_along_k = false;
-};
-Sides sides_of(const GemmProblem& p) {
-  const bool a_along_k = p.a_major == Major::k, b_along_k = p.b_major == Major::k;
-  return p.d_major == Major::m ? Sides{p.n, p.m, p.b_pitch, p.b_alignment, b_along_k, a_along_k}
-                               : Sides{p.m, p.n, p.a_pitch, p.a_alignment, a_along_k, b_along_k};
-}
-
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  const Sides sides = sides_of(problem);
-  GemmProblem aligned = problem;  // the row operand alone may start anywhere
-  (problem.d_major == Major::m ? aligned.b_alignment : aligned.a_alignment) = 16;
+  const SidesInMemory sides = sides_in_memory(problem);
   std::int64_t most = 0;
   for (const Tile tile : kPersistentResiduesTiles) most = std::max(most, persistent_late_store_shared_bytes(tile));
-  const std::string refusal = refuse_warpgroup(aligned, device, most);
+  const std::string refusal = refuse_warpgroup(with_aligned_rows(problem), device, most);
   if (!refusal.empty()) return refusal;
   if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
   if (problem.epilogue != Epilogue{}) return "it stores sums as they are, as a vocabulary's projection and its dgrad do; this problem has an epilogue.";
@@ -67,7 +54,7 @@ constexpr CudaGemmLaunch cuda_launch() {
 }  // namespace
 
 ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile) {
-  const Sides sides = sides_of(problem);
+  const SidesInMemory sides = sides_in_memory(problem);
   const auto of = [&](ResidueShift shift, std::int64_t residues, std::int64_t early) -> ResidueTiles {
     const std::int64_t used = std::min(residues, sides.rows);
     return {.shift = shift,

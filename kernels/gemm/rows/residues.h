@@ -14,6 +14,23 @@ namespace tilewave {
 
 inline constexpr int kMostResidues = 8;  // of rows that start on 2 bytes
 
+// The problem as it lies in memory: D's rows come from the row operand, its columns from the column operand.
+struct SidesInMemory {
+  std::int64_t rows = 0, cols = 0;                                         // of D
+  std::int64_t row_pitch = 0, row_alignment = 0, col_alignment = 0;        // the operands'
+  bool rows_along_k = false, cols_along_k = false;
+};
+constexpr SidesInMemory sides_in_memory(const GemmProblem& p) {
+  const bool a_along_k = p.a_major == Major::k, b_along_k = p.b_major == Major::k;
+  if (p.d_major == Major::m) return {p.n, p.m, p.b_pitch, p.b_alignment, p.a_alignment, b_along_k, a_along_k};
+  return {p.m, p.n, p.a_pitch, p.a_alignment, p.b_alignment, a_along_k, b_along_k};
+}
+// The same with the row operand's rows on 16 bytes.
+constexpr GemmProblem with_aligned_rows(GemmProblem problem) {
+  (problem.d_major == Major::m ? problem.b_alignment : problem.a_alignment) = 16;
+  return problem;
+}
+
 // Elements that a row begins early at most, by the bytes that every row starts on.
 constexpr std::int64_t most_shift(std::int64_t alignment, DType dtype) {
   return (16 - std::min<std::int64_t>(alignment, 16)) / size_of(dtype);
