@@ -27,7 +27,7 @@ struct Config {
 };
 
 struct Residue {
-  CUtensorMap rows;        // of the row operand
+  CUtensorMap rows;  // of the row operand
   PackedTarget d;
   int k = 0, columns = 0;  // elements that K or D's columns begin early
   int blocks_k = 0;        // of 64, what is early included

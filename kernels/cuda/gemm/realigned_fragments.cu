@@ -98,7 +98,8 @@ struct ShiftedRows {
 
 // A share goes through the warp's strip where the engine can store all of its columns, else straight from registers.
 template <class T, int kStrips>
-__device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStrips<kStrips>& strips, const ShareAt& at, const float (&z)[kShare]) {
+__device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStrips<kStrips>& strips, const ShareAt& at,
+                                       const float (&z)[kShare]) {
   if (min(at.col + kShareColumns, e.cols) <= e.d.mapped_cols) {
     if (e.d.dtype == DType::f32) return strips.put(e.d_map, at, z, e.accumulate);
     return strips.template put<T>(strips.next(), e.d_map, at, z);
@@ -203,8 +204,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
 
       // Epilogue.
       const TileAt tile = gemm.raster(index);
-      WarpStrips<C::kStrips> strips = {
-          .first = shared.strips[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
+      WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
       for_each_share<1>(epilogue, tile.n * kTileN + consumer * kBox, tile.m * kTileM, sums,
                         [&](int, const ShareAt& share, const float(&z)[kShare]) { finish<T>(epilogue, strips, share, z); });
     }

@@ -16,7 +16,8 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   const std::string refusal = refuse_warpgroup(with_aligned_rows(problem), device, most);
   if (!refusal.empty()) return refusal;
   if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
-  if (problem.epilogue != Epilogue{}) return "it stores sums as they are, as a vocabulary's projection and its dgrad do; this problem has an epilogue.";
+  if (problem.epilogue != Epilogue{})
+    return "it stores sums as they are, as a vocabulary's projection and its dgrad do; this problem has an epilogue.";
   if (!sides.rows_along_k) return "it picks rows of one residue from the operand that D's rows come from, which must lie along K.";
   if (sides.row_alignment < 16 && sides.cols_along_k) {
     return "where rows of one operand start on any element it moves the other's K, which then is no dimension that the other lies along.";

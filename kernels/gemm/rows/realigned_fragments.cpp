@@ -16,10 +16,12 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   for (const Tile tile : kRealignedFragmentsTiles) most = std::max(most, realigned_fragments_shared_bytes(tile));
   const std::string refusal = refuse_warpgroup(with_aligned_rows(problem), device, most);
   if (!refusal.empty()) return refusal;
-  if (sides.rows_along_k || sides.cols_along_k) return "it takes K residue by residue, so both operands must lie across it, as a wgrad's do.";
+  if (sides.rows_along_k || sides.cols_along_k)
+    return "it takes K residue by residue, so both operands must lie across it, as a wgrad's do.";
   Epilogue others = problem.epilogue;
   others.bias_gradient = others.accumulate = false;
-  if (others != Epilogue{}) return "it stores sums as they are, adds them to f32, or sums a bias gradient; this problem has another epilogue.";
+  if (others != Epilogue{})
+    return "it stores sums as they are, adds them to f32, or sums a bias gradient; this problem has another epilogue.";
   if (problem.epilogue.accumulate && problem.output_dtype != DType::f32) return "it accumulates in f32 alone.";
   return {};
 }

@@ -16,8 +16,8 @@ inline constexpr int kMostResidues = 8;  // of rows that start on 2 bytes
 
 // The problem as it lies in memory: D's rows come from the row operand, its columns from the column operand.
 struct SidesInMemory {
-  std::int64_t rows = 0, cols = 0;                                         // of D
-  std::int64_t row_pitch = 0, row_alignment = 0, col_alignment = 0;        // the operands'
+  std::int64_t rows = 0, cols = 0;                                   // of D
+  std::int64_t row_pitch = 0, row_alignment = 0, col_alignment = 0;  // the operands'
   bool rows_along_k = false, cols_along_k = false;
 };
 constexpr SidesInMemory sides_in_memory(const GemmProblem& p) {
@@ -54,8 +54,9 @@ inline RowsOfResidue rows_of_residue(const ConstMatrixView& matrix, std::int64_t
   const std::int64_t size = size_of(matrix.dtype);
   const auto* const start = static_cast<const std::byte*>(matrix.data) + residue * matrix.ld * size;
   const auto early = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(start) % 16);
-  return {.view = {start - early, ceil_div(matrix.rows - residue, residues), matrix.cols + early / size, matrix.ld * residues, matrix.dtype},
-          .shift = early / size};
+  return {
+      .view = {start - early, ceil_div(matrix.rows - residue, residues), matrix.cols + early / size, matrix.ld * residues, matrix.dtype},
+      .shift = early / size};
 }
 
 // Tiles of `tile_rows` rows of one residue each, the residues in turns: where tile `index` begins.

@@ -263,6 +263,7 @@ std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std:
     problem.a_alignment = problem.b_alignment = problem.d_alignment = 16;
     if (!row.refuse(problem, device).empty()) problem.operand_dtype = problem.output_dtype = DType::bf16;
     if (!row.refuse(problem, device).empty()) problem.a_major = Major::m;
+    if (!row.refuse(problem, device).empty()) problem.b_major = Major::n;
     set(problem, one);
     if (row.refuse(problem, device).empty()) some.push_back(one);
   }
@@ -321,15 +322,16 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
         problem.d_major = one;
         problem.epilogue.bias_gradient = true;
       });
-  // The aligned pitches first; the others where the row takes that operand's rows on any element beside these majors.
+  // The aligned pitches first; the others where the row takes that matrix's rows on any element beside these majors.
   const std::vector<Pitch> pitches = {Pitch::to_16_bytes, Pitch::to_128_bytes, Pitch::packed,
                                       Pitch::one_more,    Pitch::two_more,     Pitch::four_more};
-  const auto narrow = [&](Majors major, Types type, bool a, bool b) {
+  const auto narrow = [&](Majors major, Types type, bool a, bool b, bool d) {
     return !accepted(row, device, std::vector<int>{2}, [&](GemmProblem& problem, int bytes) {
               problem.a_major = major.a, problem.b_major = major.b, problem.d_major = major.d;
               problem.operand_dtype = type.operand, problem.output_dtype = type.output, problem.math = type.math;
               if (a) problem.a_alignment = bytes;
               if (b) problem.b_alignment = bytes;
+              if (d) problem.d_alignment = bytes;
             }).empty();
   };
   const auto edges = [](std::int64_t tile) {
@@ -368,13 +370,13 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
       c.bias_gradient = BiasGradient::none;
     }
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
-    const bool narrow_a = narrow(majors[level[0]], type, true, false), narrow_b = narrow(majors[level[0]], type, false, true);
-    const bool both = narrow(majors[level[0]], type, true, true);
-    const std::size_t a_pitch = level[6] % (narrow_a ? pitches.size() : 2);
-    const std::size_t b_pitch = level[7] % (narrow_b && (both || a_pitch < 2) ? pitches.size() : 2);
+    const auto narrow_here = [&](bool a, bool b, bool d) { return narrow(majors[level[0]], type, a, b, d); };
+    const std::size_t a_pitch = level[6] % (narrow_here(true, false, false) ? pitches.size() : 2);
+    const std::size_t b_pitch = level[7] % (narrow_here(a_pitch >= 2, true, false) ? pitches.size() : 2);
+    const std::size_t d_pitch = level[8] % (narrow_here(a_pitch >= 2, b_pitch >= 2, true) ? pitches.size() : 2);
     c.a_gap = gap_of(pitches[a_pitch], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
     c.b_gap = gap_of(pitches[b_pitch], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
-    c.d_gap = gap_of(pitches[level[8]], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
+    c.d_gap = gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
     cases.push_back(c);
   }
   return cases;
