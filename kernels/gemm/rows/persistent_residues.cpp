@@ -1,4 +1,5 @@
-// Model: that of persistent_late_store, for the tiles that residues make, each stored in whole words.
+// Model: that of persistent_late_store, for the tiles that residues make, each stored in whole words; parts of tiles take their share of
+// the products, and a pass that adds them.
 #include "kernels/gemm/rows/persistent_residues.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return {};
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   const ResidueTiles tiles = residue_tiles(problem, tile);
   GemmPlan plan = plan_stored_tiles("persistent_residues", problem, tile, device.sm_count);
   plan.tiling = tile_waves(tiles.across * tile.m, tiles.down * tile.n, tile, device.sm_count);
@@ -36,14 +37,30 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                                 (static_cast<double>(plan.tiling.tiles) * static_cast<double>(tile.m * tile.n));
   plan.stages = late_store_stages(tile);
   plan.raster = "bands";
-  plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
   GemmProblem stored = problem;  // in words of 16 bytes
   stored.d_alignment = 16;
   const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .consumers = kLateStoreConsumers}, device);
   const TimeModel& model = time_model_of(device);
-  const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
-  const double cycles = model.fill_cycles + rounds * (time.products + model.packing_cycles) + time.epilogue;
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+
+  // K in so many parts as end the last wave the soonest, of eight stages at least; aligned rows have stream_k for that.
+  constexpr std::int64_t kMostParts = 8, kLeastStages = 8;
+  const std::int64_t stages = ceil_div(problem.k, kBlockK), all = plan.tiling.tiles;
+  const std::int64_t most = tiles.shift == ResidueShift::none ? 1 : std::clamp<std::int64_t>(stages / kLeastStages, 1, kMostParts);
+  const std::int64_t first = split > 0 ? std::min<std::int64_t>(split, most) : 1;
+  for (std::int64_t parts = first; parts <= (split > 0 ? first : most); ++parts) {
+    const std::int64_t cut = tiles_in_parts(all, device.sm_count, parts), items = all - cut + cut * parts;
+    const double rounds = static_cast<double>(ceil_div(all - cut, device.sm_count)) +
+                          static_cast<double>(ceil_div(cut * parts, device.sm_count)) / static_cast<double>(parts);
+    const double cycles = model.fill_cycles + rounds * (time.products + model.packing_cycles) + time.epilogue;
+    const std::int64_t sums = cut * parts * tile.m * tile.n * 4;  // bytes, written and read again
+    double seconds = warpgroup_seconds(problem, plan, cycles, device);
+    if (cut > 0) seconds += seconds_of({.memory_bytes = 2.0 * static_cast<double>(sums)}, device);
+    if (parts > first && seconds >= plan.predicted_s) continue;
+    plan.predicted_s = seconds;
+    plan.split = static_cast<int>(cut > 0 ? parts : 1);
+    plan.blocks = std::min(items, device.sm_count);
+    plan.workspace_bytes = sums;
+  }
   return plan;
 }
 

@@ -162,6 +162,46 @@ TEST(Residues, TilesOfOneWriteEveryElementOnceAndMakeEveryProductOnce) {
   }
 }
 
+GemmProblem packed(GemmRole role, std::int64_t out, std::int64_t in, std::int64_t tokens) {
+  const auto alignment = [](std::int64_t pitch) { return alignment_of(0, 2 * pitch); };
+  GemmProblem p = {.role = role, .m = out, .n = tokens, .k = in, .operand_dtype = DType::bf16, .output_dtype = DType::bf16};
+  p.a_pitch = p.b_pitch = in, p.d_pitch = out;
+  if (role == GemmRole::dgrad) p.m = in, p.k = out, p.a_major = Major::m, p.b_pitch = out, p.d_pitch = in;
+  if (role == GemmRole::wgrad) {
+    p.m = in, p.n = out, p.k = tokens, p.a_major = Major::m, p.b_major = Major::n, p.b_pitch = out, p.d_pitch = in;
+  }
+  p.a_alignment = alignment(p.a_pitch), p.b_alignment = alignment(p.b_pitch), p.d_alignment = alignment(p.d_pitch);
+  return p;
+}
+
+TEST(Residues, PartsOfTheLastTilesCoverTheirKOnce) {
+  int cut_plans = 0;
+  for (const auto& [n, k] : {std::array<std::int64_t, 2>{5120, 33708}, {16384, 50257}, {4095, 151937}, {700, 1023}, {9, 77}}) {
+    for (const Tile tile : kPersistentResiduesTiles) {
+      for (const int wanted : {0, 1, 3, 8}) {
+        const GemmProblem problem = packed(GemmRole::dgrad, k, 1024, n);
+        const GemmPlan plan = kPersistentResiduesRow.plan(problem, tile, h200(), wanted);
+        EXPECT_EQ(plan, kPersistentResiduesRow.plan(problem, tile, h200(), plan.split)) << "a stored plan says the same again";
+        const int tiles = static_cast<int>(plan.tiling.tiles);
+        const int cut = static_cast<int>(tiles_in_parts(tiles, plan.tiling.slots, plan.split)), whole = tiles - cut;
+        cut_plans += cut > 0 ? 1 : 0;
+        EXPECT_EQ(plan.workspace_bytes, std::int64_t{cut} * plan.split * tile.m * tile.n * 4);
+        const int stages = static_cast<int>(ceil_div(k, kBlockK));
+        std::vector<int> taken(static_cast<std::size_t>(tiles));  // stages, in order
+        for (int item = 0; item < whole + cut * plan.split; ++item) {
+          const TilePart part = tile_part(item, whole, plan.split);
+          const StagesOfK of = stages_of_part(stages, part.part, item < whole ? 1 : plan.split);
+          ASSERT_LT(of.begin, of.end);
+          ASSERT_EQ(of.begin, taken[static_cast<std::size_t>(part.tile)]);
+          taken[static_cast<std::size_t>(part.tile)] = of.end;
+        }
+        EXPECT_EQ(std::count(taken.begin(), taken.end(), stages), tiles);
+      }
+    }
+  }
+  EXPECT_GE(cut_plans, 10);
+}
+
 TEST(Residues, EachKIsTakenOnceWithTheSameRowOfBothOperands) {
   Draw draw;
   for (int i = 0; i < 500; ++i) {
@@ -202,18 +242,6 @@ TEST(Residues, AStageHoldsEveryElementThatAShiftReaches) {
   }
 }
 
-GemmProblem packed(GemmRole role, std::int64_t out, std::int64_t in, std::int64_t tokens) {
-  const auto alignment = [](std::int64_t pitch) { return alignment_of(0, 2 * pitch); };
-  GemmProblem p = {.role = role, .m = out, .n = tokens, .k = in, .operand_dtype = DType::bf16, .output_dtype = DType::bf16};
-  p.a_pitch = p.b_pitch = in, p.d_pitch = out;
-  if (role == GemmRole::dgrad) p.m = in, p.k = out, p.a_major = Major::m, p.b_pitch = out, p.d_pitch = in;
-  if (role == GemmRole::wgrad) {
-    p.m = in, p.n = out, p.k = tokens, p.a_major = Major::m, p.b_major = Major::n, p.b_pitch = out, p.d_pitch = in;
-  }
-  p.a_alignment = alignment(p.a_pitch), p.b_alignment = alignment(p.b_pitch), p.d_alignment = alignment(p.d_pitch);
-  return p;
-}
-
 TEST(Residues, AVocabularyThatNoOnePaddedRunsOnWgmma) {
   for (const auto& [out, in, tokens] : {std::array<std::int64_t, 3>{33708, 1024, 5120}, {50257, 768, 16384}, {151937, 1024, 4095}}) {
     EXPECT_EQ(choose(packed(GemmRole::forward, out, in, tokens), h200()).row, "persistent_residues");
@@ -223,6 +251,14 @@ TEST(Residues, AVocabularyThatNoOnePaddedRunsOnWgmma) {
     wgrad.output_dtype = DType::f32;
     wgrad.epilogue.accumulate = wgrad.epilogue.bias_gradient = true;
     EXPECT_EQ(choose(wgrad, h200()).row, "realigned_fragments");
+  }
+}
+
+TEST(Residues, AlignedRowsLeaveThemToTheOthers) {
+  for (GemmProblem problem : {packed(GemmRole::forward, 4096, 1024, 5120), packed(GemmRole::dgrad, 4096, 1024, 65536),
+                              packed(GemmRole::wgrad, 4096, 1024, 5120), packed(GemmRole::forward, 768, 65536, 768)}) {
+    const GemmPlan plan = choose(problem, h200());
+    EXPECT_TRUE(plan.row != kPersistentResiduesRow.name && plan.row != kRealignedFragmentsRow.name) << plan.reason;
   }
 }
 
