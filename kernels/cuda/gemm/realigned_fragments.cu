@@ -68,27 +68,26 @@ struct LoadedRows {
 // Where that is, of a warp's 16 rows: k of 2 (lane % 4) and the next of every 8, of rows lane / 4 and 8 below.
 template <class C>
 struct ShiftedRows {
-  unsigned first[2], second[2], next_8_k[2];  // of the upper row and the lower one
+  static constexpr auto kEdge = static_cast<unsigned>(offsetof(typename C::Stage, edge));
+  unsigned first[2], second[2];  // of the upper row and the lower one
 
   __device__ __forceinline__ void aim(int shift) {
     const unsigned warp = threadIdx.x / 32 - 4, lane = threadIdx.x % 32, k = lane % 4 * 2;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const unsigned col = warp * kStripRows + lane / 4 + 8 * h + static_cast<unsigned>(shift);
-      constexpr auto kEdge = static_cast<unsigned>(offsetof(typename C::Stage, edge));
-      const InStage at = in_stage(k, col, C::kTile.n, kEdge);
-      first[h] = at.bytes;
-      second[h] = in_stage(k + 1, col, C::kTile.n, kEdge).bytes;
-      next_8_k[h] = at.next_8_k;
+      first[h] = in_stage(k, col, C::kTile.n, kEdge);
+      second[h] = in_stage(k + 1, col, C::kTile.n, kEdge);
     }
   }
   __device__ __forceinline__ void load(const typename C::Stage& stage, LoadedRows& loaded) const {
     const unsigned here = shared_address(&stage);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
+      const unsigned step = next_8_k(first[h], kEdge);
       unsigned at = here + first[h], at_next = here + second[h];
 #pragma unroll
-      for (int i = h; i < loaded.kPairs; i += 2, at += next_8_k[h], at_next += next_8_k[h]) {
+      for (int i = h; i < loaded.kPairs; i += 2, at += step, at_next += step) {
         loaded.first[i] = load_element_bits(at);
         loaded.second[i] = load_element_bits(at_next);
       }

@@ -22,15 +22,13 @@ constexpr std::int64_t realigned_fragments_shared_bytes(Tile tile) {
   return realigned_stages(tile) * realigned_stage_bytes(tile) + kRealignedStripBytes + kOnesBytes + kBarrierBytes;
 }
 
-// Where a stage holds k of column `col` of the row operand, and how far it is to the k that is 8 more: in boxes of 64 k of 64 columns,
-// swizzled as the copy engine swizzles them, and from `boxes` columns on in lines of 8 at `edge`.
-struct InStage {
-  unsigned bytes = 0, next_8_k = 0;
-};
-constexpr InStage in_stage(unsigned k, unsigned col, unsigned boxes, unsigned edge) {
-  if (col >= boxes) return {.bytes = edge + k * 16 + (col - boxes) * 2, .next_8_k = 8 * 16};
-  return {.bytes = col / 64 * 8192 + k * 128 + ((col / 8 ^ k) % 8) * 16 + col % 8 * 2, .next_8_k = 8 * 128};
+// The byte of a stage where k of column `col` of the row operand lies: in boxes of 64 k of 64 columns, swizzled as the copy engine
+// swizzles them, and from `boxes` columns on in lines of 8 at `edge`. And how far from there the k lies that is 8 more.
+constexpr unsigned in_stage(unsigned k, unsigned col, unsigned boxes, unsigned edge) {
+  if (col >= boxes) return edge + k * 16 + (col - boxes) * 2;
+  return col / 64 * 8192 + k * 128 + ((col / 8 ^ k) % 8) * 16 + col % 8 * 2;
 }
+constexpr unsigned next_8_k(unsigned byte, unsigned edge) { return byte >= edge ? 8 * 16 : 8 * 128; }
 
 // Residues of K, and those that have any.
 struct ResiduesOfK {

@@ -235,9 +235,9 @@ TEST(Residues, AStageHoldsEveryElementThatAShiftReaches) {
   for (unsigned col = 0; col < kColumns + 7; ++col) {
     for (unsigned k = 0; k < kBlockK; ++k) {
       const unsigned line = k * 128 + col % 64 * 2, boxed = col / 64 * kBlockK * 128 + (line ^ (line >> 3 & 0x70));
-      const InStage at = in_stage(k, col, kColumns, kEdge);
-      ASSERT_EQ(at.bytes, col < kColumns ? boxed : kEdge + k * 16 + (col - kColumns) * 2);
-      ASSERT_EQ(at.bytes + at.next_8_k, in_stage(k + 8, col, kColumns, kEdge).bytes);
+      const unsigned at = in_stage(k, col, kColumns, kEdge);
+      ASSERT_EQ(at, col < kColumns ? boxed : kEdge + k * 16 + (col - kColumns) * 2);
+      ASSERT_EQ(at + next_8_k(at, kEdge), in_stage(k + 8, col, kColumns, kEdge));
     }
   }
 }
