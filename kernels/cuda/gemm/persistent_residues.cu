@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
   if (threadIdx.x == 0) {
     prefetch_map(gemm.cols);
     for (int residue = 0; residue < gemm.residues; ++residue) prefetch_map(gemm.of[residue].rows);
-    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
-    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers);
     mbarrier_init_fence();
   }
   __syncthreads();

@@ -123,8 +123,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
   // Prologue.
   const int begin = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
   if (threadIdx.x == 0) {
-    for (Mbarrier& barrier : shared.full) mbarrier_init(barrier, 1);
-    for (Mbarrier& barrier : shared.empty) mbarrier_init(barrier, C::kConsumers);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers);
     mbarrier_init_fence();
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);

@@ -12,9 +12,8 @@ namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   const SidesInMemory sides = sides_in_memory(problem);
-  std::int64_t most = 0;
-  for (const Tile tile : kPersistentResiduesTiles) most = std::max(most, persistent_late_store_shared_bytes(tile));
-  const std::string refusal = refuse_warpgroup(with_aligned_rows(problem), device, most);
+  const std::string refusal =
+      refuse_warpgroup(with_aligned_rows(problem), device, most_shared_bytes(kPersistentResiduesTiles, persistent_late_store_shared_bytes));
   if (!refusal.empty()) return refusal;
   if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
   if (problem.epilogue != Epilogue{})

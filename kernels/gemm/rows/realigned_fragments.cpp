@@ -12,9 +12,8 @@ namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   const SidesInMemory sides = sides_in_memory(problem);
-  std::int64_t most = 0;
-  for (const Tile tile : kRealignedFragmentsTiles) most = std::max(most, realigned_fragments_shared_bytes(tile));
-  const std::string refusal = refuse_warpgroup(with_aligned_rows(problem), device, most);
+  const std::string refusal =
+      refuse_warpgroup(with_aligned_rows(problem), device, most_shared_bytes(kRealignedFragmentsTiles, realigned_fragments_shared_bytes));
   if (!refusal.empty()) return refusal;
   if (sides.rows_along_k || sides.cols_along_k)
     return "it takes K residue by residue, so both operands must lie across it, as a wgrad's do.";
