@@ -15,6 +15,8 @@
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/rows/persistent_residues.h"
+#include "kernels/gemm/rows/realigned_fragments.h"
 #include "kernels/gemm/rows/shared_memory_tiles.h"
 #include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/tensor_core.h"
@@ -46,6 +48,8 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kPersistentPingPongRow,
                                             &kClusterSplitKRow,
                                             &kStreamKRow,
+                                            &kPersistentResiduesRow,
+                                            &kRealignedFragmentsRow,
                                             &kCublasRow,
                                             &kCublasLtRow,
                                             &kGuideTensorCoresRow,

@@ -5,6 +5,7 @@
 // that keeps sums and packed sums has no register to spare.
 #pragma once
 
+#include "kernels/cuda/gemm/packed_sums.h"
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/cuda/prim/cp_async.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
@@ -33,21 +34,6 @@ struct LateStoreConfig {
   static_assert(sizeof(SharedStorage) == persistent_late_store_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
 };
-
-// Word i of each of a quad's threads becomes thread i's, in the threads' order: what were 2 columns of 4 groups in each are 8 columns
-// of one.
-__device__ __forceinline__ void transpose_in_quad(unsigned (&w)[4]) {
-  const auto exchange = [&](int low, int high, int distance) {
-    const bool upper = (threadIdx.x & static_cast<unsigned>(distance)) != 0;
-    const unsigned theirs = __shfl_xor_sync(0xffffffffu, upper ? w[low] : w[high], distance);
-    w[low] = upper ? theirs : w[low];
-    w[high] = upper ? w[high] : theirs;
-  };
-  exchange(0, 1, 1);
-  exchange(2, 3, 1);
-  exchange(0, 2, 2);
-  exchange(1, 3, 2);
-}
 
 // The bias of a tile's columns, on its way to a warp through shared memory where the copy can bring it: 8 columns a lane.
 template <class T, int kColumns>
@@ -105,100 +91,88 @@ struct LateBias {
   }
 };
 
-// A consumer's packed sums of one tile, and where they go. Words 2 g and 2 g + 1 of a thread are columns 8 g + 2 (lane % 4) and the
-// next, of rows lane / 4 and 8 below. kWhole: the rows of everything that lies like D begin and end on 16 bytes of T. The stores stand in
-// the main loop, and those of single elements would crowd it.
+// A consumer's packed sums of one tile, and what is left to be done with them. kWhole: the rows of everything that lies like D begin and
+// end on 16 bytes of T. The stores stand in the main loop, and those of single elements would crowd it.
 template <class T, int kColumns, LateForm kForm, Activation kActivation, bool kWhole>
-struct PackedSums {
-  static constexpr int kPieceColumns = 32, kPieces = kColumns / kPieceColumns, kRowsApart = 8;
-  unsigned words[kColumns / 4];
-  int row = 0, col = 0;         // of D, the thread's first and, once a quad has transposed, its first
-  std::byte* to = nullptr;      // in D, there
-  std::byte* beside = nullptr;  // in saved_input or derivative_of, there
-  int rows = 0, cols = 0;       // of D from there on
+struct LateTile : PackedWords<kColumns> {
+  const WarpgroupEpilogue& e;
+  int row = 0, col = 0;                        // of D, the thread's first and, once a quad has transposed, its first
+  int rows = 0, cols = 0;                      // of D from there on
+  std::byte *to = nullptr, *beside = nullptr;  // there in D, and in saved_input or derivative_of
+  uint4 inputs[2];                             // of the derivative, for the next piece
   bool waiting = false;
-  uint4 inputs[2];  // of the derivative, for the next piece
 
-  __device__ __forceinline__ static const LikeD& lies_beside(const WarpgroupEpilogue& e) {
-    return kForm == LateForm::derivative ? e.derivative_of : e.saved_input;
-  }
+  __device__ __forceinline__ explicit LateTile(const WarpgroupEpilogue& epilogue) : e(epilogue) {}
 
-  __device__ __forceinline__ void aim(const WarpgroupEpilogue& e, int warp_row, int tile_col) {
+  __device__ __forceinline__ void aim(int warp_row, int tile_col) {
     row = warp_row + static_cast<int>(threadIdx.x % 32 / 4);
     col = tile_col + static_cast<int>(threadIdx.x % 4) * 8;
-    to = e.d.data + 2 * (row * e.d.ld + col);
-    if constexpr (kForm != LateForm::sums) beside = lies_beside(e).data + 2 * (row * lies_beside(e).ld + col);
     rows = e.rows - row;
     cols = e.cols - col;
+    to = at(e.d);
+    if constexpr (kForm == LateForm::activation) beside = at(e.saved_input);
+    if constexpr (kForm == LateForm::derivative) beside = at(e.derivative_of);
     waiting = true;
-    ask(e, 0);
-  }
-  __device__ __forceinline__ void take(const float (&sums)[kColumns / 2]) {
-#pragma unroll
-    for (int i = 0; i < kColumns / 4; ++i) words[i] = pack<T>(sums[2 * i], sums[2 * i + 1]);
+    ask(0);
   }
 
-  // kPieceColumns of them, the last step of the epilogue done.
-  __device__ __forceinline__ void store(const WarpgroupEpilogue& e, int piece) {
-#pragma unroll
-    for (int at = 0; at < kPieces; ++at) {
-      if (at == piece) {
-        asm volatile("");  // a branch: a register has no index
-        const int g = at * (kPieceColumns / 8);
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          unsigned w[4] = {words[2 * g + h], words[2 * g + 2 + h], words[2 * g + 4 + h], words[2 * g + 6 + h]};
-          transpose_in_quad(w);
-          if constexpr (kWhole) {
-            if (kRowsApart * h < rows && 8 * g < cols) finish_eight(e, h, 16 * g, w);
-          } else {
-            finish_elements(e, kRowsApart * h, 8 * g, w);
-          }
-        }
-        if constexpr (kWhole) ask(e, at + 1);
+  // Finishes a piece and stores it.
+  __device__ __forceinline__ void store(int piece) {
+    this->for_piece(piece, [&](int g, int h, unsigned(&w)[4]) {
+      if constexpr (kWhole) {
+        if (8 * h < rows && 8 * g < cols) finish_eight(g, h, w);
+      } else {
+        finish_elements(8 * g, 8 * h, w);
       }
-    }
+    });
+    ask(piece + 1);
   }
 
  private:
+  __device__ __forceinline__ std::byte* at(const LikeD& m) const { return m.data + 2 * (row * m.ld + col); }
+
   // The derivative's inputs of a piece, ahead of need.
-  __device__ __forceinline__ void ask(const WarpgroupEpilogue& e, int piece) {
+  __device__ __forceinline__ void ask(int piece) {
     if constexpr (kForm == LateForm::derivative && kWhole) {
+      const int first = piece * this->kPieceColumns;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        if (piece < kPieces && kRowsApart * h < rows && piece * kPieceColumns < cols) {
-          inputs[h] = *reinterpret_cast<const uint4*>(beside + 2 * kRowsApart * h * e.derivative_of.ld + 2 * kPieceColumns * piece);
+        if (first < min(cols, kColumns) && 8 * h < rows) {
+          inputs[h] = *reinterpret_cast<const uint4*>(beside + 2 * (8 * h * e.derivative_of.ld + first));
         }
       }
     }
   }
-  // Eight columns of a row, `byte` bytes to the right.
-  __device__ __forceinline__ void finish_eight(const WarpgroupEpilogue& e, int h, int byte, unsigned (&w)[4]) const {
+  __device__ __forceinline__ void finish_eight(int g, int h, unsigned (&w)[4]) const {
     if constexpr (kForm == LateForm::activation) {
       if (e.saved_input.data != nullptr) {
-        *reinterpret_cast<uint4*>(beside + 2 * kRowsApart * h * e.saved_input.ld + byte) = {w[0], w[1], w[2], w[3]};
+        *reinterpret_cast<uint4*>(beside + 2 * (8 * h * e.saved_input.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
       }
     }
     const unsigned x[4] = {inputs[h].x, inputs[h].y, inputs[h].z, inputs[h].w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) w[i] = finished(w[i], unpack<T>(x[i]));
-    *reinterpret_cast<uint4*>(to + 2 * kRowsApart * h * e.d.ld + byte) = {w[0], w[1], w[2], w[3]};
+    *reinterpret_cast<uint4*>(to + 2 * (8 * h * e.d.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
   }
-  __device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, int down, int right, const unsigned (&w)[4]) const {
+  __device__ __forceinline__ void finish_elements(int right, int down, const unsigned (&w)[4]) const {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       if (down >= rows || right + i >= cols) continue;
-      const auto bits = static_cast<unsigned short>(i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16);
       const auto index = [&](const LikeD& m) { return (row + down) * m.ld + col + right + i; };
+      const auto element = static_cast<unsigned short>(w[i / 2] >> 16 * (i % 2));
       float input = 0.0f;
-      if constexpr (kForm == LateForm::derivative)
+      if constexpr (kForm == LateForm::derivative) {
         input = load_element(e.derivative_of.data, e.derivative_of.dtype, index(e.derivative_of));
-      if constexpr (kForm == LateForm::activation) {
-        if (e.saved_input.data != nullptr) store_element(e.saved_input.data, e.saved_input.dtype, index(e.saved_input), unpack<T>(bits).x);
       }
-      reinterpret_cast<unsigned short*>(e.d.data)[index(e.d)] = static_cast<unsigned short>(finished(bits, {input, input}));
+      if constexpr (kForm == LateForm::activation) {
+        if (e.saved_input.data != nullptr) {
+          store_element(e.saved_input.data, e.saved_input.dtype, index(e.saved_input), unpack<T>(element).x);
+        }
+      }
+      reinterpret_cast<unsigned short*>(e.d.data)[index(e.d)] = static_cast<unsigned short>(finished(element, {input, input}));
     }
   }
+  // Two packed sums, and the derivative's inputs for them.
   __device__ __forceinline__ static unsigned finished(unsigned pair, float2 input) {
     if constexpr (kActivation == Activation::none) return pair;
     const float2 z = unpack<T>(pair);
@@ -243,7 +217,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
     const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     const LateBias<T, kTileM> bias{gemm.epilogue, shared.bias[consumer * (kWarpgroup / 32) + warp]};
-    PackedSums<T, kTileM, C::kForm, C::kActivation, kWhole> packed;
+    LateTile<T, kTileM, C::kForm, C::kActivation, kWhole> late(gemm.epilogue);
     for (int index = first; index < gemm.raster.tiles; index += step) {
       const TileAt tile = gemm.raster(index);
       const int row = tile.n * kTileN + consumer * kBox + warp * kStripRows, col = tile.m * kTileM;
@@ -256,23 +230,23 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(P{}, shared.stages[at.stage], Ones{}, consumer, block > 0, sums, row_sums);
-        if (packed.waiting && block < packed.kPieces) packed.store(gemm.epilogue, block);
+        if (late.waiting && block < late.kPieces) late.store(block);
         wgmma_wait<1>();
         if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
       }
-      if (packed.waiting) {
-        for (int piece = gemm.blocks_k; piece < packed.kPieces; ++piece) packed.store(gemm.epilogue, piece);
+      if (late.waiting) {
+        for (int piece = gemm.blocks_k; piece < late.kPieces; ++piece) late.store(piece);
       }
-      packed.aim(gemm.epilogue, row, col);
+      late.aim(row, col);
       wgmma_wait<0>();
       if (leads) mbarrier_arrive(shared.empty[previous]);
 
       // Epilogue.
       bias.add(row, col, sums[0]);
-      packed.take(sums[0]);
+      late.take(T{}, sums[0]);
     }
-    for (int piece = 0; piece < packed.kPieces; ++piece) packed.store(gemm.epilogue, piece);
+    for (int piece = 0; piece < late.kPieces; ++piece) late.store(piece);
   }
 }
 

@@ -96,6 +96,36 @@ __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], std::uint64_t
   }
 }
 
+#define TW_WGMMA_FROM_REGISTERS(columns, type, a, b, add, b_other)                                                                     \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type \
+               " {" TW_REGISTERS_##columns "}, {" a "}, " b ", add, 1, 1, " b_other ";\n}"                                             \
+               : TW_SUMS_##columns                                                                                                     \
+               : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(cols), "r"(static_cast<int>(accumulate)),                 \
+                 "n"(static_cast<int>(kCols)))
+#define TW_WGMMA_OF_TYPE_FROM_REGISTERS(columns, a, b, add, b_other) \
+  if constexpr (std::is_same_v<T, bf16>) {                           \
+    TW_WGMMA_FROM_REGISTERS(columns, "bf16", a, b, add, b_other);    \
+  } else {                                                           \
+    TW_WGMMA_FROM_REGISTERS(columns, "f16", a, b, add, b_other);     \
+  }
+
+// The same with the row operand in registers, which stay as they are until the product is done: a thread's rows[0] holds 2 (t % 4) and
+// the next of K for row 16 w + t / 4, rows[1] for the row 8 below, rows[2] and rows[3] the same 8 further along K.
+template <class T, Fastest kCols, int kColumns>
+__device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], const std::uint32_t (&rows)[4], std::uint64_t cols, bool accumulate) {
+  static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>, "the tensor cores take these two in either major");
+  static_assert(kColumns == 8 || kColumns == 128 || kColumns == 192 || kColumns == 256, "add the instruction of that width here");
+  if constexpr (kColumns == 8) {
+    TW_WGMMA_OF_TYPE_FROM_REGISTERS(8, "%4, %5, %6, %7", "%8", "%9", "%10")
+  } else if constexpr (kColumns == 128) {
+    TW_WGMMA_OF_TYPE_FROM_REGISTERS(128, "%64, %65, %66, %67", "%68", "%69", "%70")
+  } else if constexpr (kColumns == 192) {
+    TW_WGMMA_OF_TYPE_FROM_REGISTERS(192, "%96, %97, %98, %99", "%100", "%101", "%102")
+  } else {
+    TW_WGMMA_OF_TYPE_FROM_REGISTERS(256, "%128, %129, %130, %131", "%132", "%133", "%134")
+  }
+}
+
 #undef TW_REGISTERS_8
 #undef TW_REGISTERS_128
 #undef TW_REGISTERS_160
@@ -110,5 +140,7 @@ __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], std::uint64_t
 #undef TW_SUMS_256
 #undef TW_WGMMA
 #undef TW_WGMMA_OF_TYPE
+#undef TW_WGMMA_FROM_REGISTERS
+#undef TW_WGMMA_OF_TYPE_FROM_REGISTERS
 
 }  // namespace tilewave

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "kernels/gemm/row.h"
+#include "kernels/gemm/rows/residues.h"
 
 namespace tilewave {
 
 inline constexpr Tile kTensorCoreResiduesTile = {128, 128};
 inline constexpr Tile kTensorCoreResiduesTiles[] = {kTensorCoreResiduesTile};
 inline constexpr int kTensorCoreResiduesStages = 3;
-inline constexpr int kMostResidues = 8;              // of rows that start on 2 bytes
 inline constexpr int kTensorCoreResiduesMargin = 8;  // lines of a tile that the shifts between residues take, where they fall across depth
 inline constexpr std::int64_t kTensorCoreResiduesRingBytes =
     kTensorCoreResiduesStages * (kTensorCoreResiduesTile.m + kTensorCoreResiduesTile.n) * 128;

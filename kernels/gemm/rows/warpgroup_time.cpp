@@ -12,7 +12,8 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
   const double area = static_cast<double>(tile.m * tile.n), stages = static_cast<double>(ceil_div(problem.k, kBlockK));
   const double math = area * kBlockK / static_cast<double>(math_rates(device.capability).tensor_bf16);
   const std::int64_t wgmmas = tile.m / shape.columns * (tile.n / 64) * (kBlockK / 16);  // each reads its 64 rows and its columns of 16 k
-  const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (64 + shape.columns) * 16 * 2) / kSharedBytesPerCycle;
+  const std::int64_t rows_read = shape.rows_through_registers ? 2 * 64 : 64;  // half of shared memory's width lies idle under 16-bit loads
+  const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (rows_read + shape.columns) * 16 * 2) / kSharedBytesPerCycle;
   const double row_sums = epilogue.bias_gradient ? time.row_sums_fraction : 0.0;
   const auto computed = [](Activation activation) { return activation == Activation::none || activation == Activation::relu ? 0.0 : 1.0; };
   const bool as_summed = !epilogue.bias && !epilogue.saved_input && !epilogue.residual && epilogue.activation == Activation::none &&

@@ -17,7 +17,8 @@ struct WarpgroupShape {
   std::int64_t columns = 0;  // of M, that one wgmma has
   int consumers = 0;         // warpgroups that share a tile
   bool direct_stores = false;
-  bool crowded = false;  // whether the epilogue computes beside 128 sums a thread and a loop that goes on
+  bool rows_through_registers = false;  // element by element
+  bool crowded = false;                 // whether the epilogue computes beside 128 sums a thread and a loop that goes on
 };
 WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const WarpgroupShape& shape, const DeviceInfo& device);
 

@@ -254,25 +254,25 @@ inline std::int64_t gap_of(Pitch pitch, std::int64_t cols, DType dtype) {
   return 0;
 }
 
-// What a row accepts of all majors and all types, on a problem that has nothing else to refuse, in one of A's majors.
+// What a row accepts of all majors and all types, on a problem that has nothing else to refuse, with some majors of its operands.
 template <class T, class Set>
 std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std::vector<T>& all, Set&& set) {
-  std::vector<T> some;
-  for (const T& one : all) {
-    GemmProblem problem = {.m = 8, .n = 8, .k = 8, .a_pitch = 8, .b_pitch = 8, .d_pitch = 8};
-    problem.a_alignment = problem.b_alignment = problem.d_alignment = 16;
-    if (!row.refuse(problem, device).empty()) problem.operand_dtype = problem.output_dtype = DType::bf16;
-    if (!row.refuse(problem, device).empty()) problem.a_major = Major::m;
-    const bool either = problem.a_major == Major::k;
-    set(problem, one);
-    bool takes = row.refuse(problem, device).empty();
-    if (!takes && either && problem.a_major == Major::k) {
-      problem.a_major = Major::m;
-      set(problem, one);
-      takes = row.refuse(problem, device).empty();
+  std::vector<GemmProblem> plain;
+  for (const Major a : {Major::k, Major::m}) {
+    for (const Major b : {Major::k, Major::n}) {
+      GemmProblem problem = {.m = 8, .n = 8, .k = 8, .a_major = a, .b_major = b, .a_pitch = 8, .b_pitch = 8, .d_pitch = 8};
+      problem.a_alignment = problem.b_alignment = problem.d_alignment = 16;
+      if (!row.refuse(problem, device).empty()) problem.operand_dtype = problem.output_dtype = DType::bf16;
+      if (row.refuse(problem, device).empty()) plain.push_back(problem);
     }
-    if (takes) some.push_back(one);
   }
+  std::vector<T> some;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const T& one) {
+    return std::any_of(plain.begin(), plain.end(), [&](GemmProblem problem) {
+      set(problem, one);
+      return row.refuse(problem, device).empty();
+    });
+  });
   return some;
 }
 
@@ -350,15 +350,16 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
         problem.d_major = one;
         problem.epilogue.bias_gradient = true;
       });
-  // The aligned pitches first; the others where the row takes that operand's rows on any element beside these majors.
+  // The aligned pitches first; the others where the row takes that matrix's rows on any element beside these majors.
   const std::vector<Pitch> pitches = {Pitch::to_16_bytes, Pitch::to_128_bytes, Pitch::packed,
                                       Pitch::one_more,    Pitch::two_more,     Pitch::four_more};
-  const auto narrow = [&](Majors major, Types type, bool a, bool b) {
+  const auto narrow = [&](Majors major, Types type, bool a, bool b, bool d) {
     return !accepted(row, device, std::vector<int>{2}, [&](GemmProblem& problem, int bytes) {
               problem.a_major = major.a, problem.b_major = major.b, problem.d_major = major.d;
               problem.operand_dtype = type.operand, problem.output_dtype = type.output, problem.math = type.math;
               if (a) problem.a_alignment = bytes;
               if (b) problem.b_alignment = bytes;
+              if (d) problem.d_alignment = bytes;
             }).empty();
   };
   const auto edges = [](std::int64_t tile) {
@@ -407,15 +408,15 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     }
     const Majors lie = {c.a_major, c.b_major, c.d_major};
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
-    const bool narrow_a = narrow(lie, type, true, false), narrow_b = narrow(lie, type, false, true);
-    const bool both = narrow(lie, type, true, true);
-    const std::size_t a_pitch = level[6] % (narrow_a ? pitches.size() : 2);
-    const std::size_t b_pitch = level[7] % (narrow_b && (both || a_pitch < 2) ? pitches.size() : 2);
+    const auto narrow_here = [&](bool a, bool b, bool d) { return narrow(lie, type, a, b, d); };
+    const std::size_t a_pitch = level[6] % (narrow_here(true, false, false) ? pitches.size() : 2);
+    const std::size_t b_pitch = level[7] % (narrow_here(a_pitch >= 2, true, false) ? pitches.size() : 2);
+    const std::size_t d_pitch = level[8] % (narrow_here(a_pitch >= 2, b_pitch >= 2, true) ? pitches.size() : 2);
     c.a_gap = gap_of(pitches[a_pitch], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
     c.b_gap = gap_of(pitches[b_pitch], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
-    c.d_gap = gap_of(pitches[level[8]], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
+    c.d_gap = gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
     // As wide as D's where a copy engine can have both, or odd.
-    c.saved_gap = level[8] < 2 ? gap_of(pitches[level[8]], c.d_major == Major::m ? c.m : c.n, c.side_dtype) : c.d_gap + 3;
+    c.saved_gap = d_pitch < 2 ? gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.side_dtype) : c.d_gap + 3;
     cases.push_back(c);
   }
   return cases;

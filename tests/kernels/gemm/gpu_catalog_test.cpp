@@ -162,7 +162,7 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     const Tile tile = row->tiles.front();
     Case sums = {.a_major = Major::m, .b_major = Major::n, .operand_dtype = DType::bf16, .output_dtype = DType::bf16, .tile = tile};
     sums.m = 13 * tile.m - 24, sums.n = 14 * tile.n - 8, sums.k = 392, sums.side_dtype = DType::bf16;
-    Case into_fp32 = sums, ragged = sums, activated = sums, with_side = sums;
+    Case into_fp32 = sums, ragged = sums, activated = sums, with_side = sums, packed_d = sums, packed_b = sums, packed_k = sums;
     into_fp32.output_dtype = DType::f32, into_fp32.accumulate = true, into_fp32.bias_gradient = BiasGradient::stored;
     ragged.m -= 3;  // rows end within 16 bytes, which the last tiles of a row have to mind
     ragged.a_gap = ragged.d_gap = gap_of(Pitch::to_16_bytes, ragged.m, DType::bf16);
@@ -176,8 +176,11 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     }
     for (Case* const c : {&dgrad, &whole_dgrad}) c->b_major = Major::k, c->derivative = Activation::gelu_tanh;
     forward.a_gap = 0;
-    whole_forward.saved_gap = 8;  // its rows start on 16 bytes, as D's do
-    for (const Case& c : {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad}) {
+    whole_forward.saved_gap = 8;                                        // its rows start on 16 bytes, as D's do
+    packed_d.a_major = packed_d.b_major = packed_b.b_major = Major::k;  // a vocabulary that no one padded: forward, dgrad and wgrad
+    packed_d.m -= 3, packed_b.k -= 1, packed_k.n -= 1;
+    for (const Case& c :
+         {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad, packed_d, packed_b, packed_k}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       if (!row->refuse(problem, device_).empty()) continue;

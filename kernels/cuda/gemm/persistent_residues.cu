@@ -1,0 +1,241 @@
+// Adds to persistent_late_store: rows that start on any element. A tile's rows are of one residue, whose tensor map begins up to 7
+// elements early, and the column operand is read by a row coordinate that moves along. Where the rows are the row operand's, K begins
+// early, where the column operand is zeros; what lies there is cleared in shared memory before it is multiplied, since it may be no number.
+// Where they are D's, its columns begin early: whole words are stored as ever, and of those that a row shares with its neighbours its own
+// elements alone. Tiles that whole waves leave are taken in parts of K, whose sums a second kernel adds in order.
+#include "kernels/cuda/gemm/packed_sums.h"
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/gemm/rows/persistent_residues.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = persistent_residues_stages(kTile), kConsumers = kLateStoreConsumers;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+
+  struct SharedStorage {
+    OperandStage<kN, kM> stages[kStages];
+    alignas(1024) Mbarrier full[kStages];
+    Mbarrier empty[kStages];
+  };
+  static_assert(sizeof(SharedStorage) == persistent_residues_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
+};
+
+struct Residue {
+  CUtensorMap rows;  // of the row operand
+  PackedTarget d;
+  int k = 0, columns = 0;  // elements that K or D's columns begin early
+  int blocks_k = 0;        // of 64, what is early included
+};
+struct ResidueGemm {
+  CUtensorMap cols;
+  Residue of[kMostResidues];
+  std::int64_t d_ld = 0;  // from one row of a residue to the next
+  int residues = 1;       // that have rows
+  int cluster = 1;
+  int whole_tiles = 0, items = 0, split = 1;  // an item is a tile, or one of `split` parts of its K
+  float4* sums = nullptr;                     // [parts of tiles][consumers' warps][tile m / 8][lanes]: as a part's threads hold them
+  Raster raster;
+};
+
+// Where a warp's sums of a part lie.
+__device__ __forceinline__ float4* sums_of(const ResidueGemm& gemm, int part_item, int warp, int tile_m) {
+  return gemm.sums + (std::int64_t{part_item} * 4 * kLateStoreConsumers + warp) * (tile_m / 8 * 32) + threadIdx.x % 32;
+}
+
+// Zeros for the first elements of a consumer's 64 rows, in the box where K begins.
+__device__ __forceinline__ void clear_early(std::byte* box, int elements, int consumer) {
+  const int row = static_cast<int>(threadIdx.x) % kWarpgroup;
+  if (row < kBox) {
+    auto* const first = reinterpret_cast<unsigned short*>(box + row * 128 + row % 8 * 16);  // as the copy engine swizzles
+    for (int i = 0; i < elements; ++i) first[i] = 0;
+    fence_shared_for_engines();
+  }
+  asm volatile("bar.sync %0, %1;" ::"r"(1 + consumer), "n"(kWarpgroup) : "memory");
+}
+
+template <class C, class P>
+__global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __grid_constant__ ResidueGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+
+  // Prologue.
+  const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
+  if (threadIdx.x == 0) {
+    prefetch_map(gemm.cols);
+    for (int residue = 0; residue < gemm.residues; ++residue) prefetch_map(gemm.of[residue].rows);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers);
+    mbarrier_init_fence();
+  }
+  __syncthreads();
+  wait_for_previous_kernel();
+
+  RingPosition<C::kStages> at;
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<C::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      for (int item = first; item < gemm.items; item += step) {
+        const TilePart take = tile_part(item, gemm.whole_tiles, gemm.split);
+        const TileAt tile = gemm.raster(take.tile);
+        const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kTileN);
+        const Residue& residue = gemm.of[down.residue];
+        const int col = tile.m * kTileM - residue.columns;
+        const StagesOfK k = stages_of_part(residue.blocks_k, take.part, item < gemm.whole_tiles ? 1 : gemm.split);
+        for (int block = k.begin; block < k.end; ++block, at.advance()) {
+          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          auto& stage = shared.stages[at.stage];
+          Mbarrier& full = shared.full[at.stage];
+          mbarrier_arrive_expecting(full, stage.kBytes);
+          for (int box = 0; box < stage.kRowBoxes; ++box)
+            load_operand_box(stage.rows[box], residue.rows, P::kRows, full, block * kBox, down.row + box * kBox);
+          for (int box = 0; box < stage.kColBoxes; ++box)
+            load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, block * kBox - residue.k, col + box * kBox);
+        }
+      }
+    }
+  } else {  // A consumer.
+    take_registers<C::kConsumerRegisters>();
+    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+    const bool leads = threadIdx.x % kWarpgroup == 0;
+    PackedSums<kTileM> packed;
+    for (int item = first; item < gemm.items; item += step) {
+      const bool whole = item < gemm.whole_tiles;
+      const TilePart take = tile_part(item, gemm.whole_tiles, gemm.split);
+      const TileAt tile = gemm.raster(take.tile);
+      const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kTileN);
+      const Residue& residue = gemm.of[down.residue];
+      const StagesOfK k = stages_of_part(residue.blocks_k, take.part, whole ? 1 : gemm.split);
+      const int stages = k.end - k.begin;
+      if (residue.k > 0 && k.begin == 0) {
+        mbarrier_wait(shared.full[at.stage], at.parity);
+        clear_early(shared.stages[at.stage].rows[consumer], residue.k, consumer);
+      }
+
+      // Main loop, and the stores of the tile before.
+      float sums[1][kTileM / 2];  // [64, tile m]
+      float row_sums[1][4];
+      int previous = 0;
+      for (int block = 0; block < stages; ++block, at.advance()) {
+        mbarrier_wait(shared.full[at.stage], at.parity);
+        multiply(P{}, shared.stages[at.stage], Ones{}, consumer, block > 0, sums, row_sums);
+        if (packed.waiting && block < packed.kPieces) packed.store(gemm.d_ld, block);
+        wgmma_wait<1>();
+        if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
+        previous = at.stage;
+      }
+      if (packed.waiting) {
+        for (int piece = stages; piece < packed.kPieces; ++piece) packed.store(gemm.d_ld, piece);
+      }
+      packed.waiting = false;
+      wgmma_wait<0>();
+      if (leads) mbarrier_arrive(shared.empty[previous]);
+
+      // Epilogue.
+      if (whole) {
+        packed.aim(residue.d, down.row + consumer * kBox + warp * kStripRows, tile.m * kTileM);
+        packed.take(typename P::T{}, sums[0]);
+        packed.store_ends(residue.d, tile.m * kTileM);
+      } else {
+        float4* const to = sums_of(gemm, item - gemm.whole_tiles, consumer * 4 + warp, kTileM);
+#pragma unroll
+        for (int i = 0; i < kTileM / 8; ++i) to[i * 32] = {sums[0][4 * i], sums[0][4 * i + 1], sums[0][4 * i + 2], sums[0][4 * i + 3]};
+      }
+    }
+    for (int piece = 0; packed.waiting && piece < packed.kPieces; ++piece) packed.store(gemm.d_ld, piece);
+  }
+}
+
+// Adds the parts of a tile's K in order: a warp the sums of one, a block those of one consumer.
+template <class T, int kTileM>
+__global__ void __launch_bounds__(kWarpgroup) add_parts(const __grid_constant__ ResidueGemm gemm) {
+  const int cut = static_cast<int>(blockIdx.x) / kLateStoreConsumers, consumer = static_cast<int>(blockIdx.x) % kLateStoreConsumers;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const TileAt tile = gemm.raster(gemm.whole_tiles + cut);
+  const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kLateStoreConsumers * kBox);
+  const Residue& residue = gemm.of[down.residue];
+  float sums[kTileM / 2] = {};
+  for (int part = 0; part < gemm.split; ++part) {
+    const float4* const from = sums_of(gemm, cut * gemm.split + part, consumer * 4 + warp, kTileM);
+#pragma unroll
+    for (int i = 0; i < kTileM / 8; ++i) {
+      const float4 more = from[i * 32];
+      sums[4 * i] += more.x;
+      sums[4 * i + 1] += more.y;
+      sums[4 * i + 2] += more.z;
+      sums[4 * i + 3] += more.w;
+    }
+  }
+  PackedSums<kTileM> packed;
+  packed.aim(residue.d, down.row + consumer * kBox + warp * kStripRows, tile.m * kTileM);
+  packed.take(T{}, sums);
+  for (int piece = 0; piece < packed.kPieces; ++piece) packed.store(gemm.d_ld, piece);
+  packed.store_ends(residue.d, tile.m * kTileM);
+}
+
+ResidueGemm residue_gemm(const GemmArgs& args, const GemmPlan& plan) {
+  const GemmProblem problem = problem_of(args);
+  const ResidueTiles tiles = residue_tiles(problem, plan.tile);
+  const bool along_m = args.d_major == Major::m;
+  const ConstMatrixView rows = along_m ? args.b : args.a;
+  const std::int64_t cut = tiles_in_parts(plan.tiling.tiles, plan.tiling.slots, plan.split), whole = plan.tiling.tiles - cut;
+  ResidueGemm gemm = {.cols = make_tensor_map(along_m ? args.a : args.b, kBox),
+                      .d_ld = args.d.ld * tiles.residues,
+                      .residues = static_cast<int>(tiles.used),
+                      .whole_tiles = static_cast<int>(whole),
+                      .items = static_cast<int>(whole + cut * plan.split),
+                      .split = plan.split,
+                      .sums = static_cast<float4*>(args.workspace),
+                      .raster = Raster::of(static_cast<int>(tiles.across), static_cast<int>(tiles.down),
+                                           static_cast<int>(ceil_div(kBandColumns, plan.tile.m)))};
+  for (std::int64_t i = 0; i < tiles.used; ++i) {
+    const RowsOfResidue operand = rows_of_residue(rows, tiles.residues, i), d = rows_of_residue(args.d, tiles.residues, i);
+    gemm.of[i] = {.rows = make_tensor_map(operand.view, kBox),
+                  .d = {.data = static_cast<std::byte*>(const_cast<void*>(d.view.data)),
+                        .ld = d.view.ld,
+                        .rows = static_cast<int>(d.view.rows),
+                        .own = {.begin = static_cast<int>(d.shift), .end = static_cast<int>(d.view.cols)}},
+                  .k = static_cast<int>(operand.shift),
+                  .columns = static_cast<int>(d.shift),
+                  .blocks_k = static_cast<int>(ceil_div(operand.view.cols, kBox))};
+  }
+  return gemm;
+}
+
+}  // namespace
+
+void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const ResidueGemm gemm = residue_gemm(args, plan);
+  const auto launch = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    using C = Config<kM, kN>;
+    const auto with_type = [&]<class T>(T) {
+      using AlongK = Product<T, Fastest::k, Fastest::k, false>;
+      using Across = Product<T, Fastest::k, Fastest::other, false>;
+      const bool cols_along_k = (args.d_major == Major::m ? args.a_major : args.b_major) == Major::k;
+      launch_clusters(queue, "persistent_residues", cols_along_k ? persistent_residues<C, AlongK> : persistent_residues<C, Across>, gemm,
+                      plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+      if (gemm.whole_tiles < gemm.raster.tiles) {
+        add_parts<T, kM>
+            <<<kLateStoreConsumers* static_cast<unsigned>(gemm.raster.tiles - gemm.whole_tiles), kWarpgroup, 0, stream_of(queue)>>>(gemm);
+        TW_CUDA_LAUNCHED("persistent_residues, the parts' sum");
+      }
+    };
+    if (args.a.dtype == DType::bf16) {
+      with_type(bf16{});
+    } else {
+      with_type(f16{});
+    }
+  };
+  launch.template operator()<256, 128>();
+  launch.template operator()<192, 128>();
+  launch.template operator()<128, 128>();
+}
+
+}  // namespace tilewave

@@ -1,0 +1,258 @@
+// Adds to persistent_cooperative: a row operand whose rows, along K, start on any element. Rows of K of one residue come through a map
+// that begins up to 7 elements early, so K is taken residue by residue, of both operands, into the same sums. The shift, which differs
+// between residues, goes on the way to the tensor cores: wgmma takes its row operand from registers, and a thread picks its elements
+// from where they are. Columns of another row never reach a product.
+#include <cstddef>
+
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/gemm/rows/realigned_fragments.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = realigned_stages(kTile), kStrips = kRealignedStrips, kConsumers = kRealignedConsumers;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
+
+  struct Stage {
+    OperandStage<kN, kM> boxes;
+    alignas(1024) std::byte edge[kRealignedEdgeBytes];  // [64 k, 8 columns after the rows' last]
+  };
+  struct SharedStorage {
+    Stage stages[kStages];
+    std::byte strips[kRealignedWarps][kStrips * kStripBytes];  // a warp's own
+    Ones ones;
+    alignas(1024) Mbarrier full[kStages];
+    Mbarrier empty[kStages];
+  };
+  static_assert(sizeof(SharedStorage) == realigned_fragments_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
+};
+
+struct ResidueOfK {
+  CUtensorMap rows, edge, cols;
+  int shift = 0;     // elements that a row begins early
+  int blocks_k = 0;  // of 64
+};
+struct RealignedGemm {
+  ResidueOfK of[kMostResidues];
+  int residues = 1;  // of K, that have any
+  int blocks_k = 0;  // of all
+  int cluster = 1;
+  DType operand_dtype = DType::bf16;
+  Raster raster;
+  WarpgroupEpilogue epilogue;
+};
+
+__device__ __forceinline__ unsigned short load_element_bits(unsigned address) {
+  unsigned short bits;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(bits) : "r"(address) : "memory");
+  return bits;
+}
+
+// A thread's part of a stage's rows as it comes from there: the elements that share a register of a fragment. They are put together
+// only when no product is running any more, since ptxas serialises products whose registers are made beside others.
+struct LoadedRows {
+  static constexpr int kPairs = kBox / 4;
+  unsigned short first[kPairs], second[kPairs];
+
+  __device__ __forceinline__ void pack(std::uint32_t (&fragments)[kPairs / 4][4]) const {
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) fragments[i / 4][i % 4] = __byte_perm(first[i], second[i], 0x5410);
+  }
+};
+
+// Where that is, of a warp's 16 rows: k of 2 (lane % 4) and the next of every 8, of rows lane / 4 and 8 below.
+template <class C>
+struct ShiftedRows {
+  static constexpr auto kEdge = static_cast<unsigned>(offsetof(typename C::Stage, edge));
+  unsigned first[2], second[2];  // of the upper row and the lower one
+
+  __device__ __forceinline__ void aim(int shift) {
+    const unsigned warp = threadIdx.x / 32 - 4, lane = threadIdx.x % 32, k = lane % 4 * 2;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const unsigned col = warp * kStripRows + lane / 4 + 8 * h + static_cast<unsigned>(shift);
+      first[h] = in_stage(k, col, C::kTile.n, kEdge);
+      second[h] = in_stage(k + 1, col, C::kTile.n, kEdge);
+    }
+  }
+  __device__ __forceinline__ void load(const typename C::Stage& stage, LoadedRows& loaded) const {
+    const unsigned here = shared_address(&stage);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const unsigned step = next_8_k(first[h], kEdge);
+      unsigned at = here + first[h], at_next = here + second[h];
+#pragma unroll
+      for (int i = h; i < loaded.kPairs; i += 2, at += step, at_next += step) {
+        loaded.first[i] = load_element_bits(at);
+        loaded.second[i] = load_element_bits(at_next);
+      }
+    }
+  }
+};
+
+// A share goes through the warp's strip where the engine can store all of its columns, else straight from registers.
+template <class T, int kStrips>
+__device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStrips<kStrips>& strips, const ShareAt& at,
+                                       const float (&z)[kShare]) {
+  if (min(at.col + kShareColumns, e.cols) <= e.d.mapped_cols) {
+    if (e.d.dtype == DType::f32) return strips.put(e.d_map, at, z, e.accumulate);
+    return strips.template put<T>(strips.next(), e.d_map, at, z);
+  }
+#pragma unroll
+  for (int i = 0; i < kShare; ++i) {
+    const std::int64_t row = at.row + strips.lane / 4 + i % 4 / 2 * 8;
+    const int col = at.col + i / 4 * 8 + strips.lane % 4 * 2 + i % 2;
+    if (row >= e.rows || col >= e.cols) continue;
+    const std::int64_t place = row * e.d.ld + col;
+    store_element(e.d.data, e.d.dtype, place, e.accumulate ? load_element(e.d.data, e.d.dtype, place) + z[i] : z[i]);
+  }
+}
+
+template <class C, class T, bool kSums>
+__global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __grid_constant__ RealignedGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  const WarpgroupEpilogue& epilogue = gemm.epilogue;
+
+  // Prologue.
+  const int begin = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
+  if (threadIdx.x == 0) {
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers);
+    mbarrier_init_fence();
+  }
+  if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
+  __syncthreads();
+  wait_for_previous_kernel();
+
+  RingPosition<C::kStages> at;
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<C::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      for (int index = begin; index < gemm.raster.tiles; index += step) {
+        const TileAt tile = gemm.raster(index);
+        const int row = tile.n * kTileN, col = tile.m * kTileM;
+        for (int i = 0; i < gemm.residues; ++i) {
+          const ResidueOfK& residue = gemm.of[i];
+          for (int k = 0; k < residue.blocks_k * kBox; k += kBox, at.advance()) {
+            mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+            auto& stage = shared.stages[at.stage];
+            Mbarrier& full = shared.full[at.stage];
+            mbarrier_arrive_expecting(full, stage.boxes.kBytes + sizeof(stage.edge));
+            for (int box = 0; box < stage.boxes.kRowBoxes; ++box) load_box(stage.boxes.rows[box], residue.rows, full, row + box * kBox, k);
+            load_box(stage.edge, residue.edge, full, row + kTileN, k);
+            for (int box = 0; box < stage.boxes.kColBoxes; ++box) load_box(stage.boxes.cols[box], residue.cols, full, col + box * kBox, k);
+          }
+        }
+      }
+    }
+  } else {  // A consumer.
+    take_registers<C::kConsumerRegisters>();
+    const int warp = static_cast<int>(threadIdx.x) / 32 - 4, consumer = warp / 4;
+    const bool leads = threadIdx.x % kWarpgroup == 0;
+    for (int index = begin; index < gemm.raster.tiles; index += step) {
+      float sums[1][kTileM / 2];  // [64, tile m]
+      const auto run_tile = [&](auto sums_rows) {
+        // Main loop. A stage's rows are read while the stage before is multiplied.
+        float row_sums[4];  // [64, 8]
+        LoadedRows loaded;
+        ShiftedRows<C> rows;
+        int residue = 0, left = 0;
+        const auto read = [&] {
+          if (left == 0) {
+            rows.aim(gemm.of[residue].shift);
+            left = gemm.of[residue].blocks_k;
+            ++residue;
+          }
+          --left;
+          mbarrier_wait(shared.full[at.stage], at.parity);
+          rows.load(shared.stages[at.stage], loaded);
+        };
+        read();
+        for (int block = 0; block < gemm.blocks_k; ++block) {
+          std::uint32_t fragments[kBox / 16][4];
+          loaded.pack(fragments);
+          const int here = at.stage;
+          const auto& stage = shared.stages[here].boxes;
+          wgmma_fence();
+#pragma unroll
+          for (int part = 0; part < kBox / 16; ++part) {
+            const bool add = block > 0 || part > 0;
+            wgmma<T, Fastest::other, kTileM>(sums[0], fragments[part], operand<Fastest::other>(stage.cols, part), add);
+            if constexpr (sums_rows) wgmma<T, Fastest::k, 8>(row_sums, fragments[part], operand<Fastest::k>(shared.ones.bytes, 0), add);
+          }
+          wgmma_commit();
+          at.advance();
+          if (block + 1 < gemm.blocks_k) read();
+          wgmma_wait<0>();
+          if (leads) mbarrier_arrive(shared.empty[here]);
+        }
+        if constexpr (sums_rows) finish_bias_gradient(epilogue, gemm.raster(index).n * kTileN + consumer * kBox, row_sums);
+      };
+      if (kSums && gemm.raster(index).m == 0) {
+        run_tile(std::true_type{});
+      } else {
+        run_tile(std::false_type{});
+      }
+
+      // Epilogue.
+      const TileAt tile = gemm.raster(index);
+      WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
+      for_each_share<1>(epilogue, tile.n * kTileN + consumer * kBox, tile.m * kTileM, sums,
+                        [&](int, const ShareAt& share, const float(&z)[kShare]) { finish<T>(epilogue, strips, share, z); });
+    }
+    wait_boxes_read<0>();
+  }
+}
+
+RealignedGemm realigned_gemm(const GemmArgs& args, const GemmPlan& plan) {
+  const GemmProblem problem = problem_of(args);
+  const ResiduesOfK k = residues_of_k(problem);
+  const bool along_m = args.d_major == Major::m;
+  RealignedGemm gemm = {.residues = static_cast<int>(k.used),
+                        .blocks_k = static_cast<int>(k.blocks),
+                        .operand_dtype = problem.operand_dtype,
+                        .raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(plan.tiling.tiles_n),
+                                             static_cast<int>(ceil_div(kBandColumns, plan.tile.m))),
+                        .epilogue = warpgroup_epilogue(args)};
+  for (std::int64_t i = 0; i < k.used; ++i) {
+    const RowsOfResidue rows = rows_of_residue(along_m ? args.b : args.a, k.residues, i);
+    const RowsOfResidue cols = rows_of_residue(along_m ? args.a : args.b, k.residues, i);
+    gemm.of[i] = {.rows = make_tensor_map(rows.view, kBox),
+                  .edge = make_tensor_map(rows.view, kBox, BoxWidth::bytes_16),
+                  .cols = make_tensor_map(cols.view, kBox),
+                  .shift = static_cast<int>(rows.shift),
+                  .blocks_k = static_cast<int>(ceil_div(rows.view.rows, kBox))};
+  }
+  return gemm;
+}
+
+}  // namespace
+
+void launch_realigned_fragments(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const RealignedGemm gemm = realigned_gemm(args, plan);
+  const auto launch = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    using C = Config<kM, kN>;
+    const auto with_type = [&]<class T>(T) {
+      launch_clusters(queue, "realigned_fragments", args.bias_gradient ? realigned_fragments<C, T, true> : realigned_fragments<C, T, false>,
+                      gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+    };
+    if (args.a.dtype == DType::bf16) {
+      with_type(bf16{});
+    } else {
+      with_type(f16{});
+    }
+  };
+  launch.template operator()<256, 128>();
+  launch.template operator()<192, 128>();
+  launch.template operator()<128, 128>();
+}
+
+}  // namespace tilewave

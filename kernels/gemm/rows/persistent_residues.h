@@ -1,0 +1,50 @@
+// Blocks that stay, whose tiles take rows of one residue: 16-bit rows that start on any element, of the operand that D's rows come from
+// or of D itself. What whole waves leave is taken in parts of K.
+#pragma once
+
+#include "kernels/gemm/rows/persistent_late_store.h"
+#include "kernels/gemm/rows/residues.h"
+
+namespace tilewave {
+
+inline constexpr Tile kPersistentResiduesTiles[] = {{256, 128}, {192, 128}, {128, 128}};
+constexpr int persistent_residues_stages(Tile tile) { return stages_beside(kBarrierBytes, tile); }
+constexpr std::int64_t persistent_residues_shared_bytes(Tile tile) { return shared_bytes_beside(kBarrierBytes, tile); }
+
+// What of the column operand's coordinates moves as far as the rows begin early: K, where they are the row operand's; D's columns, where
+// they are D's own.
+enum class ResidueShift : std::uint8_t { none, k, columns };
+
+// The tiles of D as it lies in memory. Those down it take the rows of one residue each; those across cover what begins early too.
+struct ResidueTiles {
+  ResidueShift shift = ResidueShift::none;
+  std::int64_t residues = 1;  // by which rows are picked
+  std::int64_t used = 1;      // that have rows
+  std::int64_t down = 0, across = 0;
+};
+ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile);
+
+// Tiles that whole waves of `blocks` leave; each is taken in `split` parts of its K, whose sums lie in the workspace until they are added.
+constexpr std::int64_t tiles_in_parts(std::int64_t tiles, std::int64_t blocks, std::int64_t split) {
+  return split == 1 ? 0 : tiles % blocks;
+}
+// What a block takes at a time: first tiles, then parts of them. K is counted in stages.
+struct TilePart {
+  int tile = 0, part = 0;
+};
+constexpr TilePart tile_part(int item, int whole_tiles, int split) {
+  if (item < whole_tiles) return {.tile = item};
+  return {.tile = whole_tiles + (item - whole_tiles) / split, .part = (item - whole_tiles) % split};
+}
+struct StagesOfK {
+  int begin = 0, end = 0;
+};
+constexpr StagesOfK stages_of_part(int stages, int part, int parts) {
+  return {.begin = stages / parts * part + std::min(part, stages % parts),
+          .end = stages / parts * (part + 1) + std::min(part + 1, stages % parts)};
+}
+
+extern const GemmRow kPersistentResiduesRow;
+void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave

@@ -1,0 +1,67 @@
+// Model: equal work for blocks that stay, each tile its products, for which shared memory gives the row operand out twice as slowly, and
+// then its epilogue.
+#include "kernels/gemm/rows/realigned_fragments.h"
+
+#include <algorithm>
+
+#include "kernels/gemm/rows/warpgroup_time.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  const SidesInMemory sides = sides_in_memory(problem);
+  const std::string refusal =
+      refuse_warpgroup(with_aligned_rows(problem), device, most_shared_bytes(kRealignedFragmentsTiles, realigned_fragments_shared_bytes));
+  if (!refusal.empty()) return refusal;
+  if (sides.rows_along_k || sides.cols_along_k)
+    return "it takes K residue by residue, so both operands must lie across it, as a wgrad's do.";
+  Epilogue others = problem.epilogue;
+  others.bias_gradient = others.accumulate = false;
+  if (others != Epilogue{})
+    return "it stores sums as they are, adds them to f32, or sums a bias gradient; this problem has another epilogue.";
+  if (problem.epilogue.accumulate && problem.output_dtype != DType::f32) return "it accumulates in f32 alone.";
+  return {};
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_stored_tiles("realigned_fragments", problem, tile, device.sm_count);
+  plan.stages = realigned_stages(tile);
+  plan.raster = "bands";
+  plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
+  GemmProblem taken = problem;  // each residue's K in whole stages
+  taken.k = residues_of_k(problem).blocks * kBlockK;
+  const WarpgroupTime time =
+      warpgroup_time(taken, tile, {.columns = tile.m, .consumers = kRealignedConsumers, .rows_through_registers = true}, device);
+  const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
+  const double cycles =
+      time_model_of(device).fill_cycles + rounds * (time.products + time_model_of(device).exposed_fraction * time.epilogue) + time.epilogue;
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_realigned_fragments;
+  return nullptr;
+}
+
+}  // namespace
+
+ResiduesOfK residues_of_k(const GemmProblem& problem) {
+  const SidesInMemory sides = sides_in_memory(problem);
+  ResiduesOfK of = {.residues = residues_of(sides.rows, sides.row_pitch, sides.row_alignment, problem.operand_dtype)};
+  of.used = std::min(of.residues, problem.k);
+  for (std::int64_t i = 0; i < of.used; ++i) of.blocks += ceil_div(ceil_div(problem.k - i, of.residues), kBlockK);
+  return of;
+}
+
+const GemmRow kRealignedFragmentsRow = {.name = "realigned_fragments",
+                                        .backend = Backend::cuda,
+                                        .tensor_cores = true,
+                                        .tiles = kRealignedFragmentsTiles,
+                                        .refuse = refuse,
+                                        .plan = plan,
+                                        .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave
