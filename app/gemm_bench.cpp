@@ -26,7 +26,7 @@ constexpr double kSlowest = 4.0;  // a plan that the model puts further behind i
 // A mean of ratios, and the least of them.
 struct Ratios {
   double logarithms = 0.0, least = HUGE_VAL;
-  int count = 0;
+  int count = 0, without_peer = 0;
   std::string worst;
 
   void add(double ratio, const std::string& name) {
@@ -48,6 +48,33 @@ struct Side {
   std::map<std::string, GemmPlan> plans;
 };
 
+// The peer's candidates, or a sentence why there are none.
+struct PeerSide {
+  std::vector<Candidate> candidates;
+  std::string absent;
+};
+
+// Seconds that a bias gradient adds to a wgrad, for us and for the peer.
+struct Added {
+  double ours_s = 0.0, peer_s = 0.0;
+};
+
+struct Measured {
+  const GemmItem& item;
+  const Side& ours;
+  GemmCase peer;
+  std::string peer_absent;
+  Comparison timings;
+  Added added;
+};
+
+// What we run for it.
+std::vector<GemmCase> launches_of(const GemmCase& asked) {
+  if (asked.form != GemmForm::dgrad_gelu_bias) return {asked};
+  const InParts parts = in_parts(asked);
+  return {parts.dgrad, parts.wgrad, parts.wgrad_bias};
+}
+
 // How a device's rates are printed; JSON has TFLOP/s.
 struct RateUnit {
   const char* unit;
@@ -66,8 +93,10 @@ class Measurement {
     interleave_ = {.block_s = options.block_s, .screening_block_s = std::min(0.003, options.block_s), .rounds = options.rounds};
     find_peer();
     for (const GemmItem& item : options_.suite.items) {
+      for (const GemmCase& launch : launches_of(item.ours)) {
+        choose(problem_of(launch, types_), device_, {.forced = options_.row});  // throws what is wrong before anything is measured
+      }
       const GemmProblem problem = problem_of(item.ours, types_);
-      choose(problem, device_, {.forced = options_.row});  // throws what is wrong before anything is measured
       TW_CHECK_INPUT(!blas_ || (problem.epilogue == Epilogue{} && problem.operand_dtype == DType::f32),
                      "--against openblas: it is compared", " in f32 on forward, dgrad and wgrad, not in ", options_.dtype, " on ",
                      name_of(item.ours.form), ".");
@@ -77,7 +106,9 @@ class Measurement {
   int run_all() {
     // Finalists of both sides, and what screening and filling memory take; a bias gradient's cost is five comparisons more.
     double comparisons = 0.0;
-    for (const GemmItem& item : options_.suite.items) comparisons += item.bias_gradient_on && compares() ? 6.0 : 1.0;
+    for (const GemmItem& item : options_.suite.items) {
+      comparisons += item.ours.form == GemmForm::dgrad_gelu_bias && item.peer == PeerLaunches::one ? 6.0 : 1.0;
+    }
     const double seconds = comparisons * (7.0 * options_.rounds * options_.block_s + 1.5);
     std::cerr << sentence(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
     if (!options_.json) {
@@ -132,17 +163,19 @@ class Measurement {
     };
     return {.name = "openblas", .launch = launch_all, .launches = posed->sets.size()};
   }
-  std::vector<Candidate> library_side(const GemmProblem& problem) {
+  PeerSide peer_side(const GemmCase& asked) {
+    const GemmProblem problem = problem_of(asked, types_);
+    if (blas_) return {.candidates = {openblas(scratch_.pose(problem))}, .absent = {}};
+    PeerSide side = {.candidates = {}, .absent = library_->refuse(problem, device_)};
+    if (!side.absent.empty()) return side;
     const auto posed = scratch_.pose(problem);
-    if (blas_) return {openblas(posed)};
     GemmPlan plan = library_->plan(problem, library_->tiles.front(), device_, 0);
-    std::vector<Candidate> candidates;
     for (const int count = scratch_.library_candidates(*library_, *posed); plan.algorithm < count; ++plan.algorithm) {
-      candidates.push_back(scratch_.candidate(posed, plan, sentence(options_.against, " ", plan.algorithm)));
-      candidates.back().always_final = plan.algorithm == 0;
+      side.candidates.push_back(scratch_.candidate(posed, plan, sentence(options_.against, " ", plan.algorithm)));
+      side.candidates.back().always_final = plan.algorithm == 0;
     }
-    TW_CHECK(!candidates.empty(), options_.against, " has no algorithm for this problem.");
-    return candidates;
+    if (side.candidates.empty()) side.absent = "its heuristic has no candidate.";
+    return side;
   }
 
   Comparison compare_warm(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers) {
@@ -151,11 +184,10 @@ class Measurement {
     return result;
   }
 
-  // Seconds that a bias gradient adds to the layer's wgrad, for us and for the library.
-  struct Added {
-    double ours_s = 0.0, peer_s = 0.0;
-  };
-  Added bias_gradient_cost(const Layer& layer) {
+  // Measured once a layer.
+  Added bias_gradient_cost(const InParts& parts) {
+    const auto [known, is_new] = bias_gradient_costs_.try_emplace(parts.wgrad.layer.text());
+    if (!is_new) return known->second;
     const auto fastest = [&](std::vector<Candidate> candidates) {
       const std::string name = compare_warm(candidates, {}).ours.front().name;
       Candidate best = *std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return one.name == name; });
@@ -164,36 +196,55 @@ class Measurement {
     };
     const auto both = [&](auto&& side) {
       std::vector<Candidate> result;
-      for (const GemmForm form : {GemmForm::wgrad, GemmForm::wgrad_bias}) {
-        result.push_back(fastest(side(GemmCase{.layer = layer, .form = form})));
-        result.back().name = name_of(form);
+      for (const GemmCase& one : {parts.wgrad, parts.wgrad_bias}) {
+        result.push_back(fastest(side(one)));
+        result.back().name = name_of(one.form);
       }
       return result;
     };
+    const auto peers = [&](const GemmCase& one) {
+      PeerSide side = peer_side(one);
+      TW_CHECK(side.absent.empty(), options_.against, " on ", name_of(one.form), " of ", one.layer.text(), ": ", side.absent);
+      return std::move(side.candidates);
+    };
     const Comparison result = compare_warm(both([&](const GemmCase& one) { return side_of(one).candidates; }),
-                                           both([&](const GemmCase& one) { return library_side(problem_of(one, types_)); }));
+                                           compares() ? both(peers) : std::vector<Candidate>());
     const auto added = [](const std::vector<Timing>& timings) {
+      if (timings.empty()) return 0.0;
       const bool first_is_plain = timings[0].name == name_of(GemmForm::wgrad);
       return std::max(0.0, timings[first_is_plain ? 1 : 0].median_s - timings[first_is_plain ? 0 : 1].median_s);
     };
-    return {.ours_s = added(result.ours), .peer_s = added(result.peers)};
+    return known->second = {.ours_s = added(result.ours), .peer_s = added(result.peers)};
   }
 
   void run_one(const GemmItem& item) {
-    if (item.other == std::nullopt && !compares() && !options_.suite.claims[item.claim].name.empty() &&
-        options_.suite.claims[item.claim].mean > 0.0) {
+    const bool in_parts_too = item.peer == PeerLaunches::in_parts;
+    if (!item.other && !compares() && (options_.suite.claims[item.claim].mean > 0.0 || in_parts_too)) {
       return;  // a claim against a library, and none is asked for
     }
-    const Side ours = side_of(item.ours);
-    std::optional<Side> other;
-    if (item.other) other = side_of(*item.other);
-    const std::vector<Candidate> peers = other ? other->candidates : compares() ? library_side(ours.problem) : std::vector<Candidate>();
-    const Comparison result = compare_warm(ours.candidates, peers);
-    const Added added = item.bias_gradient_on && compares() ? bias_gradient_cost(*item.bias_gradient_on) : Added{};
-    print(item, ours, other ? other->problem : ours.problem, result, added);
+    const GemmCase own = launches_of(item.ours).front();
+    const Side ours = side_of(own);
+    Measured measured = {.item = item,
+                         .ours = ours,
+                         .peer = item.other.value_or(in_parts_too ? own : item.ours),
+                         .peer_absent = {},
+                         .timings = {},
+                         .added = {}};
+    PeerSide peers;
+    if (item.other) {
+      peers.candidates = side_of(*item.other).candidates;
+    } else if (compares()) {
+      peers = peer_side(measured.peer);
+    }
+    measured.peer_absent = peers.absent;
+    measured.timings = compare_warm(ours.candidates, peers.candidates);
+    if (item.ours.form == GemmForm::dgrad_gelu_bias) measured.added = bias_gradient_cost(in_parts(item.ours));
+    if (!in_parts_too) measured.added.peer_s = 0.0;
+    print(measured);
   }
 
-  void print(const GemmItem& item, const Side& ours, const GemmProblem& peer_problem, const Comparison& result, const Added& added) {
+  void print(const Measured& measured) {
+    const auto& [item, ours, peer_case, peer_absent, result, added] = measured;
     const Timing& best = result.ours.front();
     const GemmPlan& plan = ours.plans.at(best.name);
     const std::string layer = item.ours.layer.text(), chosen_name = name_of(ours.chosen);
@@ -205,8 +256,10 @@ class Measurement {
     prediction_.add(std::exp(std::abs(std::log(ours.chosen.predicted_s / chosen.median_s))), layer);
     const bool compared = !result.peers.empty();
     const double peer_s = compared ? result.peers.front().median_s + added.peer_s : 0.0;
-    const double peer_rate = compared ? static_cast<double>(peer_problem.flops()) / peer_s : 0.0, ratio = compared ? rate / peer_rate : 0.0;
+    const double peer_rate = compared ? static_cast<double>(problem_of(peer_case, types_).flops()) / peer_s : 0.0;
+    const double ratio = compared ? rate / peer_rate : 0.0;
     if (compared) ratios_[item.claim].add(ratio, layer);
+    if (!peer_absent.empty()) ++ratios_[item.claim].without_peer;
     if (options_.json) {
       const GemmProblem& p = ours.problem;
       JsonObject object;
@@ -219,10 +272,12 @@ class Measurement {
       object.add("chosen", chosen_name).add("chosen_us", chosen.median_s * 1e6).add("chosen_predicted_us", ours.chosen.predicted_s * 1e6);
       if (compared) {
         const Timing& peer = result.peers.front();
-        object.add("peer", peer.name).add("peer_us", peer.median_s * 1e6).add("peer_bias_gradient_us", added.peer_s * 1e6);
+        object.add("peer", peer.name).add("peer_form", name_of(peer_case.form)).add("peer_us", peer.median_s * 1e6);
+        object.add("peer_bias_gradient_us", added.peer_s * 1e6);
         object.add("peer_tflops", peer_rate * 1e-12).add("peer_lower_quartile_us", peer.lower_quartile_s * 1e6);
         object.add("peer_upper_quartile_us", peer.upper_quartile_s * 1e6).add("ratio", ratio);
       }
+      if (!peer_absent.empty()) object.add("peer_absent", peer_absent);
       std::cout << object.text() << std::endl;
       return;
     }
@@ -231,6 +286,8 @@ class Measurement {
                 chosen_name == best.name ? "the same"
                                          : sentence(chosen_name, " ", std::lround(100.0 * best.median_s / chosen.median_s), " %").c_str());
     if (compared) std::printf(" %9.1f %8.1f %6.3f", peer_s * 1e6, peer_rate * rates_.scale, ratio);
+    if (compared && item.peer == PeerLaunches::in_parts) std::printf(" in parts");
+    if (!peer_absent.empty()) std::printf(" no %s: %s", options_.against.c_str(), peer_absent.c_str());
     std::printf("\n");
     std::fflush(stdout);
   }
@@ -240,11 +297,11 @@ class Measurement {
     for (std::size_t i = 0; i < ratios_.size(); ++i) {
       const Ratios& ratios = ratios_[i];
       const GemmClaim& claim = options_.suite.claims[i];
-      if (ratios.count == 0) continue;
+      if (ratios.count == 0 && ratios.without_peer == 0) continue;
       if (options_.json) {
         JsonObject object;
-        object.add("claim", claim.name).add("comparisons", ratios.count).add("geometric_mean", ratios.mean()).add("least", ratios.least);
-        object.add("least_at", ratios.worst);
+        object.add("claim", claim.name).add("comparisons", ratios.count).add("without_peer", ratios.without_peer);
+        if (ratios.count > 0) object.add("geometric_mean", ratios.mean()).add("least", ratios.least).add("least_at", ratios.worst);
         if (claim.mean > 0.0) object.add("target_mean", claim.mean);
         if (claim.least > 0.0) object.add("target_least", claim.least);
         std::cout << object.text() << std::endl;
@@ -254,8 +311,13 @@ class Measurement {
         std::printf("\n%-52s %5s %9s %7s %9s %7s  %s\n", "ratio in speed", "of", "geo. mean", "target", "least", "target", "at");
       }
       const auto target = [](double value) { return value > 0.0 ? sentence(">= ", value) : std::string(); };
-      std::printf("%-52s %5d %9.3f %7s %9.3f %7s  %s\n", claim.name.c_str(), ratios.count, ratios.mean(), target(claim.mean).c_str(),
-                  ratios.least, target(claim.least).c_str(), ratios.worst.c_str());
+      const std::string absent = ratios.without_peer > 0 ? sentence(" (", ratios.without_peer, " without a peer)") : std::string();
+      if (ratios.count == 0) {
+        std::printf("%-52s %5d%s\n", claim.name.c_str(), ratios.count, absent.c_str());
+        continue;
+      }
+      std::printf("%-52s %5d %9.3f %7s %9.3f %7s  %s%s\n", claim.name.c_str(), ratios.count, ratios.mean(), target(claim.mean).c_str(),
+                  ratios.least, target(claim.least).c_str(), ratios.worst.c_str(), absent.c_str());
     }
   }
 
@@ -279,7 +341,8 @@ class Measurement {
   const GemmRow* library_ = nullptr;  // a GPU's peer
   std::optional<OpenBlas> blas_;      // a CPU's
   InterleaveOptions interleave_;
-  std::vector<Ratios> ratios_;  // by claim
+  std::vector<Ratios> ratios_;                        // by claim
+  std::map<std::string, Added> bias_gradient_costs_;  // by layer
   Ratios slower_, prediction_;
 };
 

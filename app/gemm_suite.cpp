@@ -7,7 +7,8 @@
 namespace tilewave {
 namespace {
 
-constexpr std::string_view kForms[] = {"forward", "dgrad", "wgrad", "wgrad_accumulate", "forward_gelu", "dgrad_gelu", "wgrad_bias"};
+constexpr std::string_view kForms[] = {"forward",      "dgrad",      "wgrad",           "wgrad_accumulate",
+                                       "forward_gelu", "dgrad_gelu", "dgrad_gelu_bias", "wgrad_bias"};
 using enum GemmForm;
 
 template <class T>
@@ -58,7 +59,8 @@ GemmTypes parse_gemm_types(const std::string& name) {
 
 GemmProblem problem_of(const GemmCase& asked, const GemmTypes& types) {
   const auto& [out, in, tokens] = asked.layer;
-  const bool forwards = asked.form == forward || asked.form == forward_gelu, dgrads = asked.form == dgrad || asked.form == dgrad_gelu;
+  const bool forwards = asked.form == forward || asked.form == forward_gelu;
+  const bool dgrads = asked.form == dgrad || asked.form == dgrad_gelu || asked.form == dgrad_gelu_bias;
   GemmProblem p = {.operand_dtype = types.operand, .output_dtype = types.operand, .math = types.math, .epilogue = {}};
   const auto pitch = [&](std::int64_t cols, DType dtype) { return pitch_of(cols, dtype, asked.pitch); };
   const auto alignment = [](std::int64_t elements, DType dtype) { return alignment_of(0, elements * size_of(dtype)); };
@@ -72,7 +74,7 @@ GemmProblem problem_of(const GemmCase& asked, const GemmTypes& types) {
     p.m = in, p.n = tokens, p.k = out;
     p.a_major = Major::m;
     p.a_pitch = pitch(in, types.operand), p.b_pitch = pitch(out, types.operand);
-    if (asked.form == dgrad_gelu) p.epilogue.derivative = Activation::gelu_tanh;
+    if (asked.form != dgrad) p.epilogue = {.derivative = Activation::gelu_tanh, .output_sums = asked.form == dgrad_gelu_bias};
   } else {
     p.role = GemmRole::wgrad;
     p.m = in, p.n = out, p.k = tokens;
@@ -86,6 +88,15 @@ GemmProblem problem_of(const GemmCase& asked, const GemmTypes& types) {
   p.b_alignment = alignment(p.b_pitch, types.operand);
   p.d_alignment = alignment(p.d_pitch, p.output_dtype);
   return p;
+}
+
+InParts in_parts(const GemmCase& asked) {
+  const auto& [out, in, tokens] = asked.layer;
+  InParts parts = {.dgrad = asked, .wgrad = {.layer = {.out = in, .in = out, .tokens = tokens}, .form = wgrad, .pitch = asked.pitch}};
+  parts.dgrad.form = dgrad_gelu;
+  parts.wgrad_bias = parts.wgrad;
+  parts.wgrad_bias.form = wgrad_bias;
+  return parts;
 }
 
 GemmSuite transformer_suite(const SuiteCut& cut) {
@@ -121,9 +132,11 @@ GemmSuite transformer_suite(const SuiteCut& cut) {
     if (layer.out == 4 * layer.in) add(gelu, {.ours = {.layer = layer, .form = forward_gelu}});
   }
   const std::size_t through = claim("dgrad through GELU' + bias gradient", 1.60, 1.30);
+  const std::size_t parts = claim("dgrad through GELU' + bias gradient, peer in parts", 0.0, 0.0);
   for (const Layer& layer : layers) {
-    const Layer before = {.out = layer.in, .in = layer.out, .tokens = layer.tokens};
-    if (layer.in == 4 * layer.out) add(through, {.ours = {.layer = layer, .form = dgrad_gelu}, .bias_gradient_on = before});
+    if (layer.in != 4 * layer.out) continue;
+    add(through, {.ours = {.layer = layer, .form = dgrad_gelu_bias}});
+    add(parts, {.ours = {.layer = layer, .form = dgrad_gelu_bias}, .peer = PeerLaunches::in_parts});
   }
   const std::size_t fused = claim("our fused forms / our plain GEMM", 0.95, 0.90);
   for (const char* text : {"4096<-1024@5120", "4096<-1024@16384", "3072<-768@65536"}) {
@@ -155,9 +168,13 @@ GemmSuite layers_suite(const SuiteCut& cut, PitchPolicy pitch) {
                                                     "8192<-8192@8192",  "33708<-1024@5120", "50257<-768@16384"};
   GemmSuite suite;
   for (const GemmForm form : cut.forms.empty() ? std::vector{forward, dgrad, wgrad, wgrad_accumulate} : cut.forms) {
+    const std::size_t claim = suite.claims.size();
     suite.claims.push_back({.name = std::string(name_of(form))});
+    if (form == dgrad_gelu_bias) suite.claims.push_back({.name = sentence(name_of(form), ", peer in parts")});
     for (const std::string& layer : cut.layers.empty() ? portable : cut.layers) {
-      suite.items.push_back({.ours = {.layer = parse_layer(layer), .form = form, .pitch = pitch}, .claim = suite.claims.size() - 1});
+      const GemmCase ours = {.layer = parse_layer(layer), .form = form, .pitch = pitch};
+      suite.items.push_back({.ours = ours, .claim = claim});
+      if (form == dgrad_gelu_bias) suite.items.push_back({.ours = ours, .claim = claim + 1, .peer = PeerLaunches::in_parts});
     }
   }
   return suite;

@@ -23,8 +23,9 @@ struct Layer {
 Layer parse_layer(const std::string& text);
 
 // What a training step asks of a layer. wgrad_accumulate adds into an fp32 gradient; forward_gelu has a bias and stores the GELU's
-// input; dgrad_gelu multiplies by the GELU's derivative; wgrad_bias sums the bias gradient on its way.
-enum class GemmForm : std::uint8_t { forward, dgrad, wgrad, wgrad_accumulate, forward_gelu, dgrad_gelu, wgrad_bias };
+// input; dgrad_gelu multiplies by the GELU's derivative; dgrad_gelu_bias also wants the bias gradient of the layer below, the sums of dX
+// over tokens; wgrad_bias sums the layer's own bias gradient on its way.
+enum class GemmForm : std::uint8_t { forward, dgrad, wgrad, wgrad_accumulate, forward_gelu, dgrad_gelu, dgrad_gelu_bias, wgrad_bias };
 std::string_view name_of(GemmForm form);
 std::vector<std::string> gemm_forms();
 GemmForm parse_gemm_form(const std::string& name);
@@ -41,20 +42,28 @@ struct GemmCase {
   GemmForm form = GemmForm::forward;
   PitchPolicy pitch = PitchPolicy::aligned;
 };
+// One launch that does all of it.
 GemmProblem problem_of(const GemmCase& asked, const GemmTypes& types);
+
+// The dgrad_gelu_bias as our rows do it: dX by one launch, its sums by what they add to a wgrad of the layer below.
+struct InParts {
+  GemmCase dgrad, wgrad, wgrad_bias;
+};
+InParts in_parts(const GemmCase& asked);
 
 // A ratio and its targets: the geometric mean over the claim's items, and what none of them is to be under.
 struct GemmClaim {
   std::string name;
   double mean = 0.0, least = 0.0;  // 0: no target
 };
+// How the library does what ours does in parts: in one launch of its own, or in the same parts.
+enum class PeerLaunches : std::uint8_t { one, in_parts };
 // `ours` against `other`, which is the library's on the same problem, or a problem of our own: then in multiply-adds a second.
-// A bias gradient's cost is what it adds to `bias_gradient_on`, the wgrad that it rides on, on both sides.
 struct GemmItem {
   GemmCase ours;
   std::size_t claim = 0;
   std::optional<GemmCase> other;
-  std::optional<Layer> bias_gradient_on;
+  PeerLaunches peer = PeerLaunches::one;
 };
 struct GemmSuite {
   std::vector<GemmClaim> claims;

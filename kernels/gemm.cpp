@@ -32,6 +32,7 @@ void check_overlap(const GemmArgs& args) {
   check("saved_input", args.saved_input);
   check("derivative_of", args.derivative_of);
   check("the bias gradient", args.bias_gradient);
+  check("the output sums", args.output_sums);
   const bool in_place = args.residual.data == args.d.data && args.residual.ld == args.d.ld && args.residual.dtype == args.d.dtype;
   if (!in_place) check("the residual", args.residual);
 }

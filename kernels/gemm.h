@@ -7,6 +7,7 @@
 //   z = z + residual                           where given
 //   D = z, or D = D + z with accumulate
 //   bias_gradient[n] = sum over k of B[k, n]   where asked for (wgrad: the bias gradient without a second pass over dY)
+//   output_sums[m] = sum over n of D[m, n]     where asked for, of D's type (dgrad: the bias gradient of the layer below)
 // Views are matrices as they lie in memory (problem.h has the table); D, saved_input, derivative_of and residual lie alike.
 // The caller provides plan->workspace_bytes of workspace. No operand may overlap D, except residual, which may be D itself.
 #pragma once
@@ -46,6 +47,7 @@ struct GemmArgs {
   bool accumulate = false;
   MatrixView bias_gradient;  // [1, N]
   bool accumulate_bias_gradient = false;
+  MatrixView output_sums;  // [1, M]
 
   const GemmPlan* plan = nullptr;  // must have been chosen for problem_of(*this)
   void* workspace = nullptr;

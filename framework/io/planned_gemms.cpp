@@ -27,7 +27,11 @@ std::string line_of(const PlannedGemm& gemm) {
   line.add("operand", name_of(p.operand_dtype)).add("output", name_of(p.output_dtype)).add("math", name_of(p.math));
   line.add("bias", e.bias).add("activation", name_of(e.activation)).add("saved_input", e.saved_input);
   line.add("derivative", name_of(e.derivative)).add("residual", e.residual).add("bias_gradient", e.bias_gradient);
-  line.add("accumulate", e.accumulate).add("a_pitch", p.a_pitch).add("b_pitch", p.b_pitch).add("d_pitch", p.d_pitch);
+  line.add("output_sums", e.output_sums)
+      .add("accumulate", e.accumulate)
+      .add("a_pitch", p.a_pitch)
+      .add("b_pitch", p.b_pitch)
+      .add("d_pitch", p.d_pitch);
   line.add("a_alignment_bytes", p.a_alignment).add("b_alignment_bytes", p.b_alignment).add("d_alignment_bytes", p.d_alignment);
   line.add("row", gemm.plan.row).add("tile_m", gemm.plan.tile.m).add("tile_n", gemm.plan.tile.n).add("split", gemm.plan.split);
   line.add("algorithm", gemm.plan.algorithm);
@@ -64,6 +68,7 @@ GemmProblem problem_in(const nlohmann::json& line) {
                        .derivative = parsed<Activation>(line, "derivative", 4),
                        .residual = flag("residual"),
                        .bias_gradient = flag("bias_gradient"),
+                       .output_sums = line.value("output_sums", false),  // earlier files have none
                        .accumulate = flag("accumulate")},
           .a_pitch = number("a_pitch"),
           .b_pitch = number("b_pitch"),

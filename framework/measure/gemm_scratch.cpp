@@ -112,6 +112,7 @@ std::shared_ptr<const GemmScratch::Posed> GemmScratch::pose(const GemmProblem& p
     args.accumulate = e.accumulate;
     if (e.bias_gradient) args.bias_gradient = vector(p.n, p.output_dtype);
     args.accumulate_bias_gradient = e.bias_gradient && e.accumulate;
+    if (e.output_sums) args.output_sums = vector(p.m, p.output_dtype);
     posed->sets.push_back(args);
   }
   synchronize(queue_);

@@ -29,7 +29,7 @@ class GemmScratch {
   GemmScratch& operator=(const GemmScratch&) = delete;
 
   // Operands for the problem; their addresses and pitches have its alignments. What an epilogue reads or writes beside D has the
-  // operands' type, a bias gradient D's.
+  // operands' type, sums D's.
   struct Posed {
     GemmProblem problem;
     std::vector<GemmArgs> sets;  // without plan and workspace

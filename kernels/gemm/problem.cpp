@@ -55,6 +55,9 @@ GemmProblem problem_of(const GemmArgs& args) {
   };
   check_vector("bias", args.bias, 'M', m);
   check_vector("bias gradient", args.bias_gradient, 'N', n);
+  check_vector("output sums", args.output_sums, 'M', m);
+  TW_CHECK(!args.output_sums || args.output_sums.dtype == d.dtype, "gemm ", role, ": the output sums are ", name_of(args.output_sums.dtype),
+           " and D is ", name_of(d.dtype), "; they must have D's type.");
   check_like_d("saved_input", args.saved_input);
   check_like_d("derivative_of", args.derivative_of);
   check_like_d("residual", args.residual);
@@ -80,6 +83,7 @@ GemmProblem problem_of(const GemmArgs& args) {
                        .derivative = args.derivative,
                        .residual = static_cast<bool>(args.residual),
                        .bias_gradient = static_cast<bool>(args.bias_gradient),
+                       .output_sums = static_cast<bool>(args.output_sums),
                        .accumulate = args.accumulate},
           .a_pitch = a.ld,
           .b_pitch = b.ld,

@@ -46,6 +46,7 @@ struct Epilogue {
   Activation derivative = Activation::none;  // D is multiplied by this activation's derivative
   bool residual = false;
   bool bias_gradient = false;  // sums of B over K are stored beside D (wgrad)
+  bool output_sums = false;    // sums of D over N are stored beside D (dgrad: the bias gradient of the layer below)
   bool accumulate = false;     // beta = 1: D is added to
 
   // Passes over a matrix of D's shape: D written, and whatever else is read or written beside it.

@@ -26,8 +26,9 @@ struct GemmRow {
   bool tensor_cores = false;
   bool reference = false;       // a library's: it runs where it is forced and is never chosen
   std::span<const Tile> tiles;  // in order of preference
-  // Why this row cannot run the problem on the device, as a sentence; empty where it can.
-  std::string (*refuse)(const GemmProblem& problem, const DeviceInfo& device) = nullptr;
+  bool sums_outputs = false;    // it stores sums of D over N beside D where they are asked for
+  // Why this row cannot run the problem on the device, but for what refuse() says of every row.
+  std::string (*own_refusal)(const GemmProblem& problem, const DeviceInfo& device) = nullptr;
   // Everything of the plan but the reason: waves, alignments, workspace, predicted time. A row that can split K does so in `split`
   // parts, or, where that is 0, in as many as its model takes the least time for; other rows do not look at it.
   GemmPlan (*plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) = nullptr;
@@ -36,6 +37,14 @@ struct GemmRow {
   CudaGemmLaunch launch_cuda = nullptr;
   // Of a library's row: how many candidates its heuristic has for this problem, GemmPlan::algorithm naming one. Null elsewhere.
   int (*candidates)(CudaQueue& queue, const GemmArgs& args) = nullptr;
+
+  // Why this row cannot run the problem on the device, as a sentence; empty where it can.
+  std::string refuse(const GemmProblem& problem, const DeviceInfo& device) const {
+    if (problem.epilogue.output_sums && !sums_outputs) {
+      return "it stores no sums of D over N; the wgrad of the layer below sums them on its way, as its bias gradient.";
+    }
+    return own_refusal(problem, device);
+  }
 };
 
 // What every row's plan has in common: the tiles, the waves that `slots` tiles at a time make of them, the alignments.

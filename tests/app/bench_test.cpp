@@ -58,6 +58,21 @@ TEST_F(BenchCommand, MeasuresFormsAndPitchesOnACpuToo) {
   }
 }
 
+// Without a peer there is one line a layer: a bias gradient has no second peer to be told from.
+TEST_F(BenchCommand, AddsABiasGradientToTheDgradThroughAGelu) {
+  const Outcome outcome =
+      bench("gemm --device cpu --layer '64<-96@128' --form dgrad_gelu_bias --block-ms 1 --rounds 1 --json --threads 1 2>/dev/null");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  ASSERT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 2) << outcome.output;
+  const nlohmann::json object = nlohmann::json::parse(outcome.output.substr(0, outcome.output.find('\n')));
+  EXPECT_EQ(object.at("form"), "dgrad_gelu_bias");
+  EXPECT_EQ(object.at("m"), 96);
+  EXPECT_EQ(object.at("k"), 64);
+  const double seconds = 1e-6 * (object.at("time_us").get<double>() + object.at("bias_gradient_us").get<double>());
+  EXPECT_NEAR(object.at("tflops"), 2.0 * 96 * 128 * 64 / seconds * 1e-12, 1e-9);
+  for (const char* key : {"peer", "peer_form", "peer_absent", "ratio"}) EXPECT_FALSE(object.contains(key)) << key;
+}
+
 TEST_F(BenchCommand, SweepsTokensOverTilesAndWaves) {
   const Outcome outcome = bench("sweep --layer '64<-32' --tokens 96:288:96 --choice packed_tiles/64x96 --threads 2 --rounds 1 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.output;
@@ -116,12 +131,26 @@ TEST_F(BenchCommand, MeasuresOperationsBesideACopy) {
 }
 
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
-  for (const char* options :
-       {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'", "gemm --row fast --layer '65<-127@33'",
-        "gemm --against mkl", "gemm --against cublas --device cpu", "gemm --suite transformer --pitch aligned",
-        "gemm --dtype f16 --device cpu --layer '65<-127@33'", "step nowhere.toml", "sweep --tokens 96", "sweep --tokens 96:48:8",
-        "sweep --choice fast/1x1", "sweep --layer 64", "calibrate --device cpu", "gemm --suite transformer --device cpu",
-        "gemm --suite portable", "op transpose", "op add --precision fp8", "op add --row-pitch wide"}) {
+  for (const char* options : {"gemm --layer 65x127",
+                              "gemm --layer '65<-127@0'",
+                              "gemm --layer '65<-127@33@2'",
+                              "gemm --row fast --layer '65<-127@33'",
+                              "gemm --against mkl",
+                              "gemm --against cublas --device cpu",
+                              "gemm --suite transformer --pitch aligned",
+                              "gemm --dtype f16 --device cpu --layer '65<-127@33'",
+                              "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --row dot_products",
+                              "step nowhere.toml",
+                              "sweep --tokens 96",
+                              "sweep --tokens 96:48:8",
+                              "sweep --choice fast/1x1",
+                              "sweep --layer 64",
+                              "calibrate --device cpu",
+                              "gemm --suite transformer --device cpu",
+                              "gemm --suite portable",
+                              "op transpose",
+                              "op add --precision fp8",
+                              "op add --row-pitch wide"}) {
     const Outcome outcome = bench(options);
     EXPECT_EQ(outcome.status, 2) << options << ": " << outcome.output;
     EXPECT_EQ(outcome.output.rfind("tilewave: ", 0), 0U) << options << " prints before it refuses: " << outcome.output;

@@ -48,6 +48,12 @@ void launch_naive(CpuQueue& queue, const GemmArgs& args, const GemmPlan&) {
       set_element(args.bias_gradient, 0, n, sum);
     }
   });
+  if (!args.output_sums) return;
+  queue.threads->parallel_for(problem.m, [&](std::int64_t m, int) {
+    double sum = 0.0;
+    for (std::int64_t n = 0; n < problem.n; ++n) sum += args.d_major == Major::m ? element(args.d, n, m) : element(args.d, m, n);
+    set_element(args.output_sums, 0, m, sum);
+  });
 }
 
 }  // namespace tilewave

@@ -182,17 +182,51 @@ struct Panel {
   std::int64_t step = 0;
 };
 
-// Sums of earlier blocks, kWidthI a column, or null; and where they go.
+// Columns of memory that a register tile's sums meet; `last` elements from a column's first to its last one.
+template <class T>
+struct Ahead {
+  const T* data = nullptr;
+  std::int64_t ld = 0, last = 0;
+};
+
+// Sums of earlier blocks, kWidthI a column, or null; where they go; and what is written and read next.
 template <class T>
 struct Sums {
   const T* from = nullptr;
   T* to = nullptr;
   std::int64_t ld = 0;
+  Ahead<T> written, read;
+};
+
+constexpr std::int64_t kStepsALine = 4;  // of k, while one line of each is on its way
+
+// Asks for the first line of every column, then for the last ones.
+template <std::int64_t kColumns, class T>
+class LinesAhead {
+ public:
+  explicit LinesAhead(const Sums<T>& sums) : sums_(sums) {}
+
+  HWY_INLINE void prefetch_next() {
+    prefetch_to_write(written_);
+    __builtin_prefetch(read_);
+    written_ += sums_.written.ld;
+    read_ += sums_.read.ld;
+    if (--left_ > 0) return;
+    left_ = kColumns;
+    written_ = sums_.written.data + sums_.written.last;
+    read_ = sums_.read.data + sums_.read.last;
+  }
+
+ private:
+  const Sums<T>& sums_;
+  const T* written_ = sums_.written.data;
+  const T* read_ = sums_.read.data;
+  std::int64_t left_ = kColumns;
 };
 
 // to[column * ld + lane] = (from, or 0) + sum over k of i(k, lane) j(k, column).
 template <std::int64_t kVectors, std::int64_t kColumns, Columns kLie, class T>
-HWY_NOINLINE void multiply(Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums) {
+HWY_NOINLINE void multiply(const Panel<T>& i, const Panel<T>& j, std::int64_t k, const Sums<T>& sums) {
   using K = Kernel<T>;
   const typename K::Vectors d;
   hn::Vec<typename K::Vectors> sum[kColumns][kVectors];
@@ -202,22 +236,40 @@ HWY_NOINLINE void multiply(Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums)
     for (std::int64_t v = 0; v < kVectors; ++v)
       sum[c][v] = sums.from == nullptr ? hn::Zero(d) : hn::LoadU(d, sums.from + c * K::kWidthI + v * K::kLanes);
   }
+  // Three columns that lie apart share a pointer; compilers would make eleven offsets, more than there are registers.
+  constexpr std::int64_t kShare = kLie == Columns::apart ? 3 : kColumns, kPointers = ceil_div(kColumns, kShare);
+  const std::int64_t step_i = i.step, step_j = j.step;
   const T* HWY_RESTRICT a = i.data;
-  const T* HWY_RESTRICT b = j.data;
-  for (std::int64_t at = 0; at < k; ++at, a += i.step, b += kLie == Columns::adjacent ? j.step : 1) {
-    hn::Vec<typename K::Vectors> along_i[kVectors];
-    HWY_UNROLL(3)
-    for (std::int64_t v = 0; v < kVectors; ++v) along_i[v] = hn::LoadU(d, a + v * K::kLanes);
-    HWY_UNROLL(12)
-    for (std::int64_t c = 0; c < kColumns; ++c) {
-      const auto along_j = hn::Set(d, b[kLie == Columns::adjacent ? c : c * j.step]);
+  const T* b[kPointers];
+  HWY_UNROLL(4)
+  for (std::int64_t p = 0; p < kPointers; ++p) b[p] = j.data + p * kShare * step_j;
+  LinesAhead<kColumns, T> ahead(sums);
+  for (std::int64_t left = k; left > 0; left -= kStepsALine) {
+    ahead.prefetch_next();
+    HWY_UNROLL(1)
+    for (std::int64_t at = std::min(left, kStepsALine); at > 0; --at) {
+      hn::Vec<typename K::Vectors> along_i[kVectors];
       HWY_UNROLL(3)
-      for (std::int64_t v = 0; v < kVectors; ++v) sum[c][v] = hn::MulAdd(along_i[v], along_j, sum[c][v]);
+      for (std::int64_t v = 0; v < kVectors; ++v) along_i[v] = hn::LoadU(d, a + v * K::kLanes);
+      HWY_UNROLL(12)
+      for (std::int64_t c = 0; c < kColumns; ++c) {
+        const auto along_j = hn::Set(d, b[c / kShare][c % kShare * (kLie == Columns::apart ? step_j : 1)]);
+        HWY_UNROLL(3)
+        for (std::int64_t v = 0; v < kVectors; ++v) sum[c][v] = hn::MulAdd(along_i[v], along_j, sum[c][v]);
+      }
+      a += step_i;
+      HWY_UNROLL(4)
+      for (std::int64_t p = 0; p < kPointers; ++p) {
+        const T* next = b[p] + (kLie == Columns::apart ? 1 : step_j);
+        asm("" : "+r"(next));
+        b[p] = next;
+      }
     }
   }
   T* to = sums.to;
+  const std::int64_t ld = sums.ld;
   HWY_UNROLL(12)
-  for (std::int64_t c = 0; c < kColumns; ++c, to += sums.ld) {
+  for (std::int64_t c = 0; c < kColumns; ++c, to += ld) {
     HWY_UNROLL(3)
     for (std::int64_t v = 0; v < kVectors; ++v) hn::StoreU(sum[c][v], d, to + v * K::kLanes);
   }
@@ -225,7 +277,7 @@ HWY_NOINLINE void multiply(Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums)
 
 // The smallest register tile that covers the panels' outputs: whole vectors, and columns by fours.
 template <std::int64_t kVectors, class T>
-void multiply_columns(std::int64_t columns, Columns lie, Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums) {
+void multiply_columns(std::int64_t columns, Columns lie, const Panel<T>& i, const Panel<T>& j, std::int64_t k, const Sums<T>& sums) {
   const auto columns_of = [&]<Columns kLie>(std::integral_constant<Columns, kLie>) {
     constexpr std::int64_t kWidth = Kernel<T>::kWidthJ;
     if constexpr (kWidth == 12) {
@@ -238,7 +290,8 @@ void multiply_columns(std::int64_t columns, Columns lie, Panel<T> i, Panel<T> j,
   columns_of(std::integral_constant<Columns, Columns::adjacent>());
 }
 template <class T>
-void multiply_panels(std::int64_t lanes, std::int64_t columns, Columns lie, Panel<T> i, Panel<T> j, std::int64_t k, Sums<T> sums) {
+void multiply_panels(std::int64_t lanes, std::int64_t columns, Columns lie, const Panel<T>& i, const Panel<T>& j, std::int64_t k,
+                     const Sums<T>& sums) {
   if constexpr (Kernel<T>::kRegisters.vectors == 3) {
     if (lanes > 2 * Kernel<T>::kLanes) return multiply_columns<3>(columns, lie, i, j, k, sums);
   }
@@ -256,6 +309,7 @@ class Tiles {
     const std::int64_t rows = std::min(layout_.tile_i, frame_.i);
     const bool seldom = rows <= kFewRows || (frame_.along_j.k_stride == 1 && (layout_.blocks_k == 1 || rows < kManyRows));
     reads_j_ = !(args.bias_gradient && !frame_.swapped) && seldom;
+    met_ = args.derivative_of ? args.derivative_of : args.residual ? args.residual : ConstMatrixView(args.saved_input);
   }
 
   std::int64_t count() const { return tiles_i() * ceil_div(frame_.j, layout_.tile_j); }
@@ -334,10 +388,13 @@ class Tiles {
         const bool direct = last && plain_ && whole_i && whole_j;
         const MatrixView& d = frame_.args.d;
         T* const kept = sums + (layout_.blocks_k > 1 ? offset_j * layout_.padded_i + offset_i * K::kWidthJ : 0);
-        if (last) prefetch_outputs(rows, columns);
+        const Ahead<T> sums_ahead = {.data = kept, .ld = K::kWidthI, .last = rows.size - 1};
         const Sums<T> place = {.from = block.first == 0 ? nullptr : kept,
                                .to = direct ? d.row<T>(columns.first) + rows.first : kept,
-                               .ld = direct ? d.ld : K::kWidthI};
+                               .ld = direct ? d.ld : K::kWidthI,
+                               .written = last ? ahead_in(d, rows, columns) : sums_ahead,
+                               .read = last && met_ ? ahead_in(met_, rows, columns) : sums_ahead};
+        if (last && block.size < 2 * kStepsALine * K::kWidthJ) prefetch_outputs(rows, columns);
         multiply_panels<T>(rows.size, columns.size, lie, i, j, block.size, place);
         if (last && !direct) {
           const Outputs outputs = {.i = rows.first + rows.again,
@@ -358,8 +415,13 @@ class Tiles {
     }
   }
 
+  static Ahead<T> ahead_in(const ConstMatrixView& matrix, const PanelRows& rows, const PanelRows& columns) {
+    return {.data = matrix.template row<T>(columns.first) + rows.first, .ld = matrix.ld, .last = rows.size - 1};
+  }
+
   Frame<T> frame_;
   const PackedLayout& layout_;
+  ConstMatrixView met_;  // what the epilogue reads or writes beside D
   bool plain_, reads_i_ = false, reads_j_ = false;
 };
 

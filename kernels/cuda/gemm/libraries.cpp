@@ -1,6 +1,7 @@
 // The reference rows. D as it lies in memory, [rows, cols], is a library's column-major cols x rows: right^T times left^T. cuBLAS
-// multiplies; cuBLASLt also fuses what it can (bias, ReLU, GELU by tanh with its input stored, GELU's derivative, the bias gradient of
-// a wgrad). Everything else is a following pass: sums to the workspace, then the epilogue that our own rows have.
+// multiplies; cuBLASLt also fuses what it can (bias, ReLU, GELU by tanh with its input stored, GELU's derivative and the sums of D beside
+// it, the bias gradient of a wgrad). Everything else is a following pass: sums to the workspace, then our own rows' epilogue; but sums of
+// D are never stored by a pass, so that their time is the library's.
 #include "kernels/gemm/rows/libraries.h"
 
 #include <array>
@@ -132,8 +133,10 @@ struct CublasLt {
   TW_LT(cublasLtMatmulAlgoGetHeuristic);
 #undef TW_LT
   std::map<int, cublasLtHandle_t> handles;  // by device
-  // By device, problem, epilogue, whether D is written itself, and the alignments of the three addresses in bytes.
-  using Key = std::tuple<int, GemmProblem, cublasLtEpilogue_t, bool, std::array<std::uint32_t, 3>>;
+  // Alignments in bytes: of the three matrices, the epilogue's vector and its auxiliary matrix.
+  using Alignments = std::array<std::uint32_t, 5>;
+  // By device, problem, epilogue and whether D is written itself.
+  using Key = std::tuple<int, GemmProblem, cublasLtEpilogue_t, bool, Alignments>;
   std::map<Key, Matmul> matmuls;
 };
 
@@ -148,11 +151,12 @@ CublasLt& cublaslt() {
   return instance;
 }
 
-// cuBLASLt's name for the epilogue, or nothing where a pass of our own must follow. Its auxiliary matrix has D's type, and a pitch of
-// a multiple of 8.
+// cuBLASLt's name for the epilogue, or nothing where a pass of our own must follow. Its vector has D's type (that of a bias gradient is
+// written), and so has its auxiliary matrix, with a pitch of a multiple of 8.
 struct LtEpilogue {
   bool fused = false;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* vector = nullptr;
   ConstMatrixView auxiliary;
 };
 // Whether the library can sum the bias gradient: over K of its second operand, into a vector of D's type.
@@ -167,26 +171,33 @@ LtEpilogue lt_epilogue(const GemmArgs& args) {
   if (args.residual || args.d_major != Major::m) return {};
   if (args.accumulate) {
     const bool alone = !args.bias && args.activation == Activation::none && !args.saved_input && !args.derivative_of;
-    return {.fused = alone, .epilogue = CUBLASLT_EPILOGUE_DEFAULT, .auxiliary = {}};
+    return {.fused = alone, .auxiliary = {}};
   }
   if (args.bias && args.bias.dtype != args.d.dtype) return {};
   if (args.derivative_of) {
     const bool alone = !args.bias && args.activation == Activation::none && !args.saved_input;
     if (!alone || args.derivative != Activation::gelu_tanh || !auxiliary(args.derivative_of)) return {};
-    return {.fused = true, .epilogue = CUBLASLT_EPILOGUE_DGELU, .auxiliary = args.derivative_of};
+    const cublasLtEpilogue_t epilogue = args.output_sums ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    return {.fused = true, .epilogue = epilogue, .vector = args.output_sums.data, .auxiliary = args.derivative_of};
   }
   const bool bias = static_cast<bool>(args.bias);
+  LtEpilogue result = {.fused = true, .vector = args.bias.data, .auxiliary = {}};
   if (args.saved_input) {
     if (args.activation != Activation::gelu_tanh || !auxiliary(args.saved_input)) return {};
-    return {.fused = true, .epilogue = bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX, .auxiliary = args.saved_input};
+    result.epilogue = bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    result.auxiliary = args.saved_input;
+    return result;
   }
   switch (args.activation) {
     case Activation::none:
-      return {.fused = true, .epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT, .auxiliary = {}};
+      result.epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+      return result;
     case Activation::relu:
-      return {.fused = true, .epilogue = bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU, .auxiliary = {}};
+      result.epilogue = bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+      return result;
     case Activation::gelu_tanh:
-      return {.fused = true, .epilogue = bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU, .auxiliary = {}};
+      result.epilogue = bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+      return result;
     default:
       return {};
   }
@@ -207,8 +218,8 @@ Matmul& matmul_of(CublasLt& lt, int device, const GemmArgs& args, const ColumnMa
   const auto alignment = [](const void* data) {
     return static_cast<std::uint32_t>(alignment_of(reinterpret_cast<std::uintptr_t>(data), 0));
   };
-  const std::array<std::uint32_t, 3> alignments = {alignment(product.first.data), alignment(product.second.data),
-                                                   alignment(product.c.data)};
+  const CublasLt::Alignments alignments = {alignment(product.first.data), alignment(product.second.data), alignment(product.c.data),
+                                           alignment(epilogue.vector), alignment(epilogue.auxiliary.data)};
   Matmul& matmul = lt.matmuls[{device, problem_of(args), epilogue.epilogue, straight, alignments}];
   const bool known = matmul.asked;
   if (!known) {
@@ -225,13 +236,10 @@ Matmul& matmul_of(CublasLt& lt, int device, const GemmArgs& args, const ColumnMa
     layout(matmul.second, product.type, product.second.cols, product.second.rows, product.second.ld);
     layout(matmul.c, product.c_type, product.m, product.n, product.c.ld);
   }
-  if (straight) {
-    if (args.bias) describe(lt, matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias.data);
-    if (epilogue.epilogue == CUBLASLT_EPILOGUE_BGRADB) describe(lt, matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias_gradient.data);
-    if (epilogue.auxiliary) {
-      describe(lt, matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.auxiliary.data);
-      describe(lt, matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, epilogue.auxiliary.ld);
-    }
+  if (epilogue.vector != nullptr) describe(lt, matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, epilogue.vector);
+  if (epilogue.auxiliary) {
+    describe(lt, matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.auxiliary.data);
+    describe(lt, matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, epilogue.auxiliary.ld);
   }
   if (!known) {
     constexpr int kAsked = 64;
@@ -273,8 +281,13 @@ struct LtLaunch {
 
   LtLaunch(CublasLt& lt, int device, const GemmArgs& args)
       : epilogue(lt_epilogue(args)), direct(straight(args, epilogue)), product(args, problem_of(args), library_target(args, direct)) {
+    TW_CHECK(!args.output_sums || epilogue.fused, "gemm ", name_of(args.role),
+             ": cuBLASLt sums D over N beside a derivative_of of D's type, ", name_of(args.d.dtype),
+             ", that starts on 16 bytes and has a pitch of a multiple of 8; here it is ", name_of(args.derivative_of.dtype),
+             " with a pitch of ", args.derivative_of.ld, ".");
     LtEpilogue summing = epilogue;
     summing.epilogue = CUBLASLT_EPILOGUE_BGRADB;
+    summing.vector = args.bias_gradient.data;
     if (direct && epilogue.epilogue == CUBLASLT_EPILOGUE_DEFAULT && sums_bias_gradient(args)) {
       matmul = &matmul_of(lt, device, args, product, summing, direct);
       if (!matmul->candidates.empty()) epilogue = summing;

@@ -47,7 +47,7 @@ __device__ void set_element(const MatrixView& view, std::int64_t row, std::int64
 // The views of GemmArgs, and what follows from the majors.
 struct Operands {
   ConstMatrixView a, b, bias, derivative_of, residual;
-  MatrixView d, saved_input, bias_gradient;
+  MatrixView d, saved_input, bias_gradient, output_sums;
   bool a_along_k, b_along_k, d_along_m;
   Activation activation, derivative;
   bool accumulate, accumulate_bias_gradient;
@@ -81,6 +81,14 @@ __global__ void bias_gradients(const Operands o) {
   set_element(o.bias_gradient, 0, n, sum);
 }
 
+__global__ void sum_outputs(const Operands o) {
+  const std::int64_t m = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (m >= o.m) return;
+  double sum = 0.0;
+  for (std::int64_t n = 0; n < o.n; ++n) sum += o.d_along_m ? element(o.d, n, m) : element(o.d, m, n);
+  set_element(o.output_sums, 0, m, sum);
+}
+
 }  // namespace
 
 void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
@@ -93,6 +101,7 @@ void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
                              .d = args.d,
                              .saved_input = args.saved_input,
                              .bias_gradient = args.bias_gradient,
+                             .output_sums = args.output_sums,
                              .a_along_k = args.a_major == Major::k,
                              .b_along_k = args.b_major == Major::k,
                              .d_along_m = args.d_major == Major::m,
@@ -108,6 +117,10 @@ void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
   if (args.bias_gradient) {
     bias_gradients<<<static_cast<unsigned>(ceil_div(problem.n, kThreads)), kThreads, 0, stream_of(queue)>>>(operands);
     TW_CUDA_LAUNCHED("gemm naive, bias gradient");
+  }
+  if (args.output_sums) {
+    sum_outputs<<<static_cast<unsigned>(ceil_div(problem.m, kThreads)), kThreads, 0, stream_of(queue)>>>(operands);
+    TW_CUDA_LAUNCHED("gemm naive, output sums");
   }
 }
 

@@ -34,7 +34,7 @@ const GemmRow kBulkCopyWgmmaRow = {.name = "bulk_copy_wgmma",
                                    .backend = Backend::cuda,
                                    .tensor_cores = true,
                                    .tiles = kBulkCopyWgmmaTiles,
-                                   .refuse = refuse,
+                                   .own_refusal = refuse,
                                    .plan = plan,
                                    .launch_cuda = cuda_launch()};
 

@@ -54,7 +54,7 @@ const GemmRow kClusterSplitKRow = {.name = "cluster_split_k",
                                    .backend = Backend::cuda,
                                    .tensor_cores = true,
                                    .tiles = kClusterSplitKTiles,
-                                   .refuse = refuse,
+                                   .own_refusal = refuse,
                                    .plan = plan,
                                    .launch_cuda = cuda_launch()};
 

@@ -26,7 +26,7 @@ constexpr CudaGemmLaunch cuda_launch() {
 const GemmRow kCudaCoresRow = {.name = "cuda_cores",
                                .backend = Backend::cuda,
                                .tiles = kCudaCoresTiles,
-                               .refuse = refuse_without_cuda_cores,
+                               .own_refusal = refuse_without_cuda_cores,
                                .plan = plan,
                                .launch_cuda = cuda_launch()};
 

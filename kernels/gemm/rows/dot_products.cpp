@@ -44,7 +44,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 const GemmRow kDotProductsRow = {.name = "dot_products",
                                  .backend = Backend::cpu,
                                  .tiles = kDotProductsTiles,
-                                 .refuse = refuse,
+                                 .own_refusal = refuse,
                                  .plan = plan,
                                  .launch_cpu = launch_dot_products};
 

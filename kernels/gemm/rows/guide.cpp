@@ -93,9 +93,9 @@ const GemmRow kGuideTensorCoresRow = {.name = "guide_tensor_cores",
                                       .backend = Backend::cuda,
                                       .tensor_cores = true,
                                       .tiles = kGuideTiles,
-                                      .refuse = refuse_tensor_cores,
+                                      .own_refusal = refuse_tensor_cores,
                                       .plan = plan_tensor_cores};
 const GemmRow kGuideCudaCoresRow = {
-    .name = "guide_cuda_cores", .backend = Backend::cuda, .tiles = kGuideTiles, .refuse = refuse_cuda_cores, .plan = plan_cuda_cores};
+    .name = "guide_cuda_cores", .backend = Backend::cuda, .tiles = kGuideTiles, .own_refusal = refuse_cuda_cores, .plan = plan_cuda_cores};
 
 }  // namespace tilewave

@@ -25,6 +25,15 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return {};
 }
 
+std::string refuse_cublaslt(const GemmProblem& problem, const DeviceInfo& device) {
+  const Epilogue fused = {.derivative = Activation::gelu_tanh, .output_sums = true};
+  const bool half = size_of(problem.operand_dtype) == 2 && problem.output_dtype == problem.operand_dtype;
+  if (problem.epilogue.output_sums && (problem.epilogue != fused || problem.d_major != Major::m || !half)) {
+    return "it stores sums of D over N beside a GELU's derivative by tanh and nothing else, D m-major and of 16-bit operands' type.";
+  }
+  return refuse(problem, device);
+}
+
 GemmPlan plan_library(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   GemmPlan plan = plan_tiles(row, problem, tile, device.sm_count);
   plan.workspace_bytes = kLibraryWorkspace + library_sums_bytes(problem);
@@ -59,7 +68,7 @@ const GemmRow kCublasRow = {.name = "cublas",
                             .backend = Backend::cuda,
                             .reference = true,
                             .tiles = kLibraryTiles,
-                            .refuse = refuse,
+                            .own_refusal = refuse,
                             .plan = plan_cublas,
                             .launch_cuda = launches().cublas};
 
@@ -67,7 +76,8 @@ const GemmRow kCublasLtRow = {.name = "cublaslt",
                               .backend = Backend::cuda,
                               .reference = true,
                               .tiles = kLibraryTiles,
-                              .refuse = refuse,
+                              .sums_outputs = true,
+                              .own_refusal = refuse_cublaslt,
                               .plan = plan_cublaslt,
                               .launch_cuda = launches().cublaslt,
                               .candidates = launches().candidates};

@@ -28,10 +28,20 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kNaiveRow = {
-    .name = "naive", .backend = Backend::cpu, .tiles = kNaiveTiles, .refuse = refuse, .plan = plan, .launch_cpu = launch_naive};
+const GemmRow kNaiveRow = {.name = "naive",
+                           .backend = Backend::cpu,
+                           .tiles = kNaiveTiles,
+                           .sums_outputs = true,
+                           .own_refusal = refuse,
+                           .plan = plan,
+                           .launch_cpu = launch_naive};
 
-const GemmRow kCudaNaiveRow = {
-    .name = "naive", .backend = Backend::cuda, .tiles = kNaiveTiles, .refuse = refuse, .plan = plan, .launch_cuda = cuda_launch()};
+const GemmRow kCudaNaiveRow = {.name = "naive",
+                               .backend = Backend::cuda,
+                               .tiles = kNaiveTiles,
+                               .sums_outputs = true,
+                               .own_refusal = refuse,
+                               .plan = plan,
+                               .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -41,7 +41,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 const GemmRow kPackedPairsRow = {.name = "packed_pairs",
                                  .backend = Backend::cpu,
                                  .tiles = kPackedPairsTiles,
-                                 .refuse = refuse,
+                                 .own_refusal = refuse,
                                  .plan = plan,
                                  .launch_cpu = launch_packed_pairs};
 

@@ -85,7 +85,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 const GemmRow kPackedTilesRow = {.name = "packed_tiles",
                                  .backend = Backend::cpu,
                                  .tiles = kPackedTiles,
-                                 .refuse = refuse,
+                                 .own_refusal = refuse,
                                  .plan = plan,
                                  .launch_cpu = launch_packed_tiles};
 

@@ -41,7 +41,7 @@ const GemmRow kPersistentCooperativeRow = {.name = "persistent_cooperative",
                                            .backend = Backend::cuda,
                                            .tensor_cores = true,
                                            .tiles = kPersistentCooperativeTiles,
-                                           .refuse = refuse,
+                                           .own_refusal = refuse,
                                            .plan = plan,
                                            .launch_cuda = cuda_launch()};
 

@@ -52,7 +52,7 @@ const GemmRow kPersistentLateStoreRow = {.name = "persistent_late_store",
                                          .backend = Backend::cuda,
                                          .tensor_cores = true,
                                          .tiles = kPersistentLateStoreTiles,
-                                         .refuse = refuse,
+                                         .own_refusal = refuse,
                                          .plan = plan,
                                          .launch_cuda = cuda_launch()};
 

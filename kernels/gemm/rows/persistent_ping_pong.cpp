@@ -40,7 +40,7 @@ const GemmRow kPersistentPingPongRow = {.name = "persistent_ping_pong",
                                         .backend = Backend::cuda,
                                         .tensor_cores = true,
                                         .tiles = kPersistentPingPongTiles,
-                                        .refuse = refuse,
+                                        .own_refusal = refuse,
                                         .plan = plan,
                                         .launch_cuda = cuda_launch()};
 

@@ -26,7 +26,7 @@ constexpr CudaGemmLaunch cuda_launch() {
 const GemmRow kSharedMemoryTilesRow = {.name = "shared_memory_tiles",
                                        .backend = Backend::cuda,
                                        .tiles = kSharedMemoryTiles,
-                                       .refuse = refuse_without_cuda_cores,
+                                       .own_refusal = refuse_without_cuda_cores,
                                        .plan = plan,
                                        .launch_cuda = cuda_launch()};
 

@@ -50,7 +50,7 @@ const GemmRow kStreamKRow = {.name = "stream_k",
                              .backend = Backend::cuda,
                              .tensor_cores = true,
                              .tiles = kStreamKTiles,
-                             .refuse = refuse,
+                             .own_refusal = refuse,
                              .plan = plan,
                              .launch_cuda = cuda_launch()};
 

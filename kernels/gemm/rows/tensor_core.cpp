@@ -27,7 +27,7 @@ const GemmRow kTensorCoreRow = {.name = "tensor_core",
                                 .backend = Backend::cuda,
                                 .tensor_cores = true,
                                 .tiles = kTensorCoreTiles,
-                                .refuse = refuse_without_tensor_cores,
+                                .own_refusal = refuse_without_tensor_cores,
                                 .plan = plan,
                                 .launch_cuda = cuda_launch()};
 

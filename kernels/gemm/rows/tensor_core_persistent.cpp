@@ -60,7 +60,7 @@ const GemmRow kTensorCorePersistentRow = {.name = "tensor_core_persistent",
                                           .backend = Backend::cuda,
                                           .tensor_cores = true,
                                           .tiles = kTensorCorePersistentTiles,
-                                          .refuse = refuse,
+                                          .own_refusal = refuse,
                                           .plan = plan,
                                           .launch_cuda = cuda_launch()};
 

@@ -42,7 +42,7 @@ const GemmRow kTensorCorePipelinedRow = {.name = "tensor_core_pipelined",
                                          .backend = Backend::cuda,
                                          .tensor_cores = true,
                                          .tiles = kTensorCorePipelinedTiles,
-                                         .refuse = refuse,
+                                         .own_refusal = refuse,
                                          .plan = plan,
                                          .launch_cuda = cuda_launch()};
 

@@ -52,7 +52,7 @@ const GemmRow kTensorCoreResiduesRow = {.name = "tensor_core_residues",
                                         .backend = Backend::cuda,
                                         .tensor_cores = true,
                                         .tiles = kTensorCoreResiduesTiles,
-                                        .refuse = refuse,
+                                        .own_refusal = refuse,
                                         .plan = plan,
                                         .launch_cuda = cuda_launch()};
 

@@ -31,7 +31,7 @@ const GemmRow kWarpSpecializedRow = {.name = "warp_specialized",
                                      .backend = Backend::cuda,
                                      .tensor_cores = true,
                                      .tiles = kWarpSpecializedTiles,
-                                     .refuse = refuse,
+                                     .own_refusal = refuse,
                                      .plan = plan,
                                      .launch_cuda = cuda_launch()};
 

@@ -15,7 +15,10 @@ const std::filesystem::path kPath = std::filesystem::path(testing::TempDir()) / 
 
 PlannedGemms all_plans() {
   PlannedGemms gemms = {.device = "NVIDIA H200", .driver = "580.1", .gemms = {}};
-  for (const GemmProblem& problem : calibration_problems()) {
+  std::vector<GemmProblem> problems = calibration_problems();
+  problems.push_back(problems.front());
+  problems.back().epilogue.output_sums = true;
+  for (const GemmProblem& problem : problems) {
     for (const GemmPlan& plan : gemm_candidates(problem, h200()))
       gemms.gemms.push_back({.problem = problem, .plan = plan, .seconds = 3e-6});
   }
@@ -75,6 +78,7 @@ TEST(PlannedGemms, ASpoiltFileIsRefusedWithItsLine) {
   EXPECT_NE(said(header + "\n" + line.substr(0, 30)).find("line 2: "), std::string::npos);
   EXPECT_NE(spoilt("\"role\": \"forward\"", "\"role\": \"sideward\"").find("\"role\": \"sideward\" is unknown"), std::string::npos);
   EXPECT_NE(spoilt("\"m\": 2048", "\"m\": 0").find("M, N and K must be at least 1"), std::string::npos);
+  EXPECT_EQ(spoilt("\"output_sums\": false, ", ""), "no error") << "lines of before there were any";
   EXPECT_EQ(spoilt("\"row\": \"", "\"row\": \"un"), "no error") << "a row that is not there is left out, not refused";
   std::filesystem::remove(kPath);
 }

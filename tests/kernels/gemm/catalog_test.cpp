@@ -16,6 +16,7 @@
 #include "kernels/gemm/rows/packed_tiles.h"
 #include "kernels/queue.h"
 #include "tests/kernels/gemm/cases.h"
+#include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {
 namespace {
@@ -81,6 +82,11 @@ void literal(const Case& c, Operands& o) {
       if (c.accumulate) z += o.d.get(row, col);
       o.d.set(row, col, z);
     }
+  }
+  for (std::int64_t m = 0; c.output_sums && m < c.m; ++m) {
+    double sum = 0.0;
+    for (std::int64_t n = 0; n < c.n; ++n) sum += c.d_major == Major::m ? o.d.get(n, m) : o.d.get(m, n);
+    o.output_sums.set(0, m, sum);
   }
 }
 
@@ -156,6 +162,46 @@ TEST(GemmCatalog, RowsHaveNamesTilesAndSentences) {
     EXPECT_TRUE(refusal.empty() || refusal.back() == '.') << refusal;
   }
   EXPECT_EQ(find_gemm_row("fast"), nullptr);
+}
+
+TEST(GemmCatalog, SumsOfDAreForTheOraclesAndCublasLt) {
+  const GemmProblem through_gelu = {.role = GemmRole::dgrad,
+                                    .m = 4096,
+                                    .n = 5120,
+                                    .k = 1024,
+                                    .a_major = Major::m,
+                                    .operand_dtype = DType::bf16,
+                                    .output_dtype = DType::bf16,
+                                    .epilogue = {.derivative = Activation::gelu_tanh, .output_sums = true},
+                                    .a_pitch = 4096,
+                                    .b_pitch = 1024,
+                                    .d_pitch = 4096,
+                                    .a_alignment = 128,
+                                    .b_alignment = 128,
+                                    .d_alignment = 128};
+  int rows = 0;
+  for (const GemmRow* row : gemm_catalog()) {
+    const std::string refusal = row->refuse(through_gelu, row->backend == Backend::cpu ? probe_cpu(1) : h200());
+    if (row->name == "naive" || row->name == "cublaslt") {
+      EXPECT_EQ(refusal, "") << row->name;
+      ++rows;
+    } else {
+      EXPECT_NE(refusal.find("no sums of D over N"), std::string::npos) << row->name << ": " << refusal;
+    }
+  }
+  EXPECT_EQ(rows, 3);
+  EXPECT_EQ(choose(through_gelu, h200()).row, "naive");
+
+  std::vector<GemmProblem> others(5, through_gelu);
+  others[0].epilogue.derivative = Activation::gelu_erf;
+  others[1].epilogue.bias = true;
+  others[2].epilogue.accumulate = true;
+  others[3].d_major = Major::n;
+  others[4].output_dtype = DType::f32;
+  for (const GemmProblem& other : others) {
+    EXPECT_NE(find_gemm_row("cublaslt")->refuse(other, h200()).find("beside a GELU's derivative by tanh"), std::string::npos);
+    EXPECT_EQ(find_gemm_row(Backend::cuda, "naive")->refuse(other, h200()), "");
+  }
 }
 
 }  // namespace

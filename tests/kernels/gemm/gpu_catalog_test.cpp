@@ -1,11 +1,13 @@
 // Every CUDA row of the catalog over all pairs of what it accepts, on its first tile, and a seeded sample of them on the others:
 // against the GPU's naive, bit for bit where sums of small integers are exact, else by relative error; twice with equal bits.
 // Pitch gaps, guards and the memory behind the workspace hold NaN before and after. The GPU's naive has the CPU's bits.
+#include <array>
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <string>
 
 #include "kernels/gemm/catalog.h"
+#include "kernels/gemm/rows/libraries.h"
 #include "kernels/gemm/rows/naive.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
@@ -51,7 +53,7 @@ TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
     if (gelu(c.activation) || gelu(c.derivative)) {
       compare(ours, expected, c, sums_of(c));
     } else {
-      EXPECT_TRUE(ours.d == expected.d);
+      EXPECT_TRUE(ours.d == expected.d && ours.output_sums == expected.output_sums);
     }
     EXPECT_TRUE(ours.saved_input == expected.saved_input && ours.bias_gradient == expected.bias_gradient);
     if (HasFailure()) return;
@@ -127,6 +129,20 @@ TEST_F(GpuGemmCatalog, ABiasReachesEveryPartOfATile) {
     }
   }
   EXPECT_GE(runs, 1);
+}
+
+// The sweep asks for sums of D by themselves, and cuBLASLt has them beside a GELU's derivative alone.
+TEST_F(GpuGemmCatalog, CublasLtSumsDBesideAGelusDerivative) {
+  std::mt19937 random(16);
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    for (const auto& [m, n, k] : {std::array{1024, 512, 256}, {4096, 381, 1024}, {768, 1000, 520}}) {
+      Case c = {.a_major = Major::m, .operand_dtype = dtype, .output_dtype = dtype, .side_dtype = dtype, .tile = {.m = 1, .n = 1}};
+      c.m = m, c.n = n, c.k = k;
+      c.derivative = Activation::gelu_tanh, c.output_sums = true;
+      c.values = Values::random;
+      expect_as_naive(kCublasLtRow, c, Operands(c, random));
+    }
+  }
 }
 
 // Some columns of a wider matrix: its first row starts on no more than the others do.

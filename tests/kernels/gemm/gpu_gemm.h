@@ -29,7 +29,8 @@ class GpuGemmTest : public testing_support::GpuTest {
     gemm_sweep::Matrix* const matrices[] = {&operands.a,           &operands.b,
                                             &operands.d,           &operands.bias,
                                             &operands.saved_input, &operands.derivative_of,
-                                            &operands.residual,    &operands.bias_gradient};
+                                            &operands.residual,    &operands.bias_gradient,
+                                            &operands.output_sums};
     GemmArgs args = operands.args(c);
     std::byte* next = memory_;
     const auto place = [&](gemm_sweep::Matrix& matrix) {
@@ -56,6 +57,7 @@ class GpuGemmTest : public testing_support::GpuTest {
     onto_device(args.derivative_of);
     onto_device(args.residual);
     onto_device(args.bias_gradient);
+    onto_device(args.output_sums);
 
     const GemmPlan plan = row.plan(problem_of(args), c.tile, device_, split);
     std::vector<std::byte> guard(256);

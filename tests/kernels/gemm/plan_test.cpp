@@ -141,6 +141,7 @@ TEST(GemmRun, RefusesWhatThePlanWasNotChosenFor) {
     args.residual = matrix(side, 48, 64);
     args.residual.dtype = DType::bf16;
   });
+  expect("does not run this problem: it stores no sums of D over N", [&](GemmArgs& args) { args.output_sums = matrix(side, 1, 64); });
   EXPECT_EQ(message([](GemmArgs& args) { args.residual = args.d; }), "");
 
   // Columns of one buffer, side by side, do not overlap.

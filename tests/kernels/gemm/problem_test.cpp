@@ -99,6 +99,8 @@ TEST(GemmProblem, MismatchesNameBothShapes) {
       {[](GemmArgs& args) { args.d_major = Major::n; }, {"D [1536, 512]", "n-major"}},
       {[](GemmArgs& args) { args.bias = view(1, 511); }, {"bias", "[1, 511]", "D [1536, 512]", "[1, 512]"}},
       {[](GemmArgs& args) { args.bias_gradient = view(1, 512); }, {"bias gradient", "[1, 512]", "N = 1536"}},
+      {[](GemmArgs& args) { args.output_sums = view(1, 1536); }, {"output sums", "[1, 1536]", "M = 512"}},
+      {[](GemmArgs& args) { (args.output_sums = view(1, 512)).dtype = DType::bf16; }, {"output sums are bf16", "D is f32"}},
       {[](GemmArgs& args) { args.residual = view(kTokens, 100); }, {"residual [1536, 100]", "D [1536, 512]"}},
       {[](GemmArgs& args) { args.saved_input = view(512, kTokens); }, {"saved_input [512, 1536]", "D [1536, 512]"}},
       {[](GemmArgs& args) { args.derivative = Activation::relu; }, {"derivative_of", "relu", "both or neither"}},
