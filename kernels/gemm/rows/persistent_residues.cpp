@@ -94,7 +94,7 @@ const GemmRow kPersistentResiduesRow = {.name = "persistent_residues",
                                         .backend = Backend::cuda,
                                         .tensor_cores = true,
                                         .tiles = kPersistentResiduesTiles,
-                                        .refuse = refuse,
+                                        .own_refusal = refuse,
                                         .plan = plan,
                                         .launch_cuda = cuda_launch()};
 

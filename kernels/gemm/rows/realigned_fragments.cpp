@@ -60,7 +60,7 @@ const GemmRow kRealignedFragmentsRow = {.name = "realigned_fragments",
                                         .backend = Backend::cuda,
                                         .tensor_cores = true,
                                         .tiles = kRealignedFragmentsTiles,
-                                        .refuse = refuse,
+                                        .own_refusal = refuse,
                                         .plan = plan,
                                         .launch_cuda = cuda_launch()};
 

@@ -40,7 +40,7 @@ const GemmRow kTransposedTilesRow = {.name = "transposed_tiles",
                                      .backend = Backend::cuda,
                                      .tensor_cores = true,
                                      .tiles = kTransposedTiles,
-                                     .refuse = refuse,
+                                     .own_refusal = refuse,
                                      .plan = plan,
                                      .launch_cuda = cuda_launch()};
 

@@ -297,6 +297,7 @@ inline bool takes(const GemmRow& row, const DeviceInfo& device, const Case& c) {
                                       .derivative = c.derivative,
                                       .residual = c.residual != Residual::none,
                                       .bias_gradient = c.bias_gradient != BiasGradient::none,
+                                      .output_sums = c.output_sums,
                                       .accumulate = c.accumulate}};
   problem.a_alignment = problem.b_alignment = problem.d_alignment = 128;
   return row.refuse(problem, device).empty();
@@ -408,9 +409,12 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
       c.bias = c.saved_input = false;
       c.activation = Activation::none;
     }
-    for (const Majors& other : majors) {
-      if (takes(row, device, c)) break;
-      c.a_major = other.a, c.b_major = other.b, c.d_major = other.d;
+    if (!takes(row, device, c)) {
+      for (const Majors& other : majors) {
+        Case turned = c;
+        turned.a_major = other.a, turned.b_major = other.b, turned.d_major = other.d;
+        if (takes(row, device, turned)) c = turned;
+      }
     }
     const Majors lie = {c.a_major, c.b_major, c.d_major};
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
