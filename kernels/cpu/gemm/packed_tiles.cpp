@@ -504,7 +504,8 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   for (const GemmArgs& product : products) tiles.emplace_back(product, layout);
 
   const std::int64_t count = tiles.front().count();
-  const TileLoop loop{.tiles = layout.parts * count, .multiply_adds = problem.flops() / 2, .threads = plan.tiling.slots};
+  const TileLoop loop{
+      .tiles = layout.parts * count, .multiply_adds = problem.flops() / 2, .threads = plan.tiling.slots, .alone_below = 1 << 19};
   for_each_tile(queue, loop, [&](std::int64_t tile, int thread) {
     tiles[static_cast<std::size_t>(tile / count)].run(tile % count, workspace + thread * layout.slot());
   });
