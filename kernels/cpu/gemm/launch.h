@@ -11,17 +11,16 @@
 
 namespace tilewave {
 
-inline constexpr std::int64_t kAloneBelow = 1 << 17;  // multiply-adds
-
 struct TileLoop {
   std::int64_t tiles = 0, multiply_adds = 0;
-  std::int64_t threads = 1;  // at most
+  std::int64_t threads = 1;            // at most
+  std::int64_t alone_below = 1 << 17;  // multiply-adds
 };
 
 // fn(tile, thread) for every tile: on the queue's threads, or alone where the work is done before they are awake.
 template <class Fn>
 void for_each_tile(CpuQueue& queue, const TileLoop& loop, Fn&& fn) {
-  queue.threads->parallel_for(loop.tiles, fn, loop.multiply_adds < kAloneBelow ? 1 : loop.threads);
+  queue.threads->parallel_for(loop.tiles, fn, loop.multiply_adds < loop.alone_below ? 1 : loop.threads);
 }
 
 inline void check_one_type(const GemmArgs& args, std::string_view row) {

@@ -182,51 +182,53 @@ struct Panel {
   std::int64_t step = 0;
 };
 
-// Columns of memory that a register tile's sums meet; `last` elements from a column's first to its last one.
-template <class T>
-struct Ahead {
-  const T* data = nullptr;
-  std::int64_t ld = 0, last = 0;
-};
-
-// Sums of earlier blocks, kWidthI a column, or null; where they go; and what is written and read next.
+// Sums of earlier blocks, kWidthI a column, or null; and where they go.
 template <class T>
 struct Sums {
   const T* from = nullptr;
   T* to = nullptr;
   std::int64_t ld = 0;
-  Ahead<T> written, read;
 };
 
-constexpr std::int64_t kStepsALine = 4;  // of k, while one line of each is on its way
-
-// Asks for the first line of every column, then for the last ones.
-template <std::int64_t kColumns, class T>
-class LinesAhead {
+// A matrix's lines one at a time, then those of its last row again and again.
+template <class T>
+class Lines {
  public:
-  explicit LinesAhead(const Sums<T>& sums) : sums_(sums) {}
+  Lines(const T* data, std::int64_t ld, std::int64_t rows, std::int64_t width) : row_(data), ld_(ld), rows_(rows), width_(width) {}
 
-  HWY_INLINE void prefetch_next() {
-    prefetch_to_write(written_);
-    __builtin_prefetch(read_);
-    written_ += sums_.written.ld;
-    read_ += sums_.read.ld;
-    if (--left_ > 0) return;
-    left_ = kColumns;
-    written_ = sums_.written.data + sums_.written.last;
-    read_ = sums_.read.data + sums_.read.last;
+  HWY_INLINE const T* next() {
+    const T* const line = row_ + at_;
+    const bool row_ends = at_ + kLine<T> >= width_;
+    at_ = row_ends ? 0 : at_ + kLine<T>;
+    rows_ -= row_ends ? 1 : 0;
+    row_ += row_ends && rows_ > 0 ? ld_ : 0;
+    return line;
   }
 
  private:
-  const Sums<T>& sums_;
-  const T* written_ = sums_.written.data;
-  const T* read_ = sums_.read.data;
-  std::int64_t left_ = kColumns;
+  const T* row_;
+  std::int64_t ld_, rows_, width_, at_ = 0;
 };
+
+// What is asked for while register tiles sum, since all of it at once would hold the panels up: what this one's sums meet, and
+// what is packed or read in place next.
+template <class T>
+struct Ahead {
+  explicit Ahead(const Lines<T>& nothing) : written(nothing), read(nothing), packed_i(nothing), packed_j(nothing) {}
+  Lines<T> written, read, packed_i, packed_j;
+
+  HWY_INLINE void prefetch_next() {
+    prefetch_to_write(written.next());
+    __builtin_prefetch(read.next());
+    __builtin_prefetch(packed_i.next(), 0, 2);
+    __builtin_prefetch(packed_j.next(), 0, 2);
+  }
+};
+constexpr std::int64_t kStepsALine = 4;  // of k, while a line of each is on its way
 
 // to[column * ld + lane] = (from, or 0) + sum over k of i(k, lane) j(k, column).
 template <std::int64_t kVectors, std::int64_t kColumns, Columns kLie, class T>
-HWY_NOINLINE void multiply(const Panel<T>& i, const Panel<T>& j, std::int64_t k, const Sums<T>& sums) {
+HWY_NOINLINE void multiply(const Panel<T>& i, const Panel<T>& j, std::int64_t k, const Sums<T>& sums, Ahead<T>& ahead) {
   using K = Kernel<T>;
   const typename K::Vectors d;
   hn::Vec<typename K::Vectors> sum[kColumns][kVectors];
@@ -243,7 +245,6 @@ HWY_NOINLINE void multiply(const Panel<T>& i, const Panel<T>& j, std::int64_t k,
   const T* b[kPointers];
   HWY_UNROLL(4)
   for (std::int64_t p = 0; p < kPointers; ++p) b[p] = j.data + p * kShare * step_j;
-  LinesAhead<kColumns, T> ahead(sums);
   for (std::int64_t left = k; left > 0; left -= kStepsALine) {
     ahead.prefetch_next();
     HWY_UNROLL(1)
@@ -277,26 +278,27 @@ HWY_NOINLINE void multiply(const Panel<T>& i, const Panel<T>& j, std::int64_t k,
 
 // The smallest register tile that covers the panels' outputs: whole vectors, and columns by fours.
 template <std::int64_t kVectors, class T>
-void multiply_columns(std::int64_t columns, Columns lie, const Panel<T>& i, const Panel<T>& j, std::int64_t k, const Sums<T>& sums) {
+void multiply_columns(std::int64_t columns, Columns lie, const Panel<T>& i, const Panel<T>& j, std::int64_t k, const Sums<T>& sums,
+                      Ahead<T>& ahead) {
   const auto columns_of = [&]<Columns kLie>(std::integral_constant<Columns, kLie>) {
     constexpr std::int64_t kWidth = Kernel<T>::kWidthJ;
     if constexpr (kWidth == 12) {
-      if (columns <= 4) return multiply<kVectors, 4, kLie>(i, j, k, sums);
-      if (columns <= 8) return multiply<kVectors, 8, kLie>(i, j, k, sums);
+      if (columns <= 4) return multiply<kVectors, 4, kLie>(i, j, k, sums, ahead);
+      if (columns <= 8) return multiply<kVectors, 8, kLie>(i, j, k, sums, ahead);
     }
-    multiply<kVectors, kWidth, kLie>(i, j, k, sums);
+    multiply<kVectors, kWidth, kLie>(i, j, k, sums, ahead);
   };
   if (lie == Columns::apart) return columns_of(std::integral_constant<Columns, Columns::apart>());
   columns_of(std::integral_constant<Columns, Columns::adjacent>());
 }
 template <class T>
 void multiply_panels(std::int64_t lanes, std::int64_t columns, Columns lie, const Panel<T>& i, const Panel<T>& j, std::int64_t k,
-                     const Sums<T>& sums) {
+                     const Sums<T>& sums, Ahead<T>& ahead) {
   if constexpr (Kernel<T>::kRegisters.vectors == 3) {
-    if (lanes > 2 * Kernel<T>::kLanes) return multiply_columns<3>(columns, lie, i, j, k, sums);
+    if (lanes > 2 * Kernel<T>::kLanes) return multiply_columns<3>(columns, lie, i, j, k, sums, ahead);
   }
-  if (lanes > Kernel<T>::kLanes) return multiply_columns<2>(columns, lie, i, j, k, sums);
-  multiply_columns<1>(columns, lie, i, j, k, sums);
+  if (lanes > Kernel<T>::kLanes) return multiply_columns<2>(columns, lie, i, j, k, sums, ahead);
+  multiply_columns<1>(columns, lie, i, j, k, sums, ahead);
 }
 
 // The tiles of one D: the problem's, or a part's of K.
@@ -332,15 +334,26 @@ class Tiles {
     T* panels_j = panels_i + layout_.panels_i;
     T* sums = panels_j + layout_.panels_j;
     const Span all_i = {.first = 0, .size = tile_i.size}, all_j = {.first = 0, .size = tile_j.size};
+    const Span all_k = {.first = 0, .size = frame_.k};
     for (std::int64_t k = 0; k < frame_.k; k += layout_.block_k) {
-      const Span block = part({.first = 0, .size = frame_.k}, k, layout_.block_k);
+      const Span block = part(all_k, k, layout_.block_k), next_block = part(all_k, k + block.size, layout_.block_k);
       pack<K::kWidthI, K::kStepI>(frame_.along_i, tile_i, all_i, block, reads_i_, panels_i);
       if (frame_.swapped && tile_j.first == 0) add_bias_gradient<K::kWidthI, K::kStepI>(tile_i, all_i, block, panels_i);
+      Ahead<T> ahead(Lines<T>(panels_j, 0, 1, 1));
       for (std::int64_t offset = 0; offset < tile_j.size; offset += kGroup) {
         const Span group = part(all_j, offset, kGroup);
         pack<K::kWidthJ, K::kStepJ>(frame_.along_j, tile_j, group, block, reads_j_, panels_j);
         if (!frame_.swapped && tile_i.first == 0) add_bias_gradient<K::kWidthJ, K::kStepJ>(tile_j, group, block, panels_j);
-        multiply_group(tile_i, tile_j, group, block, panels_i, panels_j, sums + (layout_.blocks_k > 1 ? offset * layout_.padded_i : 0));
+        // An equal share of the next block along i while each group is multiplied; along j the next group.
+        const std::int64_t share = offset * next_block.size / tile_j.size, until = (offset + group.size) * next_block.size / tile_j.size;
+        if (until > share) ahead.packed_i = lines_of(frame_.along_i, tile_i, part(next_block, share, until - share));
+        if (offset + kGroup < tile_j.size) {
+          ahead.packed_j = lines_of(frame_.along_j, part(tile_j, offset + kGroup, kGroup), block);
+        } else if (next_block.size > 0) {
+          ahead.packed_j = lines_of(frame_.along_j, part(tile_j, 0, kGroup), next_block);
+        }
+        multiply_group(tile_i, tile_j, group, block, panels_i, panels_j, sums + (layout_.blocks_k > 1 ? offset * layout_.padded_i : 0),
+                       ahead);
       }
     }
   }
@@ -369,7 +382,8 @@ class Tiles {
     }
   }
 
-  void multiply_group(Span tile_i, Span tile_j, Span group, Span block, const T* panels_i, const T* panels_j, T* sums) const {
+  void multiply_group(Span tile_i, Span tile_j, Span group, Span block, const T* panels_i, const T* panels_j, T* sums,
+                      Ahead<T>& ahead) const {
     const bool last = block.first + block.size == frame_.k;
     for (std::int64_t offset_j = 0; offset_j < group.size; offset_j += K::kWidthJ) {
       const PanelRows columns = panel_rows(tile_j, group.first + offset_j, K::kWidthJ, K::kStepJ);
@@ -388,14 +402,13 @@ class Tiles {
         const bool direct = last && plain_ && whole_i && whole_j;
         const MatrixView& d = frame_.args.d;
         T* const kept = sums + (layout_.blocks_k > 1 ? offset_j * layout_.padded_i + offset_i * K::kWidthJ : 0);
-        const Ahead<T> sums_ahead = {.data = kept, .ld = K::kWidthI, .last = rows.size - 1};
         const Sums<T> place = {.from = block.first == 0 ? nullptr : kept,
                                .to = direct ? d.row<T>(columns.first) + rows.first : kept,
-                               .ld = direct ? d.ld : K::kWidthI,
-                               .written = last ? ahead_in(d, rows, columns) : sums_ahead,
-                               .read = last && met_ ? ahead_in(met_, rows, columns) : sums_ahead};
+                               .ld = direct ? d.ld : K::kWidthI};
+        ahead.written = last ? lines_of(d, rows, columns) : Lines<T>(kept, 0, 1, columns.size * K::kWidthI);
+        if (last && met_) ahead.read = lines_of(met_, rows, columns);
         if (last && block.size < 2 * kStepsALine * K::kWidthJ) prefetch_outputs(rows, columns);
-        multiply_panels<T>(rows.size, columns.size, lie, i, j, block.size, place);
+        multiply_panels<T>(rows.size, columns.size, lie, i, j, block.size, place, ahead);
         if (last && !direct) {
           const Outputs outputs = {.i = rows.first + rows.again,
                                    .count = rows.size - rows.again,
@@ -415,8 +428,13 @@ class Tiles {
     }
   }
 
-  static Ahead<T> ahead_in(const ConstMatrixView& matrix, const PanelRows& rows, const PanelRows& columns) {
-    return {.data = matrix.template row<T>(columns.first) + rows.first, .ld = matrix.ld, .last = rows.size - 1};
+  static Lines<T> lines_of(const ConstMatrixView& matrix, const PanelRows& rows, const PanelRows& columns) {
+    return {matrix.template row<T>(columns.first) + rows.first, matrix.ld, columns.size, rows.size};
+  }
+  static Lines<T> lines_of(const Operand<T>& operand, Span rows, Span block) {
+    const T* const first = operand.data + rows.first * operand.row_stride + block.first * operand.k_stride;
+    return operand.row_stride == 1 ? Lines<T>(first, operand.k_stride, block.size, rows.size)
+                                   : Lines<T>(first, operand.row_stride, rows.size, block.size);
   }
 
   Frame<T> frame_;
@@ -486,7 +504,8 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   for (const GemmArgs& product : products) tiles.emplace_back(product, layout);
 
   const std::int64_t count = tiles.front().count();
-  const TileLoop loop{.tiles = layout.parts * count, .multiply_adds = problem.flops() / 2, .threads = plan.tiling.slots};
+  const TileLoop loop{
+      .tiles = layout.parts * count, .multiply_adds = problem.flops() / 2, .threads = plan.tiling.slots, .alone_below = 1 << 19};
   for_each_tile(queue, loop, [&](std::int64_t tile, int thread) {
     tiles[static_cast<std::size_t>(tile / count)].run(tile % count, workspace + thread * layout.slot());
   });
