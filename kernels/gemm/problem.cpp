@@ -1,6 +1,7 @@
 // From views to a problem: which dimension is which follows from the majors, and what does not fit is said with both shapes.
 #include "kernels/gemm/problem.h"
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/gemm.h"
@@ -67,6 +68,10 @@ GemmProblem problem_of(const GemmArgs& args) {
   const auto alignment = [](const ConstMatrixView& view) {
     return alignment_of(reinterpret_cast<std::uintptr_t>(view.data), view.ld * size_of(view.dtype));
   };
+  std::int64_t like_d = alignment(d);
+  for (const ConstMatrixView& beside : {ConstMatrixView(args.saved_input), args.derivative_of, args.residual}) {
+    if (beside) like_d = std::min(like_d, alignment(beside));
+  }
   return {.role = args.role,
           .m = m,
           .n = n,
@@ -90,7 +95,7 @@ GemmProblem problem_of(const GemmArgs& args) {
           .d_pitch = d.ld,
           .a_alignment = alignment(a),
           .b_alignment = alignment(b),
-          .d_alignment = alignment(d)};
+          .d_alignment = like_d};
 }
 
 }  // namespace tilewave

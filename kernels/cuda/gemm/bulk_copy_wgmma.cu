@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_cons
 
   // Main loop.
   float sums[1][kTile.m / 2];  // [64, tile m]
-  with_product(gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+  with_product(AnyProduct{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
     float row_sums[1][4];  // [64, 8]
     RingPosition<kStages> at;
     for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {

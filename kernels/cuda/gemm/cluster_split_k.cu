@@ -34,7 +34,7 @@ struct Config {
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
 };
 
-template <class C>
+template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
@@ -69,13 +69,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     cluster_sync();
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
-    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
+    const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const bool leads = threadIdx.x % kWarpgroup == 0;
 
     // Main loop.
     float sums[1][kTileM / 2];  // [64, tile m]
-    with_product(gemm, sums_rows, [&](auto product) {
+    with_product(P{}, gemm, sums_rows, [&](auto product) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<C::kStages> at;
       int previous = 0;
@@ -132,10 +132,14 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
       if (gemm.epilogue.d.dtype == DType::f32) {
         strips.put(gemm.epilogue.d_map, at, z, gemm.epilogue.accumulate);
       } else {
-        with_share_form(gemm.epilogue, [&](auto form) {
-          if (gemm.epilogue.bias.data != nullptr) add_bias<typename decltype(form)::T>(gemm.epilogue, bias, z);
-          finish_share(form, gemm.epilogue, strips, 0, at, z);
-        });
+        if constexpr (std::is_same_v<P, AnyProduct>) {
+          with_share_form(gemm.epilogue, [&](auto form) {
+            if (gemm.epilogue.bias.data != nullptr) add_bias<typename decltype(form)::T>(gemm.epilogue, bias, z);
+            finish_share(form, gemm.epilogue, strips, 0, at, z);
+          });
+        } else {
+          strips.template put<typename P::T>(strips.next(), gemm.epilogue.d_map, at, z);
+        }
       }
     }
     if (sums_rows && rank == 0 && warp * 32 + lane < kTileN) {
@@ -145,7 +149,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     }
     wait_boxes_read<0>();
   }
-  cluster_sync();  // nobody leaves while another still reads from it
+  cluster_meet();  // nobody leaves while another still reads from it
 }
 
 }  // namespace
@@ -154,8 +158,10 @@ void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPl
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;
-    launch_clusters(queue, "cluster_split_k", cluster_split_k<C>, warpgroup_gemm(args, plan), plan.blocks, C::kThreads,
-                    sizeof(typename C::SharedStorage));
+    const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+    with_gradient_product(gemm, [&]<class P>(P) {
+      launch_clusters(queue, "cluster_split_k", cluster_split_k<C, P>, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+    });
   };
   launch.template operator()<256, 128>();
   launch.template operator()<192, 128>();

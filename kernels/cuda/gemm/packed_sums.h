@@ -1,4 +1,4 @@
-// A tile's sums packed into half their registers, and stored from there piece by piece while others are made: 16 bytes a thread, after a
+// A tile's sums packed into half their registers, and stored from there part by part while others are made: 16 bytes a thread, after a
 // transposition in quads.
 #pragma once
 
@@ -30,33 +30,62 @@ struct PackedTarget {
   OwnColumns own;
 };
 
-// A consumer's packed sums of one tile. Words 2 g and 2 g + 1 of a thread are columns 8 g + 2 (lane % 4) and the next, of rows lane / 4
-// and 8 below.
-template <int kColumns>
+// A consumer's packed sums of one tile, and how many parts of them have left. Words 2 g and 2 g + 1 of a thread are columns
+// 8 g + 2 (lane % 4) and the next, of rows lane / 4 and 8 below. A part is 32 columns of a warp's 16 rows, or of the upper or lower 8 of
+// them; a thread's 16 bytes of a row, once a quad has transposed, are columns 8 (g + lane % 4) to 8 (g + lane % 4) + 7 of row
+// lane / 4 + 8 h, for which fn(g, h, w) stands.
+template <int kColumns, int kPartRows>
 struct PackedWords {
-  static constexpr int kPieceColumns = 32, kPieces = kColumns / kPieceColumns;
+  static constexpr int kRowsOfThread = kPartRows / 8, kParts = kColumns / 32 * 2 / kRowsOfThread;
   unsigned words[kColumns / 4];
+  int next = kParts;  // none is left
 
   template <class T>
   __device__ __forceinline__ void take(T, const float (&sums)[kColumns / 2]) {
 #pragma unroll
     for (int i = 0; i < kColumns / 4; ++i) words[i] = pack<T>(sums[2 * i], sums[2 * i + 1]);
+    next = 0;
   }
-  // fn(g, h, w) for kPieceColumns of them, once a quad has transposed: w is columns 8 (g + lane % 4) to 8 (g + lane % 4) + 7 of row
-  // lane / 4 + 8 h.
+  // The parts whose turn it is when `block` of `blocks` stages have been issued: all leave, evenly spread.
   template <class Fn>
-  __device__ __forceinline__ void for_piece(int piece, Fn&& fn) const {
+  __device__ __forceinline__ void for_turn(int block, int blocks, Fn&& fn) {
+    while (next < kParts && next * blocks < kParts * block) {
+      choose<0, kParts>(next, fn);
+      ++next;
+    }
+  }
+  // All of them, where none has left.
+  template <class Fn>
+  __device__ __forceinline__ void for_all(Fn&& fn) {
+    if (next == kParts) return;
 #pragma unroll
-    for (int at = 0; at < kPieces; ++at) {
-      if (at == piece) {
-        asm volatile("");  // a branch: a register has no index
-        const int g = at * (kPieceColumns / 8);
+    for (int part = 0; part < kParts; ++part) for_part(part, fn);
+    next = kParts;
+  }
+
+ private:
+  template <class Fn>
+  __device__ __forceinline__ void for_part(int part, Fn&& fn) const {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          unsigned w[4] = {words[2 * g + h], words[2 * g + 2 + h], words[2 * g + 4 + h], words[2 * g + 6 + h]};
-          transpose_in_quad(w);
-          fn(g, h, w);
-        }
+    for (int row = part * kRowsOfThread; row < (part + 1) * kRowsOfThread; ++row) {
+      const int g = row / 2 * 4, h = row % 2;
+      unsigned w[4] = {words[2 * g + h], words[2 * g + 2 + h], words[2 * g + 4 + h], words[2 * g + 6 + h]};
+      transpose_in_quad(w);
+      fn(g, h, w);
+    }
+  }
+  // Branches in halves to the code of one part: a register has no index.
+  template <int kFirst, int kEnd, class Fn>
+  __device__ __forceinline__ void choose(int part, Fn&& fn) const {
+    if constexpr (kEnd - kFirst == 1) {
+      asm volatile("");
+      for_part(kFirst, fn);
+    } else {
+      constexpr int kMiddle = (kFirst + kEnd) / 2;
+      if (part < kMiddle) {
+        choose<kFirst, kMiddle>(part, fn);
+      } else {
+        choose<kMiddle, kEnd>(part, fn);
       }
     }
   }
@@ -64,12 +93,11 @@ struct PackedWords {
 
 // The same, and where they go as they are.
 template <int kColumns>
-struct PackedSums : PackedWords<kColumns> {
-  using PackedWords<kColumns>::words;
+struct PackedSums : PackedWords<kColumns, 16> {
+  using PackedWords<kColumns, 16>::words;
   std::byte* to = nullptr;  // in D, the thread's first row and, once a quad has transposed, its first column
   int rows = 0, cols = 0;   // of D from there on
   bool first_whole = true;  // whether the thread's first 8 columns are the row's own
-  bool waiting = false;
 
   __device__ __forceinline__ void aim(const PackedTarget& target, int warp_row, int tile_col) {
     const int row = warp_row + static_cast<int>(threadIdx.x % 32 / 4), col = tile_col + static_cast<int>(threadIdx.x % 4) * 8;
@@ -77,15 +105,13 @@ struct PackedSums : PackedWords<kColumns> {
     rows = target.rows - row;
     cols = target.own.end - col;
     first_whole = col >= target.own.first_whole();
-    waiting = true;
   }
-  // A piece's words of 8 columns that are the row's own.
-  __device__ __forceinline__ void store(std::int64_t ld, int piece) const {
-    this->for_piece(piece, [&](int g, int h, unsigned(&w)[4]) {
-      if (8 * h < rows && 8 * g + 8 <= cols && (g > 0 || first_whole)) {
-        *reinterpret_cast<uint4*>(to + 16 * h * ld + 16 * g) = {w[0], w[1], w[2], w[3]};
-      }
-    });
+  // Stores the words of 8 columns that are the row's own.
+  __device__ __forceinline__ void store_turn(std::int64_t ld, int block, int blocks) {
+    this->for_turn(block, blocks, [&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
+  }
+  __device__ __forceinline__ void store_all(std::int64_t ld) {
+    this->for_all([&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
   }
 
   // The row's own columns of the words that it shares with the rows before and after it.
@@ -102,6 +128,13 @@ struct PackedSums : PackedWords<kColumns> {
         auto* const row = reinterpret_cast<unsigned short*>(to + 16 * h * target.ld + 16 * g) - 4 * pair;
         if (8 * h < rows && target.own.has(col + element)) row[element] = static_cast<unsigned short>(words[2 * g + h] >> 16 * (i % 2));
       }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void store(std::int64_t ld, int g, int h, const unsigned (&w)[4]) const {
+    if (8 * h < rows && 8 * g + 8 <= cols && (g > 0 || first_whole)) {
+      *reinterpret_cast<uint4*>(to + 16 * h * ld + 16 * g) = {w[0], w[1], w[2], w[3]};
     }
   }
 };

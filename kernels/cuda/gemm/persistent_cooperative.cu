@@ -27,7 +27,7 @@ struct Config {
   static_assert(kConsumers * kBlocks * kBox == kN, "consumers share the rows of a tile");
 };
 
-template <class C>
+template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
   }
   shared.ones.fill(gemm.operand_dtype);
   __syncthreads();
-  cluster_sync();
+  cluster_meet();
   wait_for_previous_kernel();
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
     if (threadIdx.x == 0) load_tiles<C>(shared, gemm, turns);
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
-    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int warp = consumer * 4 + thread / 32;
     WarpStrips<C::kStrips> strips = {
         .first = shared.strips[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
 
       // Main loop.
       float sums[C::kBlocks][kTileM / 2];  // [64, tile m] of each
-      with_product(gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+      with_product(P{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
         float row_sums[C::kBlocks][4];  // [64, 8] of each
         int previous = 0;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
@@ -85,11 +85,15 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
       });
 
       // Epilogue.
-      epilogue.finish(sums);
+      if constexpr (std::is_same_v<P, AnyProduct>) {
+        epilogue.finish(sums);
+      } else {
+        epilogue.template store<typename P::T>(sums);
+      }
     }
     wait_boxes_read<0>();
   }
-  cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
+  cluster_meet();  // nobody leaves while another may still load into it or arrive at its barriers
 }
 
 }  // namespace
@@ -98,8 +102,11 @@ void launch_persistent_cooperative(CudaQueue& queue, const GemmArgs& args, const
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;
-    launch_clusters(queue, "persistent_cooperative", persistent_cooperative<C>, warpgroup_gemm(args, plan), plan.blocks, C::kThreads,
-                    sizeof(typename C::SharedStorage));
+    const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+    with_gradient_product(gemm, [&]<class P>(P) {
+      launch_clusters(queue, "persistent_cooperative", persistent_cooperative<C, P>, gemm, plan.blocks, C::kThreads,
+                      sizeof(typename C::SharedStorage));
+    });
   };
   launch.template operator()<256, 128>();
   launch.template operator()<192, 128>();

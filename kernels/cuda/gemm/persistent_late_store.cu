@@ -1,13 +1,36 @@
-// The launch of the row persistent_late_store, and its instances for sums and a bias alone.
+// The launch of the row persistent_late_store.
 #include "kernels/cuda/gemm/persistent_late_store.h"
 
 namespace tilewave {
+namespace {
+
+LateForm form_of(const WarpgroupEpilogue& e) {
+  if (e.derivative_of.data != nullptr) return LateForm::derivative;
+  if (e.activation != Activation::none) return LateForm::activation;
+  return e.d.mapped_cols == e.cols ? LateForm::sums : LateForm::elements;
+}
+
+}  // namespace
 
 void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
-  if (args.derivative_of) return launch_late_derivative(queue, gemm, plan);
-  if (args.saved_input || args.activation != Activation::none) return launch_late_activation(queue, gemm, plan);
-  with_product_of(gemm, [&]<class P>(P) { launch_late_store<LateForm::sums, Activation::none, P>(queue, gemm, plan); });
+  const auto with_form = [&]<class T>(T) {
+    switch (form_of(gemm.epilogue)) {
+      case LateForm::sums:
+        return launch_late_form<T, LateForm::sums>(queue, gemm, plan);
+      case LateForm::activation:
+        return launch_late_form<T, LateForm::activation>(queue, gemm, plan);
+      case LateForm::derivative:
+        return launch_late_form<T, LateForm::derivative>(queue, gemm, plan);
+      case LateForm::elements:
+        return launch_late_form<T, LateForm::elements>(queue, gemm, plan);
+    }
+  };
+  if (gemm.operand_dtype == DType::bf16) {
+    with_form(bf16{});
+  } else {
+    with_form(f16{});
+  }
 }
 
 }  // namespace tilewave

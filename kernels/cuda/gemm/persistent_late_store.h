@@ -1,5 +1,5 @@
 // Adds to persistent_cooperative, for 16-bit outputs: a tile's sums, its bias added, are packed into half their registers. What is left
-// of the epilogue and the stores follow piece by piece under the next tile's products, straight from registers, so that the tensor
+// of the epilogue and the stores follow part by part under the next tile's products, straight from registers, so that the tensor
 // cores pause for the packing alone and shared memory, which the products fill to its bandwidth, sees nothing of D. An activation and
 // a derivative take what was packed: the sums as saved_input stores them, in 16 bits. A kernel for each type, majors and form: a loop
 // that keeps sums and packed sums has no register to spare.
@@ -7,27 +7,27 @@
 
 #include "kernels/cuda/gemm/packed_sums.h"
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
-#include "kernels/cuda/prim/cp_async.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 
 namespace tilewave {
 
-// What happens to a packed piece on its way to D: it is stored as it is; it is an activation's input, which may be stored beside D; or
-// it is multiplied by the derivative of an activation whose input comes from memory.
-enum class LateForm { sums, activation, derivative };
+// What happens to a packed part on its way to D: it is stored as it is; it is an activation's input, which may be stored beside D;
+// it is multiplied by the derivative of an activation whose input comes from memory; or it is stored element by element, where D's rows
+// do not begin and end on 16 bytes.
+enum class LateForm { sums, activation, derivative, elements };
 
 template <int kM, int kN, LateForm kWay, Activation kWhich>
 struct LateStoreConfig {
   static constexpr Tile kTile = {kM, kN};
   static constexpr LateForm kForm = kWay;
   static constexpr Activation kActivation = kWhich;
-  static constexpr int kStages = late_store_stages(kTile), kConsumers = kLateStoreConsumers;
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup, kWarps = kConsumers * kWarpgroup / 32;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kStages = late_store_stages(kTile), kConsumers = late_store_consumers(kTile);
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
-    alignas(1024) unsigned bias[kWarps][kM / 2];  // each warp's own copy, in pairs
+    alignas(1024) unsigned bias[kStages][kM / 2];  // in pairs, with a tile's last block of K
     Mbarrier full[kStages];
     Mbarrier empty[kStages];
   };
@@ -35,72 +35,48 @@ struct LateStoreConfig {
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
 };
 
-// The bias of a tile's columns, on its way to a warp through shared memory where the copy can bring it: 8 columns a lane.
+// Whether the copy engine can bring a tile's bias.
+__host__ __device__ inline bool comes_in_lines(const WarpgroupEpilogue& e) {
+  return !e.bias_along_rows && e.bias.dtype == e.d.dtype && e.cols % 8 == 0 && reinterpret_cast<std::uintptr_t>(e.bias.data) % 16 == 0;
+}
+// Adds it to a thread's sums of the rows from `row` on and the columns from `col` on: from there, `pairs`, or element by element.
 template <class T, int kColumns>
-struct LateBias {
-  const WarpgroupEpilogue& e;
-  unsigned* pairs;  // [kColumns / 2], the warp's
+__device__ __forceinline__ void add_late_bias(const WarpgroupEpilogue& e, bool in_lines, const unsigned (&pairs)[kColumns / 2], int row,
+                                              int col, float (&sums)[kColumns / 2]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const auto at = [&](int i, int end) { return i < end ? load_element(e.bias.data, e.bias.dtype, i) : 0.0f; };
+  if (e.bias_along_rows) {
+    const float above = at(row + lane / 4, e.rows), below = at(row + lane / 4 + 8, e.rows);
+#pragma unroll
+    for (int i = 0; i < kColumns / 2; ++i) sums[i] += i % 4 < 2 ? above : below;
+    return;
+  }
+  const auto with_pairs = [&](auto&& pair) {
+#pragma unroll
+    for (int g = 0; g < kColumns / 8; ++g) {
+      const float2 both = pair(g);
+      sums[4 * g] += both.x;
+      sums[4 * g + 1] += both.y;
+      sums[4 * g + 2] += both.x;
+      sums[4 * g + 3] += both.y;
+    }
+  };
+  if (in_lines) {
+    with_pairs([&](int g) { return unpack<T>(pairs[4 * g + lane % 4]); });
+  } else {
+    const int first = col + lane % 4 * 2;
+    with_pairs([&](int g) -> float2 { return {at(first + 8 * g, e.cols), at(first + 8 * g + 1, e.cols)}; });
+  }
+}
 
-  __device__ __forceinline__ bool copied() const {
-    constexpr DType kDType = std::is_same_v<T, bf16> ? DType::bf16 : DType::f16;
-    return e.bias.data != nullptr && !e.bias_along_rows && e.bias.dtype == kDType &&
-           reinterpret_cast<std::uintptr_t>(e.bias.data) % 16 == 0;
-  }
-  __device__ __forceinline__ void ask(int tile_col) const {
-    const int lane = static_cast<int>(threadIdx.x % 32), left = e.cols - tile_col - 8 * lane;
-    if (!copied()) return;
-    __syncwarp();  // every lane has read the last tile's
-    if (8 * lane < kColumns && left > 0) {
-      cp_async<16>(shared_address(pairs + 4 * lane), e.bias.data + 2 * (tile_col + 8 * lane), min(2 * left, 16));
-    }
-    cp_async_commit();
-  }
-  // Adds it to a thread's sums of the rows from `row` on and the columns from `col` on.
-  __device__ __forceinline__ void add(int row, int col, float (&sums)[kColumns / 2]) const {
-    if (e.bias.data == nullptr) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    if (copied()) {
-      cp_async_wait<0>();
-      __syncwarp();
-#pragma unroll
-      for (int g = 0; g < kColumns / 8; ++g) {
-        const float2 both = unpack<T>(pairs[4 * g + lane % 4]);
-        sums[4 * g] += both.x;
-        sums[4 * g + 1] += both.y;
-        sums[4 * g + 2] += both.x;
-        sums[4 * g + 3] += both.y;
-      }
-      return;
-    }
-    const auto at = [&](int i, int end) { return i < end ? load_element(e.bias.data, e.bias.dtype, i) : 0.0f; };
-    if (e.bias_along_rows) {
-      const float above = at(row + lane / 4, e.rows), below = at(row + lane / 4 + 8, e.rows);
-#pragma unroll
-      for (int i = 0; i < kColumns / 2; ++i) sums[i] += i % 4 < 2 ? above : below;
-    } else {
-#pragma unroll
-      for (int g = 0; g < kColumns / 8; ++g) {
-        const int first = col + 8 * g + 2 * (lane % 4);
-        const float2 both = {at(first, e.cols), at(first + 1, e.cols)};
-        sums[4 * g] += both.x;
-        sums[4 * g + 1] += both.y;
-        sums[4 * g + 2] += both.x;
-        sums[4 * g + 3] += both.y;
-      }
-    }
-  }
-};
-
-// A consumer's packed sums of one tile, and what is left to be done with them. kWhole: the rows of everything that lies like D begin and
-// end on 16 bytes of T. The stores stand in the main loop, and those of single elements would crowd it.
-template <class T, int kColumns, LateForm kForm, Activation kActivation, bool kWhole>
-struct LateTile : PackedWords<kColumns> {
+// A consumer's packed sums of one tile, and what is left to be done with them.
+template <class T, int kColumns, LateForm kForm, Activation kActivation>
+struct LateTile : PackedWords<kColumns, kForm == LateForm::activation || kForm == LateForm::derivative ? 8 : 16> {
   const WarpgroupEpilogue& e;
   int row = 0, col = 0;                        // of D, the thread's first and, once a quad has transposed, its first
   int rows = 0, cols = 0;                      // of D from there on
   std::byte *to = nullptr, *beside = nullptr;  // there in D, and in saved_input or derivative_of
-  uint4 inputs[2];                             // of the derivative, for the next piece
-  bool waiting = false;
+  uint4 inputs;                                // of the derivative, for the next part
 
   __device__ __forceinline__ explicit LateTile(const WarpgroupEpilogue& epilogue) : e(epilogue) {}
 
@@ -112,81 +88,78 @@ struct LateTile : PackedWords<kColumns> {
     to = at(e.d);
     if constexpr (kForm == LateForm::activation) beside = at(e.saved_input);
     if constexpr (kForm == LateForm::derivative) beside = at(e.derivative_of);
-    waiting = true;
     ask(0);
   }
 
-  // Finishes a piece and stores it.
-  __device__ __forceinline__ void store(int piece) {
-    this->for_piece(piece, [&](int g, int h, unsigned(&w)[4]) {
-      if constexpr (kWhole) {
-        if (8 * h < rows && 8 * g < cols) finish_eight(g, h, w);
-      } else {
-        finish_elements(8 * g, 8 * h, w);
-      }
+  // Finishes the parts whose turn it is and stores them.
+  __device__ __forceinline__ void store_turn(int block, int blocks) {
+    this->for_turn(block, blocks, [&](int g, int h, unsigned(&w)[4]) {
+      finish(g, h, w);
+      ask(g / 2 + h + 1);
     });
-    ask(piece + 1);
+  }
+  __device__ __forceinline__ void store_all() {
+    this->for_all([&](int g, int h, unsigned(&w)[4]) {
+      finish(g, h, w);
+      ask(g / 2 + h + 1);
+    });
   }
 
  private:
   __device__ __forceinline__ std::byte* at(const LikeD& m) const { return m.data + 2 * (row * m.ld + col); }
 
-  // The derivative's inputs of a piece, ahead of need.
-  __device__ __forceinline__ void ask(int piece) {
-    if constexpr (kForm == LateForm::derivative && kWhole) {
-      const int first = piece * this->kPieceColumns;
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        if (first < min(cols, kColumns) && 8 * h < rows) {
-          inputs[h] = *reinterpret_cast<const uint4*>(beside + 2 * (8 * h * e.derivative_of.ld + first));
-        }
+  // The derivative's inputs of the part `which`, ahead of need.
+  __device__ __forceinline__ void ask(int which) {
+    if constexpr (kForm == LateForm::derivative) {
+      const int g = which / 2 * 4, h = which % 2;
+      if (8 * g < min(cols, kColumns) && 8 * h < rows) {
+        inputs = *reinterpret_cast<const uint4*>(beside + 2 * (8 * h * e.derivative_of.ld + 8 * g));
       }
     }
   }
-  __device__ __forceinline__ void finish_eight(int g, int h, unsigned (&w)[4]) const {
+  __device__ __forceinline__ void finish(int g, int h, unsigned (&w)[4]) const {
+    if constexpr (kForm == LateForm::elements) {
+      store_elements(8 * g, 8 * h, w);
+    } else {
+      if (8 * h < rows && 8 * g < cols) finish_line(g, h, w);
+    }
+  }
+  __device__ __forceinline__ void finish_line(int g, int h, unsigned (&w)[4]) const {
     if constexpr (kForm == LateForm::activation) {
       if (e.saved_input.data != nullptr) {
-        *reinterpret_cast<uint4*>(beside + 2 * (8 * h * e.saved_input.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
+            *reinterpret_cast<uint4*>(beside + 2 * (8 * h * e.saved_input.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
       }
     }
-    const unsigned x[4] = {inputs[h].x, inputs[h].y, inputs[h].z, inputs[h].w};
+    const unsigned x[4] = {inputs.x, inputs.y, inputs.z, inputs.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) w[i] = finished(w[i], unpack<T>(x[i]));
     *reinterpret_cast<uint4*>(to + 2 * (8 * h * e.d.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
   }
-  __device__ __forceinline__ void finish_elements(int right, int down, const unsigned (&w)[4]) const {
+  __device__ __forceinline__ void store_elements(int right, int down, const unsigned (&w)[4]) const {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      if (down >= rows || right + i >= cols) continue;
-      const auto index = [&](const LikeD& m) { return (row + down) * m.ld + col + right + i; };
-      const auto element = static_cast<unsigned short>(w[i / 2] >> 16 * (i % 2));
-      float input = 0.0f;
-      if constexpr (kForm == LateForm::derivative) {
-        input = load_element(e.derivative_of.data, e.derivative_of.dtype, index(e.derivative_of));
+      if (down < rows && right + i < cols) {
+        reinterpret_cast<unsigned short*>(to)[down * e.d.ld + right + i] = static_cast<unsigned short>(w[i / 2] >> 16 * (i % 2));
       }
-      if constexpr (kForm == LateForm::activation) {
-        if (e.saved_input.data != nullptr) {
-          store_element(e.saved_input.data, e.saved_input.dtype, index(e.saved_input), unpack<T>(element).x);
-        }
-      }
-      reinterpret_cast<unsigned short*>(e.d.data)[index(e.d)] = static_cast<unsigned short>(finished(element, {input, input}));
     }
   }
   // Two packed sums, and the derivative's inputs for them.
   __device__ __forceinline__ static unsigned finished(unsigned pair, float2 input) {
-    if constexpr (kActivation == Activation::none) return pair;
+    if constexpr (kForm == LateForm::sums || kForm == LateForm::elements) return pair;
     const float2 z = unpack<T>(pair);
     if constexpr (kForm == LateForm::activation) return pack<T>(activate_to<T>(kActivation, z.x), activate_to<T>(kActivation, z.y));
     return pack<T>(z.x * activation_derivative_to<T>(kActivation, input.x), z.y * activation_derivative_to<T>(kActivation, input.y));
   }
 };
 
-template <class C, class P, bool kWhole>
+template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   using T = typename P::T;
+  const WarpgroupEpilogue& e = gemm.epilogue;
+  const bool bias_in_lines = e.bias.data != nullptr && comes_in_lines(e);
 
   // Prologue.
   const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
@@ -206,22 +179,26 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
     if (threadIdx.x == 0) {
       for (int index = first; index < gemm.raster.tiles; index += step) {
         const TileAt tile = gemm.raster(index);
+        const int row = tile.n * kTileN, col = tile.m * kTileM;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-          load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM);
+          if (bias_in_lines && block + 1 == gemm.blocks_k) {
+            const unsigned bytes = 2u * static_cast<unsigned>(min(kTileM, e.cols - col));
+            mbarrier_expect(shared.full[at.stage], bytes);
+            load_line(shared.bias[at.stage], e.bias.data + 2 * col, bytes, shared.full[at.stage]);
+          }
+          load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
         }
       }
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
-    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+    const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
-    const LateBias<T, kTileM> bias{gemm.epilogue, shared.bias[consumer * (kWarpgroup / 32) + warp]};
-    LateTile<T, kTileM, C::kForm, C::kActivation, kWhole> late(gemm.epilogue);
+    LateTile<T, kTileM, C::kForm, C::kActivation> late(e);
     for (int index = first; index < gemm.raster.tiles; index += step) {
       const TileAt tile = gemm.raster(index);
       const int row = tile.n * kTileN + consumer * kBox + warp * kStripRows, col = tile.m * kTileM;
-      bias.ask(col);
 
       // Main loop, and the rest of the tile before.
       float sums[1][kTileM / 2];  // [64, tile m]
@@ -230,45 +207,62 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(P{}, shared.stages[at.stage], Ones{}, consumer, block > 0, sums, row_sums);
-        if (late.waiting && block < late.kPieces) late.store(block);
+        late.store_turn(block + 1, gemm.blocks_k);
         wgmma_wait<1>();
         if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
       }
-      if (late.waiting) {
-        for (int piece = gemm.blocks_k; piece < late.kPieces; ++piece) late.store(piece);
-      }
       late.aim(row, col);
       wgmma_wait<0>();
-      if (leads) mbarrier_arrive(shared.empty[previous]);
 
       // Epilogue.
-      bias.add(row, col, sums[0]);
+      if (e.bias.data != nullptr) add_late_bias<T, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, sums[0]);
+      if (leads) mbarrier_arrive(shared.empty[previous]);
       late.take(T{}, sums[0]);
     }
-    for (int piece = 0; piece < late.kPieces; ++piece) late.store(piece);
+    late.store_all();
   }
 }
 
-// Launches it for the product's type and majors with the tile planned.
+// Launches it with the tile planned.
 template <LateForm kForm, Activation kActivation, class P>
-void launch_late_store(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
-  const WarpgroupEpilogue& e = gemm.epilogue;
-  const auto whole = [&](const LikeD& m) { return m.data == nullptr || (m.dtype == e.d.dtype && m.mapped_cols == e.cols); };
-  const bool all_whole = whole(e.d) && whole(e.saved_input) && whole(e.derivative_of);
+void launch_late_tiles(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = LateStoreConfig<kM, kN, kForm, kActivation>;
-    auto* const kernel = all_whole ? persistent_late_store<C, P, true> : persistent_late_store<C, P, false>;
-    launch_clusters(queue, "persistent_late_store", kernel, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+    launch_clusters(queue, "persistent_late_store", persistent_late_store<C, P>, gemm, plan.blocks, C::kThreads,
+                    sizeof(typename C::SharedStorage));
   };
   launch.template operator()<256, 128>();
   launch.template operator()<192, 128>();
   launch.template operator()<128, 128>();
+  launch.template operator()<128, 192>();
 }
 
-// The forms of their own, each compiled in a file of its own: for the majors of a forward and of a dgrad.
-void launch_late_activation(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan);
-void launch_late_derivative(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan);
+// Each form's instances are compiled in a file of their own for each type. Activations and derivatives have the majors of a forward and
+// of a dgrad alone.
+template <class T, LateForm kForm>
+void launch_late_form(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
+  const auto with_activations = [&]<class P>(P, Activation which) {
+    if (which == Activation::relu) launch_late_tiles<kForm, Activation::relu, P>(queue, gemm, plan);
+    if (which == Activation::gelu_tanh) launch_late_tiles<kForm, Activation::gelu_tanh, P>(queue, gemm, plan);
+  };
+  if constexpr (kForm == LateForm::activation) {
+    with_activations(Product<T, Fastest::k, Fastest::k, false>{}, gemm.epilogue.activation);
+  } else if constexpr (kForm == LateForm::derivative) {
+    with_activations(Product<T, Fastest::k, Fastest::other, false>{}, gemm.epilogue.derivative);
+  } else {
+    with_majors_of<T>(gemm, [&]<class P>(P) { launch_late_tiles<kForm, Activation::none, P>(queue, gemm, plan); });
+  }
+}
+
+extern template void launch_late_form<bf16, LateForm::sums>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_late_form<f16, LateForm::sums>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_late_form<bf16, LateForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_late_form<f16, LateForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_late_form<bf16, LateForm::derivative>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_late_form<f16, LateForm::derivative>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_late_form<bf16, LateForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_late_form<f16, LateForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 
 }  // namespace tilewave

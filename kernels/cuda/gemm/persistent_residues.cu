@@ -13,7 +13,7 @@ namespace {
 template <int kM, int kN>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = persistent_residues_stages(kTile), kConsumers = kLateStoreConsumers;
+  static constexpr int kStages = persistent_residues_stages(kTile), kConsumers = kPersistentResiduesConsumers;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 
@@ -45,7 +45,7 @@ struct ResidueGemm {
 
 // Where a warp's sums of a part lie.
 __device__ __forceinline__ float4* sums_of(const ResidueGemm& gemm, int part_item, int warp, int tile_m) {
-  return gemm.sums + (std::int64_t{part_item} * 4 * kLateStoreConsumers + warp) * (tile_m / 8 * 32) + threadIdx.x % 32;
+  return gemm.sums + (std::int64_t{part_item} * 4 * kPersistentResiduesConsumers + warp) * (tile_m / 8 * 32) + threadIdx.x % 32;
 }
 
 // Zeros for the first elements of a consumer's 64 rows, in the box where K begins.
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
-    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+    const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     PackedSums<kTileM> packed;
     for (int item = first; item < gemm.items; item += step) {
@@ -125,15 +125,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
       for (int block = 0; block < stages; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(P{}, shared.stages[at.stage], Ones{}, consumer, block > 0, sums, row_sums);
-        if (packed.waiting && block < packed.kPieces) packed.store(gemm.d_ld, block);
+        packed.store_turn(gemm.d_ld, block + 1, stages);
         wgmma_wait<1>();
         if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
       }
-      if (packed.waiting) {
-        for (int piece = stages; piece < packed.kPieces; ++piece) packed.store(gemm.d_ld, piece);
-      }
-      packed.waiting = false;
       wgmma_wait<0>();
       if (leads) mbarrier_arrive(shared.empty[previous]);
 
@@ -148,17 +144,17 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
         for (int i = 0; i < kTileM / 8; ++i) to[i * 32] = {sums[0][4 * i], sums[0][4 * i + 1], sums[0][4 * i + 2], sums[0][4 * i + 3]};
       }
     }
-    for (int piece = 0; packed.waiting && piece < packed.kPieces; ++piece) packed.store(gemm.d_ld, piece);
+    packed.store_all(gemm.d_ld);
   }
 }
 
 // Adds the parts of a tile's K in order: a warp the sums of one, a block those of one consumer.
 template <class T, int kTileM>
 __global__ void __launch_bounds__(kWarpgroup) add_parts(const __grid_constant__ ResidueGemm gemm) {
-  const int cut = static_cast<int>(blockIdx.x) / kLateStoreConsumers, consumer = static_cast<int>(blockIdx.x) % kLateStoreConsumers;
+  const int cut = static_cast<int>(blockIdx.x) / kPersistentResiduesConsumers, consumer = static_cast<int>(blockIdx.x) % kPersistentResiduesConsumers;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const TileAt tile = gemm.raster(gemm.whole_tiles + cut);
-  const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kLateStoreConsumers * kBox);
+  const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kPersistentResiduesConsumers * kBox);
   const Residue& residue = gemm.of[down.residue];
   float sums[kTileM / 2] = {};
   for (int part = 0; part < gemm.split; ++part) {
@@ -175,7 +171,7 @@ __global__ void __launch_bounds__(kWarpgroup) add_parts(const __grid_constant__ 
   PackedSums<kTileM> packed;
   packed.aim(residue.d, down.row + consumer * kBox + warp * kStripRows, tile.m * kTileM);
   packed.take(T{}, sums);
-  for (int piece = 0; piece < packed.kPieces; ++piece) packed.store(gemm.d_ld, piece);
+  packed.store_all(gemm.d_ld);
   packed.store_ends(residue.d, tile.m * kTileM);
 }
 
@@ -223,7 +219,7 @@ void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const Ge
                       plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
       if (gemm.whole_tiles < gemm.raster.tiles) {
         add_parts<T, kM>
-            <<<kLateStoreConsumers* static_cast<unsigned>(gemm.raster.tiles - gemm.whole_tiles), kWarpgroup, 0, stream_of(queue)>>>(gemm);
+            <<<kPersistentResiduesConsumers* static_cast<unsigned>(gemm.raster.tiles - gemm.whole_tiles), kWarpgroup, 0, stream_of(queue)>>>(gemm);
         TW_CUDA_LAUNCHED("persistent_residues, the parts' sum");
       }
     };

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
-    const int warp = static_cast<int>(threadIdx.x) / 32 - 4, lane = static_cast<int>(threadIdx.x) % 32, consumer = warp / 4;
+    const int warp = static_cast<int>(threadIdx.x) / 32 - 4, lane = static_cast<int>(threadIdx.x) % 32, consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = lane};
 

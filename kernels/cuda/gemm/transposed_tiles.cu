@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     }
   } else {  // A consumer: main loop, then epilogue.
     take_registers<C::kConsumerRegisters>();
-    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1;
+    const int consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     float sums[C::kBlocks][C::kTile.n / 2];  // [64 blocks, tile n]
     float row_sums[C::kBlocks][4];

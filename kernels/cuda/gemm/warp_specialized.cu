@@ -49,10 +49,10 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
     }
   } else {  // A consumer: main loop, then epilogue.
     take_registers<kConsumerRegisters>();
-    const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup - 1;
+    const int consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     float sums[1][kTile.m / 2];  // [64, tile m]
-    with_product(gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+    with_product(AnyProduct{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<kStages> at;
       int previous = 0;

@@ -26,6 +26,7 @@ struct WarpgroupEpilogue {
   bool bias_along_rows = false, accumulate = false, accumulate_bias_gradient = false;
   bool through_strips = false;  // up to the columns that the engine can store
   bool has_side = false;        // one of derivative_of, residual and D comes in through the strips
+  bool stores_sums = false;     // nothing but the sums, through the strips; in fp32 they may be added to D
 };
 
 inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
@@ -73,6 +74,7 @@ inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
   epilogue.through_strips = like_d(args.d).mapped_cols > 0 && (!args.saved_input || like_d(args.saved_input).mapped_cols > 0) &&
                             ((!args.bias && !activates && count == 0) || (!fp32 && fits_bias && fits(args.saved_input) && fits_side));
   epilogue.has_side = epilogue.through_strips && count == 1;
+  epilogue.stores_sums = epilogue.through_strips && !args.bias && !activates && count == 0;
   if (epilogue.through_strips) epilogue.d_map = make_tensor_map(whole_words(args.d), kStripRows);
   if (epilogue.through_strips && args.saved_input) epilogue.saved_input_map = make_tensor_map(whole_words(args.saved_input), kStripRows);
   if (epilogue.has_side) epilogue.side_map = make_tensor_map(side, kStripRows);
@@ -302,10 +304,23 @@ struct TileEpilogue {
     }
   }
 
+  // What stores_sums says, in fp32 or T.
+  template <class T>
+  __device__ __forceinline__ void store(const float (&sums)[kBlocks][kColumns / 2]) {
+    if (!through_strips) {
+      finish_by_elements(sums);
+    } else if (e.d.dtype == DType::f32) {
+      for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { strips.put(e.d_map, at, z, e.accumulate); });
+    } else {
+      for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) {
+        strips.template put<T>(strips.next(), e.d_map, at, z);
+      });
+    }
+  }
+
   __device__ __forceinline__ void finish(const float (&sums)[kBlocks][kColumns / 2]) {
     if (!through_strips) {
-      strips.settle();
-      for_each_share<1>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { finish_elements(e, strips.first, at, z); });
+      finish_by_elements(sums);
     } else if (e.d.dtype == DType::f32) {
       for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { strips.put(e.d_map, at, z, e.accumulate); });
     } else {
@@ -328,6 +343,10 @@ struct TileEpilogue {
   }
 
  private:
+  __device__ __forceinline__ void finish_by_elements(const float (&sums)[kBlocks][kColumns / 2]) {
+    strips.settle();
+    for_each_share<1>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { finish_elements(e, strips.first, at, z); });
+  }
   __device__ __forceinline__ int row_of(int share) const {
     return row + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows + share / kShares * kBox;
   }

@@ -56,8 +56,11 @@ struct Product {
   static constexpr bool kSumsRows = kSums;
 };
 
+// Stands for whichever a launch asks for, told apart in the kernel.
+struct AnyProduct {};
+
 template <class Body>
-__device__ __forceinline__ void with_product(const WarpgroupGemm& gemm, bool sums_rows, Body&& body) {
+__device__ __forceinline__ void with_product(AnyProduct, const WarpgroupGemm& gemm, bool sums_rows, Body&& body) {
   const auto with_sums = [&]<class T, Fastest kRows, Fastest kCols>() {
     if (sums_rows) {
       body(Product<T, kRows, kCols, true>{});
@@ -87,20 +90,49 @@ __device__ __forceinline__ void with_product(const WarpgroupGemm& gemm, bool sum
   }
 }
 
+template <class T, Fastest kRows, Fastest kCols, bool kSums, class Body>
+__device__ __forceinline__ void with_product(Product<T, kRows, kCols, kSums> product, const WarpgroupGemm&, bool sums_rows, Body&& body) {
+  if constexpr (kSums) {
+    if (!sums_rows) return body(Product<T, kRows, kCols, false>{});
+  }
+  body(product);
+}
+
 // The same for a kernel of each, without sums of rows: launch(Product<...>{}).
+template <class T, class Launch>
+void with_majors_of(const WarpgroupGemm& gemm, Launch&& launch) {
+  const bool rows_k = gemm.rows_fastest == Fastest::k, cols_k = gemm.cols_fastest == Fastest::k;
+  if (rows_k && cols_k) launch(Product<T, Fastest::k, Fastest::k, false>{});
+  if (rows_k && !cols_k) launch(Product<T, Fastest::k, Fastest::other, false>{});
+  if (!rows_k && cols_k) launch(Product<T, Fastest::other, Fastest::k, false>{});
+  if (!rows_k && !cols_k) launch(Product<T, Fastest::other, Fastest::other, false>{});
+}
 template <class Launch>
 void with_product_of(const WarpgroupGemm& gemm, Launch&& launch) {
-  const auto with_majors = [&]<class T>(T) {
-    const bool rows_k = gemm.rows_fastest == Fastest::k, cols_k = gemm.cols_fastest == Fastest::k;
-    if (rows_k && cols_k) launch(Product<T, Fastest::k, Fastest::k, false>{});
-    if (rows_k && !cols_k) launch(Product<T, Fastest::k, Fastest::other, false>{});
-    if (!rows_k && cols_k) launch(Product<T, Fastest::other, Fastest::k, false>{});
-    if (!rows_k && !cols_k) launch(Product<T, Fastest::other, Fastest::other, false>{});
-  };
   if (gemm.operand_dtype == DType::bf16) {
-    with_majors(bf16{});
+    with_majors_of<bf16>(gemm, launch);
   } else {
-    with_majors(f16{});
+    with_majors_of<f16>(gemm, launch);
+  }
+}
+
+// For a kernel that has products of its own where a weight's gradient is made, sums that are stored or added as they are, and another
+// for the rest: both operands run along D there, and whatever stays cold in the larger kernel costs more than a short launch can hide.
+template <class Launch>
+void with_gradient_product(const WarpgroupGemm& gemm, Launch&& launch) {
+  const auto with_sums = [&]<class T>(T) {
+    if (gemm.epilogue.bias_gradient.data != nullptr) {
+      launch(Product<T, Fastest::other, Fastest::other, true>{});
+    } else {
+      launch(Product<T, Fastest::other, Fastest::other, false>{});
+    }
+  };
+  const bool gradient = gemm.rows_fastest == Fastest::other && gemm.cols_fastest == Fastest::other && gemm.epilogue.stores_sums;
+  if (!gradient) return launch(AnyProduct{});
+  if (gemm.operand_dtype == DType::bf16) {
+    with_sums(bf16{});
+  } else {
+    with_sums(f16{});
   }
 }
 
@@ -188,16 +220,18 @@ struct Ones {
 template <class P, int kBlocks, int kColumns, class Stage>
 __device__ __forceinline__ void multiply(P, const Stage& stage, const Ones& ones, int first, bool accumulate,
                                          float (&sums)[kBlocks][kColumns], float (&row_sums)[kBlocks][4]) {
+  const std::uint32_t rows_at = operand_at(stage.rows[first]), cols_at = operand_at(stage.cols);
   wgmma_fence();
 #pragma unroll
   for (int step = 0; step < kBox / 16; ++step) {
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      const std::uint64_t rows = operand<P::kRows>(stage.rows[first + block], step);
+      const std::uint64_t rows = operand<P::kRows>(rows_at, step, block);
       const bool add = accumulate || step > 0;
-      wgmma<typename P::T, P::kRows, P::kCols, 2 * kColumns>(sums[block], rows, operand<P::kCols>(stage.cols, step), add);
-      if constexpr (P::kSumsRows)
-        wgmma<typename P::T, P::kRows, Fastest::k, 8>(row_sums[block], rows, operand<Fastest::k>(ones.bytes, 0), add);
+      wgmma<typename P::T, P::kRows, P::kCols, 2 * kColumns>(sums[block], rows, operand<P::kCols>(cols_at, step), add);
+      if constexpr (P::kSumsRows) {
+        wgmma<typename P::T, P::kRows, Fastest::k, 8>(row_sums[block], rows, operand<Fastest::k>(operand_at(ones.bytes), 0), add);
+      }
     }
   }
   wgmma_commit();

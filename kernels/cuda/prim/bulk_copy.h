@@ -28,6 +28,13 @@ __device__ __forceinline__ void load_box_multicast(void* to, const CUtensorMap& 
       : "memory");
 }
 
+// A line of memory, global to shared: both ends and the bytes are multiples of 16.
+__device__ __forceinline__ void load_line(void* to, const void* from, unsigned bytes, Mbarrier& barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(&barrier))
+               : "memory");
+}
+
 // Shared to global.
 __device__ __forceinline__ void store_box(const CUtensorMap& map, const void* from, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(shared_address(from)),

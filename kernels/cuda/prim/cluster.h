@@ -8,6 +8,9 @@ namespace tilewave {
 
 inline constexpr int kWarpgroup = 128;  // threads
 
+// The thread's warpgroup in its block, known to the compiler as the whole warp's.
+__device__ __forceinline__ int warpgroup_rank() { return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kWarpgroup, 0); }
+
 __device__ __forceinline__ unsigned cluster_rank() {
   unsigned rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -17,6 +20,11 @@ __device__ __forceinline__ unsigned cluster_rank() {
 // Every thread of every block of the cluster; without a cluster, of the block.
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// The same where nothing but arrival counts: what threads wrote before may come to be known later.
+__device__ __forceinline__ void cluster_meet() {
+  asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
 }
 
 // kThreads threads of a block, whole warps; __syncthreads has a barrier of its own.

@@ -36,6 +36,11 @@ __device__ __forceinline__ void mbarrier_arrive_expecting(Mbarrier& barrier, uns
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes) : "memory");
 }
 
+// Lets the phase wait for that many bytes more.
+__device__ __forceinline__ void mbarrier_expect(Mbarrier& barrier, unsigned bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes) : "memory");
+}
+
 // Arrives at the same barrier of the cluster's block `rank`. What the products read needs no release wider than the block's: the
 // copies that overwrite it go through the same engines.
 __device__ __forceinline__ void mbarrier_arrive_at(Mbarrier& barrier, unsigned rank) {

@@ -19,14 +19,17 @@ enum class Fastest : int { k, other };
 inline constexpr int kBox = 64;
 inline constexpr int kBoxBytes = kBox * kBox * 2;
 
-// The operand that starts in the given box, `step` times 16 along K. Bits: address 0-13 (a cluster's block has its rank above it), leading
-// offset 16-29 (between boxes; K-major operands have none), stride offset 32-45 (8 lines of 128 bytes), all in units of 16 bytes, swizzle
-// mode 62-63.
+// Where an operand's first box lies, in a descriptor's units of 16 bytes (a cluster's block has its rank above these bits).
+__device__ __forceinline__ std::uint32_t operand_at(const void* box) { return shared_address(box) >> 4 & 0x3fff; }
+
+// The descriptor of the operand that starts `box` boxes and `step` times 16 of K behind that place. Bits: address 0-13, leading offset
+// 16-29 (between boxes; K-major operands have none), stride offset 32-45 (8 lines of 128 bytes), all in units of 16 bytes, swizzle mode
+// 62-63.
 template <Fastest kFastest>
-__device__ __forceinline__ std::uint64_t operand(const void* box, int step) {
-  constexpr unsigned kStepBytes = kFastest == Fastest::k ? 32 : 2048;
-  constexpr std::uint64_t kFixed = std::uint64_t{1} << 62 | std::uint64_t{1024 >> 4} << 32 | std::uint64_t{kBoxBytes >> 4} << 16;
-  return kFixed | ((shared_address(box) + static_cast<unsigned>(step) * kStepBytes) >> 4 & 0x3fff);
+__device__ __forceinline__ std::uint64_t operand(std::uint32_t at, int step, int box = 0) {
+  constexpr std::uint32_t kStep = (kFastest == Fastest::k ? 32 : 2048) >> 4, kBoxes = kBoxBytes >> 4;
+  constexpr std::uint64_t kHigh = std::uint64_t{1} << 62 | std::uint64_t{1024 >> 4} << 32;
+  return kHigh | (at + (static_cast<std::uint32_t>(box) * kBoxes + static_cast<std::uint32_t>(step) * kStep + (kBoxes << 16)));
 }
 
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

@@ -20,7 +20,10 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (e.bias_gradient) return "it sums no bias gradient.";
   if (e.activation == Activation::gelu_erf || e.derivative == Activation::gelu_erf)
     return "its main loop has no room for the error function.";
-  const bool activates = e.saved_input || e.activation != Activation::none, derives = e.derivative != Activation::none;
+  const bool activates = e.activation != Activation::none, derives = e.derivative != Activation::none;
+  if (e.saved_input && !activates) return "it stores an activation's input beside what comes of it.";
+  if ((activates || derives) && (problem.d_alignment < 16 || problem.m % 8 != 0))
+    return "it finishes whole 16 bytes: pad rows and pitch of D, and of what lies like it, to such.";
   if (derives && (activates || e.bias)) return "it finishes an activation or a derivative, not both, and no bias beside the latter.";
   const bool straight = problem.b_major == Major::k && problem.d_major == Major::m;
   if (activates && (!straight || problem.a_major != Major::k)) return "it finishes activations where operands lie as a forward's.";
@@ -33,7 +36,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = late_store_stages(tile);
   plan.raster = "bands";
   plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = kLateStoreConsumers}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = late_store_consumers(tile)}, device);
   const TimeModel& model = time_model_of(device);
   const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
   const double cycles = model.fill_cycles + rounds * (time.products + model.packing_cycles) + time.epilogue;

@@ -5,13 +5,17 @@
 
 namespace tilewave {
 
-inline constexpr Tile kPersistentLateStoreTiles[] = {{256, 128}, {192, 128}, {128, 128}};
+inline constexpr Tile kPersistentLateStoreTiles[] = {{256, 128}, {192, 128}, {128, 128}, {128, 192}};
 
-inline constexpr int kLateStoreConsumers = 2;
-// Beside the stages: the barriers, and the bias of a tile's columns for each of a consumer's four warps.
-constexpr std::int64_t late_store_rest(Tile tile) { return kBarrierBytes + kLateStoreConsumers * 4 * tile.m * 2; }
-constexpr int late_store_stages(Tile tile) { return stages_beside(late_store_rest(tile), tile); }
-constexpr std::int64_t persistent_late_store_shared_bytes(Tile tile) { return shared_bytes_beside(late_store_rest(tile), tile); }
+constexpr int late_store_consumers(Tile tile) { return static_cast<int>(tile.n / 64); }
+// Beside each stage: its barriers, and a line of bias for the tile's columns.
+constexpr std::int64_t late_store_beside(Tile tile) { return tile.m * 2 + 2 * 8; }
+constexpr int late_store_stages(Tile tile) {
+  return static_cast<int>((kBlockBytes - kBarrierBytes) / (stage_bytes(tile) + late_store_beside(tile)));
+}
+constexpr std::int64_t persistent_late_store_shared_bytes(Tile tile) {
+  return late_store_stages(tile) * stage_bytes(tile) + round_up(late_store_stages(tile) * late_store_beside(tile), std::int64_t{1024});
+}
 
 extern const GemmRow kPersistentLateStoreRow;
 void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);

@@ -38,7 +38,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.raster = "bands";
   GemmProblem stored = problem;  // in words of 16 bytes
   stored.d_alignment = 16;
-  const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .consumers = kLateStoreConsumers}, device);
+  const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .consumers = kPersistentResiduesConsumers}, device);
   const TimeModel& model = time_model_of(device);
 
   // K in so many parts as end the last wave the soonest, of eight stages at least; aligned rows have stream_k for that.

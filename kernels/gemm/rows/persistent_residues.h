@@ -2,11 +2,12 @@
 // or of D itself. What whole waves leave is taken in parts of K.
 #pragma once
 
-#include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/residues.h"
+#include "kernels/gemm/rows/warpgroup.h"
 
 namespace tilewave {
 
+inline constexpr int kPersistentResiduesConsumers = 2;
 inline constexpr Tile kPersistentResiduesTiles[] = {{256, 128}, {192, 128}, {128, 128}};
 constexpr int persistent_residues_stages(Tile tile) { return stages_beside(kBarrierBytes, tile); }
 constexpr std::int64_t persistent_residues_shared_bytes(Tile tile) { return shared_bytes_beside(kBarrierBytes, tile); }

@@ -1,0 +1,8 @@
+// Instances of persistent_late_store: bf16, an activation.
+#include "kernels/cuda/gemm/persistent_late_store.h"
+
+namespace tilewave {
+
+template void launch_late_form<bf16, LateForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+
+}  // namespace tilewave

@@ -1,0 +1,8 @@
+// Instances of persistent_late_store: f16, sums and a bias alone, into rows that neither begin nor end on 16 bytes.
+#include "kernels/cuda/gemm/persistent_late_store.h"
+
+namespace tilewave {
+
+template void launch_late_form<f16, LateForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+
+}  // namespace tilewave

@@ -1,0 +1,8 @@
+// Instances of persistent_late_store: f16, sums and a bias alone.
+#include "kernels/cuda/gemm/persistent_late_store.h"
+
+namespace tilewave {
+
+template void launch_late_form<f16, LateForm::sums>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+
+}  // namespace tilewave
