@@ -18,7 +18,7 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
-constexpr std::string_view kFormat = "tilewave time model 2";
+constexpr std::string_view kFormat = "tilewave time model 3";
 
 // A GEMM of a fully-connected layer as a training step poses it.
 GemmProblem problem(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k, PitchPolicy pitch = PitchPolicy::aligned) {
@@ -45,10 +45,8 @@ GemmProblem with(GemmProblem p, const Epilogue& epilogue) {
   return p;
 }
 
-// Fast plans count most: they are what choosing is between.
-double weight_of(const PlannedGemm& gemm, double fastest_s) {
-  return gemm.seconds < 1.3 * fastest_s ? 1.0 : gemm.seconds < 2.0 * fastest_s ? 0.5 : 0.2;
-}
+// Fast plans count most: they are what choosing is between, and the fastest's time is what a plan promises.
+double weight_of(const PlannedGemm& gemm, double fastest_s) { return std::pow(fastest_s / gemm.seconds, 4.0); }
 
 using Groups = std::map<GemmProblem, std::vector<const PlannedGemm*>>;
 
@@ -85,7 +83,7 @@ std::vector<GemmProblem> calibration_problems() {
   using enum GemmRole;
   const Epilogue gelu = {.bias = true, .activation = Activation::gelu_tanh, .saved_input = true};
   const Epilogue relu = {.bias = true, .activation = Activation::relu, .saved_input = true};
-  const Epilogue through_gelu = {.derivative = Activation::gelu_tanh};
+  const Epilogue through_gelu = {.derivative = Activation::gelu_tanh}, through_relu = {.derivative = Activation::relu};
   const Epilogue bias = {.bias = true}, residual = {.bias = true, .residual = true}, sums = {.bias_gradient = true};
   std::vector<GemmProblem> problems;
   struct Sizes {
@@ -107,6 +105,7 @@ std::vector<GemmProblem> calibration_problems() {
     problems.push_back(into_fp32(problem(wgrad, in, out, tokens)));
   }
   for (const auto& [out, in, tokens] : {Sizes{2048, 1024, 3072}, {5120, 1280, 2560}, {6144, 1536, 8192}, {2560, 640, 49152}}) {
+    problems.push_back(with(problem(dgrad, out, tokens, in), through_relu));
     problems.push_back(with(problem(forward, out, tokens, in), gelu));
     problems.push_back(with(problem(forward, out, tokens, in), relu));
     problems.push_back(with(problem(dgrad, out, tokens, in), through_gelu));

@@ -19,41 +19,44 @@ enum class TimeModelSource : std::uint8_t { scaled, measured, calibrated };
 
 struct TimeModel {
   // The device.
-  double launch_s = 0.61e-6;
+  double launch_s = 0.58e-6;
   double sustained_fraction = 0.88;  // of the peak rate: what power leaves of it from launch to launch
-  double l2_bytes_per_cycle = 47.9;  // an SM, while all of them read
-  double multicast_fraction = 0.73;  // of the traffic of two loads that one load for two blocks still makes
-  double memory_fraction = 0.53;     // of the bandwidth, loads and stores of a GEMM at once
+  double l2_bytes_per_cycle = 81.0;  // an SM, while all of them read
+  double multicast_fraction = 0.8;   // of the traffic of two loads that one load for two blocks still makes
+  double memory_fraction = 0.76;     // of the bandwidth, loads and stores of a GEMM at once
 
-  // The rows on wgmma and the bulk copy engine (rows/warpgroup_time.h).
-  double wgmma_fraction = 0.74;          // of the tensor cores' or shared memory's rate, whichever bounds a stage
+  // The rows on wgmma and the bulk copy engine (rows/warpgroup_time.h). First a launch's products:
+  double wgmma_fraction = 0.73;          // of the tensor cores' or shared memory's rate, whichever bounds a stage
   double unspecialized_fraction = 0.77;  // of that, where warpgroups load and multiply in turn
-  double fill_cycles = 2900.0;           // until a launch's first products
-  double block_cycles = 4900.0;          // from a block's last products to the next one's first, where blocks do not stay
-  double tile_cycles = 560.0;            // of an epilogue, whatever it holds
-  double exposed_fraction = 0.99;        // of an epilogue that no other warpgroup's products hide, where they share the tile
-  double store_bytes_per_cycle = 17.5;   // by the copy engine
-  double direct_store_bytes_per_cycle = 3.46;
-  double load_bytes_per_cycle = 48.0;
-  double finish_cycles = 0.6;            // of one element in one warpgroup, where it is not stored as it was summed
-  double activation_cycles = 0.26;       // likewise, more for a GELU
-  double derivative_cycles = 0.51;       // likewise, more for a GELU's derivative
-  double narrow_store_cycles = 0.93;     // likewise, more where D's rows do not start on 16 bytes
-  double beside_products_factor = 1.88;  // of these, where one warpgroup finishes while another multiplies
-  double crowded_factor = 3.09;          // of a derivative beside 128 sums a thread in blocks that stay
-  double row_sums_fraction = 0.048;      // more products where the bias gradient rides on them
-  double packing_cycles = 500.0;         // of a tile whose stores run under the next one's products
-  double clear_cycles = 3000.0;          // of the flags of shared tiles, before the launch
-  double link_cycles = 9000.0;           // until one block's sums of a shared tile are the next one's
-  double exchange_bytes_per_cycle = 17.2;
+  double registers_fraction = 0.82;      // of shared memory's rate, where warps read the row operand element by element
+  double row_sums_fraction = 0.031;      // more products where the bias gradient rides on them
+  double fill_cycles = 1200.0;           // until the first
+  // From a tile's last products to the next one's first, beside its epilogue,
+  double tile_cycles = 3500.0;     // where blocks stay,
+  double packing_cycles = 1600.0;  // where they pack its sums and store them under the next one's products,
+  double block_cycles = 7200.0;    // and where each tile has a block of its own.
+  // An epilogue's stores (its loads run ahead), and what it computes of one element in one warpgroup:
+  double store_bytes_per_cycle = 20.0, direct_store_bytes_per_cycle = 1.2;  // by the copy engine, and by warps
+  double finish_cycles = 0.05;                                              // where it is not stored as it was summed
+  double activation_cycles = 0.13;                                          // for a GELU
+  double derivative_cycles = 0.3;                                           // for a GELU's derivative
+  double narrow_store_cycles = 1.9;                                         // where D's rows do not start on 16 bytes
+  // Likewise, where it delays the next tile's products that it runs under:
+  double late_side_cycles = 0.24;        // for each element that is loaded or stored beside D's
+  double late_activation_cycles = 0.07;  // for a GELU
+  double late_derivative_cycles = 0.95;  // for a GELU's derivative
+  // Sums that several blocks make of one tile:
+  double exchange_bytes_per_cycle = 12.6;  // of those that a cluster's blocks leave and fetch
+  double sharing_cycles = 21000.0;         // of a launch that shares out tiles: flags are cleared, the last sums wait for others
+  double link_cycles = 12700.0;            // until one block's sums of a shared tile are the next one's
 
   // The rows on mma.sync (rows/gpu_model.h).
-  double mma_fraction = 0.48;  // of mma.sync's rate
-  double mma_pipelined_fraction = 0.42, mma_narrow_8_fraction = 0.36, mma_narrow_4_fraction = 0.32, mma_narrow_2_fraction = 0.26;
+  double mma_fraction = 0.54;  // of mma.sync's rate
+  double mma_pipelined_fraction = 0.43, mma_narrow_8_fraction = 0.36, mma_narrow_4_fraction = 0.32, mma_narrow_2_fraction = 0.26;
   double mma_one_stage_fraction = 0.12;
-  double mma_tf32_fraction = 0.74;  // of these again
-  double mma_fill_cycles = 2600.0;
-  double mma_store_cycles = 0.29;  // of one element of D
+  double mma_tf32_fraction = 0.76;  // of these again
+  double mma_fill_cycles = 2500.0;
+  double mma_store_cycles = 0.23;  // of one element of D
   double mma_pass_cycles = 0.3;    // of one element in each further pass over D's shape
 
   // The rows on CUDA cores.

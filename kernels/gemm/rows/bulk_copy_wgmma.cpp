@@ -15,11 +15,9 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
   plan.stages = kBulkCopyWgmmaStages;
-  const TimeModel& model = time_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2, .direct_stores = true}, device);
-  const double waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
-  const double one_tile = model.block_cycles + time.products / model.unspecialized_fraction + time.epilogue;
-  plan.predicted_s = warpgroup_seconds(problem, plan, waves * one_tile, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .direct_stores = true}, device);
+  const double one_tile = time.products / time_model_of(device).unspecialized_fraction + time.epilogue;
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(ceil_div(plan.blocks, device.sm_count), one_tile, device), device);
   return plan;
 }
 

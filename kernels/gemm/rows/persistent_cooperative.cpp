@@ -1,5 +1,5 @@
-// Model: every block's tiles one after another, each its products and then the part of its epilogue that one consumer does not hide
-// under the other's products; loads run ahead.
+// Model: every block's tiles one after another, each its products and then its epilogue, little of which one consumer hides under the
+// other's products; loads run ahead.
 #include "kernels/gemm/rows/persistent_cooperative.h"
 
 #include <algorithm>
@@ -21,11 +21,10 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.raster = "bands";
   const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
   plan.blocks = std::min(turns, clusters) * plan.cluster;
-  const int consumers = cooperative_consumers(tile);
-  const std::int64_t sums = tile.m * tile.n / consumers / 128;  // of a thread
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = consumers, .crowded = sums >= 128}, device);
-  const double rounds = static_cast<double>(ceil_div(turns, clusters)), exposed = time_model_of(device).exposed_fraction * time.epilogue;
-  const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + exposed) + time.epilogue - exposed;
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
+  const TimeModel& model = time_model_of(device);
+  const double rounds = static_cast<double>(ceil_div(turns, clusters));
+  const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles + time.epilogue);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }

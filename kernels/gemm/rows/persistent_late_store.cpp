@@ -1,5 +1,5 @@
-// Model: every block's tiles one after another, each its products and what packing its sums leaves uncovered; the last tile's epilogue
-// stands alone.
+// Model: every block's tiles one after another, each its products, and by how much packing its sums and finishing them under the next
+// one's products delays those; the last tile's epilogue stands alone.
 #include "kernels/gemm/rows/persistent_late_store.h"
 
 #include <algorithm>
@@ -36,10 +36,14 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = late_store_stages(tile);
   plan.raster = "bands";
   plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = late_store_consumers(tile)}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
   const TimeModel& model = time_model_of(device);
   const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
-  const double cycles = model.fill_cycles + rounds * (time.products + model.packing_cycles) + time.epilogue;
+  // Rows of D that do not begin and end on 16 bytes leave element by element.
+  const std::int64_t row_bytes = (problem.d_major == Major::m ? problem.m : problem.n) * size_of(problem.output_dtype);
+  const bool whole = problem.d_alignment >= 16 && row_bytes % 16 == 0;
+  const double narrow = whole ? 0.0 : 0.5 * static_cast<double>(tile.m * tile.n) * model.narrow_store_cycles;
+  const double cycles = model.fill_cycles + rounds * (time.products + time.late + narrow) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }

@@ -1,5 +1,5 @@
-// Model: a block's tiles take the products' time, or half of products and epilogue together where the epilogue is the longer;
-// the last epilogue stands alone.
+// Model: every block's tiles one after another, each its products, which shared memory bounds, and its epilogue, which takes from it
+// what the other warpgroup's products then lack; the last epilogue stands alone.
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 
 #include <algorithm>
@@ -21,10 +21,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.raster = "bands";
   const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
   plan.blocks = std::min(turns, clusters) * plan.cluster;
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 1}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
   const double rounds = static_cast<double>(ceil_div(turns, clusters));
-  const double cycles =
-      time_model_of(device).fill_cycles + rounds * std::max(time.products, 0.5 * (time.products + time.epilogue)) + time.epilogue;
+  const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + time.epilogue) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }

@@ -1,5 +1,5 @@
-// Model: that of persistent_late_store, for the tiles that residues make, each stored in whole words; parts of tiles take their share of
-// the products, and a pass that adds them.
+// Model: that of persistent_late_store, for the tiles that residues make, each stored in whole words; where an operand's rows begin
+// anywhere, shared memory bounds a stage; parts of tiles take their share of the products, and a pass that adds them.
 #include "kernels/gemm/rows/persistent_residues.h"
 
 #include <algorithm>
@@ -38,8 +38,10 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.raster = "bands";
   GemmProblem stored = problem;  // in words of 16 bytes
   stored.d_alignment = 16;
-  const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .consumers = kPersistentResiduesConsumers}, device);
+  const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .own_loop = tiles.shift != ResidueShift::k}, device);
   const TimeModel& model = time_model_of(device);
+  // Words that begin anywhere are stored as two.
+  const double torn = tiles.shift == ResidueShift::columns ? 0.5 * static_cast<double>(tile.m * tile.n) * model.late_side_cycles : 0.0;
 
   // K in so many parts as end the last wave the soonest, of eight stages at least; aligned rows have stream_k for that.
   constexpr std::int64_t kMostParts = 8, kLeastStages = 8;
@@ -50,7 +52,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
     const std::int64_t cut = tiles_in_parts(all, device.sm_count, parts), items = all - cut + cut * parts;
     const double rounds = static_cast<double>(ceil_div(all - cut, device.sm_count)) +
                           static_cast<double>(ceil_div(cut * parts, device.sm_count)) / static_cast<double>(parts);
-    const double cycles = model.fill_cycles + rounds * (time.products + model.packing_cycles) + time.epilogue;
+    const double cycles = model.fill_cycles + rounds * (time.products + time.late + torn) + time.epilogue;
     const std::int64_t sums = cut * parts * tile.m * tile.n * 4;  // bytes, written and read again
     double seconds = warpgroup_seconds(problem, plan, cycles, device);
     if (cut > 0) seconds += seconds_of({.memory_bytes = 2.0 * static_cast<double>(sums)}, device);

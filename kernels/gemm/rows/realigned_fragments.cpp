@@ -32,11 +32,10 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
   GemmProblem taken = problem;  // each residue's K in whole stages
   taken.k = residues_of_k(problem).blocks * kBlockK;
-  const WarpgroupTime time =
-      warpgroup_time(taken, tile, {.columns = tile.m, .consumers = kRealignedConsumers, .rows_through_registers = true}, device);
+  const WarpgroupTime time = warpgroup_time(taken, tile, {.columns = tile.m, .rows_through_registers = true}, device);
+  const TimeModel& model = time_model_of(device);
   const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
-  const double cycles =
-      time_model_of(device).fill_cycles + rounds * (time.products + time_model_of(device).exposed_fraction * time.epilogue) + time.epilogue;
+  const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles + time.epilogue);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }

@@ -1,4 +1,5 @@
-// Model: equal shares of all products, an epilogue for every tile that a block finishes, and the exchange of one tile's sums.
+// Model: equal shares of all products, an epilogue for every tile that a block finishes, and a wait for each block that a tile's sums
+// go through.
 #include "kernels/gemm/rows/stream_k.h"
 
 #include <algorithm>
@@ -28,12 +29,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks);
   plan.workspace_bytes = shared == 0 ? 0 : stream_k_workspace_bytes(shared, tile);
   const TimeModel& model = time_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = kStreamKConsumers}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
   const double share = static_cast<double>(plan.tiling.tiles) / static_cast<double>(plan.blocks);
-  double cycles = model.fill_cycles + share * (time.products + model.exposed_fraction * time.epilogue) + time.epilogue;
+  double cycles = model.fill_cycles + share * (time.products + model.tile_cycles + time.epilogue) + time.epilogue;
   if (shared > 0) {
-    cycles += model.clear_cycles + model.link_cycles * std::max(0.0, static_cast<double>(plan.blocks) / static_cast<double>(shared) - 1.0) +
-              static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
+    cycles +=
+        model.sharing_cycles + model.link_cycles * std::max(0.0, static_cast<double>(plan.blocks) / static_cast<double>(shared) - 1.0);
   }
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;

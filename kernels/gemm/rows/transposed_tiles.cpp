@@ -21,11 +21,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = transposed_stages(tile);
   plan.raster = "bands";
   const Tile turned = {.m = tile.n, .n = tile.m};
-  const WarpgroupTime time = warpgroup_time(problem, turned, {.columns = tile.n, .consumers = 2}, device);
-  const TimeModel& model = time_model_of(device);
-  const double waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
-  const double cycles = model.fill_cycles + waves * (time.products + time.epilogue) + (waves - 1.0) * model.block_cycles;
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  const WarpgroupTime time = warpgroup_time(problem, turned, {.columns = tile.n, .own_loop = true}, device);
+  const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.products + time.epilogue, device), device);
   return plan;
 }
 

@@ -14,9 +14,9 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("warp_specialized", problem, tile, device.sm_count);
   plan.stages = kWarpSpecializedStages;
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .consumers = 2, .direct_stores = true}, device);
-  const double waves = static_cast<double>(ceil_div(plan.blocks, device.sm_count));
-  plan.predicted_s = warpgroup_seconds(problem, plan, waves * (time_model_of(device).block_cycles + time.products + time.epilogue), device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .direct_stores = true}, device);
+  const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.products + time.epilogue, device), device);
   return plan;
 }
 

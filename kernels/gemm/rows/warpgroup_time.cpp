@@ -4,6 +4,12 @@
 #include <algorithm>
 
 namespace tilewave {
+namespace {
+
+// Whether it takes instructions to speak of.
+double costs(Activation activation) { return activation == Activation::none || activation == Activation::relu ? 0.0 : 1.0; }
+
+}  // namespace
 
 WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const WarpgroupShape& shape, const DeviceInfo& device) {
   constexpr double kSharedBytesPerCycle = 128.0;
@@ -13,21 +19,28 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
   const double math = area * kBlockK / static_cast<double>(math_rates(device.capability).tensor_bf16);
   const std::int64_t wgmmas = tile.m / shape.columns * (tile.n / 64) * (kBlockK / 16);  // each reads its 64 rows and its columns of 16 k
   const std::int64_t rows_read = shape.rows_through_registers ? 2 * 64 : 64;  // half of shared memory's width lies idle under 16-bit loads
-  const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (rows_read + shape.columns) * 16 * 2) / kSharedBytesPerCycle;
+  const double shared_rate = kSharedBytesPerCycle * (shape.rows_through_registers ? time.registers_fraction : 1.0);
+  const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (rows_read + shape.columns) * 16 * 2) / shared_rate;
   const double row_sums = epilogue.bias_gradient ? time.row_sums_fraction : 0.0;
-  const auto computed = [](Activation activation) { return activation == Activation::none || activation == Activation::relu ? 0.0 : 1.0; };
+  const double activates = costs(epilogue.activation), derives = costs(epilogue.derivative);
   const bool as_summed = !epilogue.bias && !epilogue.saved_input && !epilogue.residual && epilogue.activation == Activation::none &&
                          epilogue.derivative == Activation::none && (!epilogue.accumulate || problem.output_dtype == DType::f32);
-  const double narrow = problem.d_alignment >= 16 ? 0.0 : problem.d_alignment >= 4 ? 1.0 : 2.0;  // pairs of elements, or one at a time
-  const double one_element = (as_summed ? 0.0 : time.finish_cycles) + time.activation_cycles * computed(epilogue.activation) +
-                             (shape.crowded ? time.crowded_factor : 1.0) * time.derivative_cycles * computed(epilogue.derivative) +
-                             time.narrow_store_cycles * narrow;
+  const double finishing = as_summed ? 0.0 : time.finish_cycles;
   const EpilogueBytes bytes = epilogue_bytes(problem);
   const double store_rate = shape.direct_stores ? time.direct_store_bytes_per_cycle : time.store_bytes_per_cycle;
-  // A third warpgroup has so few registers that it does not speed the others up.
-  const double computing = area * one_element * (shape.consumers == 1 ? time.beside_products_factor : 0.5);
-  return {.products = stages * std::max(math, shared) * (1.0 + row_sums) / time.wgmma_fraction,
-          .epilogue = time.tile_cycles + area * (bytes.stored / store_rate + bytes.loaded / time.load_bytes_per_cycle) + computing};
+  const double half = 0.5 * area;  // a third warpgroup has so few registers that it does not speed the other two up
+  const double computing = finishing + time.activation_cycles * activates + time.derivative_cycles * derives +
+                           (problem.d_alignment >= 16 ? 0.0 : time.narrow_store_cycles);
+  const double late = finishing + time.late_side_cycles * (epilogue.passes() - 1) + time.late_activation_cycles * activates +
+                      time.late_derivative_cycles * derives;
+  return {.products = stages * (shape.own_loop ? math : std::max(math, shared)) * (1.0 + row_sums) / time.wgmma_fraction,
+          .epilogue = area * bytes.stored / store_rate + half * computing,
+          .late = time.packing_cycles + half * late};
+}
+
+double cycles_of_waves(std::int64_t waves, double block, const DeviceInfo& device) {
+  const TimeModel& model = time_model_of(device);
+  return model.fill_cycles + static_cast<double>(waves) * block + static_cast<double>(waves - 1) * model.block_cycles;
 }
 
 double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, double schedule_cycles, const DeviceInfo& device) {

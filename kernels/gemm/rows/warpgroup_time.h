@@ -7,20 +7,23 @@
 namespace tilewave {
 
 // Model. A stage takes its products at the tensor cores' rate, or as long as shared memory, 128 bytes a cycle, is busy with filling it
-// and with what wgmma reads of it, whichever is longer. A tile's epilogue moves bytes and computes activations, on as many
-// warpgroups as share the tile. In cycles of an SM:
+// and with what wgmma reads of it, whichever is longer; loops compiled for their majors were seen to stay at the tensor cores' rate. A
+// tile's epilogue moves bytes and computes activations, on two warpgroups. In cycles of an SM:
 struct WarpgroupTime {
   double products = 0.0;  // of one tile's whole K
-  double epilogue = 0.0;  // of one tile
+  double epilogue = 0.0;  // of one tile, where nothing else runs
+  double late = 0.0;      // of one tile, where it is packed and runs under the next one's products: what those take longer
 };
 struct WarpgroupShape {
   std::int64_t columns = 0;  // of M, that one wgmma has
-  int consumers = 0;         // warpgroups that share a tile
+  bool own_loop = false;     // compiled for the problem's types and majors
   bool direct_stores = false;
   bool rows_through_registers = false;  // element by element
-  bool crowded = false;                 // whether the epilogue computes beside 128 sums a thread and a loop that goes on
 };
 WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const WarpgroupShape& shape, const DeviceInfo& device);
+
+// Waves of blocks that do not stay, each of which takes `block` cycles.
+double cycles_of_waves(std::int64_t waves, double block, const DeviceInfo& device);
 
 // A schedule in seconds, beside what the launch asks of the second-level cache, of memory and of power. Tiles are taken down bands of
 // kBandColumns columns of D; the blocks of a cluster share the loads of their columns.
