@@ -154,7 +154,7 @@ struct Operands {
     if (c.accumulate || c.residual == Residual::in_place) d.fill(draw);
     if (c.bias) (bias = Matrix(1, c.m, 0, c.side_dtype)).fill(draw);
     if (c.saved_input) saved_input = like_d(c, c.saved_gap, c.side_dtype);
-    if (c.derivative != Activation::none) (derivative_of = like_d(c, c.a_gap, c.side_dtype)).fill(draw);
+    if (c.derivative != Activation::none) (derivative_of = like_d(c, c.saved_gap + 16, c.side_dtype)).fill(draw);
     if (c.residual == Residual::beside) (residual = like_d(c, c.b_gap, c.side_dtype)).fill(draw);
     if (c.bias_gradient != BiasGradient::none) bias_gradient = Matrix(1, c.n, 0, c.output_dtype);
     if (c.bias_gradient == BiasGradient::accumulated) bias_gradient.fill(draw);
@@ -283,8 +283,8 @@ std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std:
   return some;
 }
 
-// Whether the row takes the case, were its pitches aligned.
-inline bool takes(const GemmRow& row, const DeviceInfo& device, const Case& c) {
+// Whether the row takes the case, were the operands' pitches aligned, and those of what lies like D to so many bytes.
+inline bool takes(const GemmRow& row, const DeviceInfo& device, const Case& c, std::int64_t d_alignment = 128) {
   GemmProblem problem = {.m = c.m,
                          .n = c.n,
                          .k = c.k,
@@ -302,7 +302,8 @@ inline bool takes(const GemmRow& row, const DeviceInfo& device, const Case& c) {
                                       .bias_gradient = c.bias_gradient != BiasGradient::none,
                                       .output_sums = c.output_sums,
                                       .accumulate = c.accumulate}};
-  problem.a_alignment = problem.b_alignment = problem.d_alignment = 128;
+  problem.a_alignment = problem.b_alignment = 128;
+  problem.d_alignment = d_alignment;
   return row.refuse(problem, device).empty();
 }
 
@@ -407,24 +408,32 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     if (std::find(majors_with_gradient.begin(), majors_with_gradient.end(), c.d_major) == majors_with_gradient.end()) {
       c.bias_gradient = BiasGradient::none;
     }
-    // What a row takes one by one it may refuse together: then a derivative has nothing beside it, and the majors follow the epilogue.
-    if (!takes(row, device, c) && c.derivative != Activation::none) {
-      c.bias = c.saved_input = false;
-      c.activation = Activation::none;
-    }
-    if (!takes(row, device, c)) {
+    // What a row takes one by one it may refuse together: then a derivative has nothing beside it, the majors follow the epilogue, and
+    // D's rows are whole 16 bytes.
+    const auto settle = [&] {
+      if (!takes(row, device, c) && c.derivative != Activation::none) {
+        c.bias = c.saved_input = false;
+        c.activation = Activation::none;
+      }
+      if (takes(row, device, c)) return;
       for (const Majors& other : majors) {
         Case turned = c;
         turned.a_major = other.a, turned.b_major = other.b, turned.d_major = other.d;
         if (takes(row, device, turned)) c = turned;
       }
+    };
+    settle();
+    if (!takes(row, device, c)) {
+      c.m = round_up(c.m, 8);
+      settle();
     }
     const Majors lie = {c.a_major, c.b_major, c.d_major};
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
     const auto narrow_here = [&](bool a, bool b, bool d) { return narrow(lie, type, a, b, d); };
     const std::size_t a_pitch = level[6] % (narrow_here(true, false, false) ? pitches.size() : 2);
     const std::size_t b_pitch = level[7] % (narrow_here(a_pitch >= 2, true, false) ? pitches.size() : 2);
-    const std::size_t d_pitch = level[8] % (narrow_here(a_pitch >= 2, b_pitch >= 2, true) ? pitches.size() : 2);
+    const bool d_anywhere = takes(row, device, c, 2) && narrow_here(a_pitch >= 2, b_pitch >= 2, true);
+    const std::size_t d_pitch = level[8] % (d_anywhere ? pitches.size() : 2);
     c.a_gap = gap_of(pitches[a_pitch], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
     c.b_gap = gap_of(pitches[b_pitch], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
     c.d_gap = gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
