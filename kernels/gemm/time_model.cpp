@@ -36,7 +36,6 @@ std::span<const TimeConstant> time_constants() {
                                                {"narrow_store_cycles", &M::narrow_store_cycles},
                                                {"late_side_cycles", &M::late_side_cycles},
                                                {"late_activation_cycles", &M::late_activation_cycles},
-                                               {"late_derivative_cycles", &M::late_derivative_cycles},
                                                {"exchange_bytes_per_cycle", &M::exchange_bytes_per_cycle},
                                                {"sharing_cycles", &M::sharing_cycles},
                                                {"link_cycles", &M::link_cycles},

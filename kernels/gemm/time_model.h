@@ -44,7 +44,6 @@ struct TimeModel {
   // Likewise, where it delays the next tile's products that it runs under:
   double late_side_cycles = 0.24;        // for each element that is loaded or stored beside D's
   double late_activation_cycles = 0.07;  // for a GELU
-  double late_derivative_cycles = 0.95;  // for a GELU's derivative
   // Sums that several blocks make of one tile:
   double exchange_bytes_per_cycle = 12.6;  // of those that a cluster's blocks leave and fetch
   double sharing_cycles = 21000.0;         // of a launch that shares out tiles: flags are cleared, the last sums wait for others

@@ -5,7 +5,6 @@ namespace tilewave {
 namespace {
 
 LateForm form_of(const WarpgroupEpilogue& e) {
-  if (e.derivative_of.data != nullptr) return LateForm::derivative;
   if (e.activation != Activation::none) return LateForm::activation;
   return e.d.mapped_cols == e.cols ? LateForm::sums : LateForm::elements;
 }
@@ -20,8 +19,6 @@ void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const 
         return launch_late_form<T, LateForm::sums>(queue, gemm, plan);
       case LateForm::activation:
         return launch_late_form<T, LateForm::activation>(queue, gemm, plan);
-      case LateForm::derivative:
-        return launch_late_form<T, LateForm::derivative>(queue, gemm, plan);
       case LateForm::elements:
         return launch_late_form<T, LateForm::elements>(queue, gemm, plan);
     }

@@ -1,8 +1,8 @@
 // Adds to persistent_cooperative, for 16-bit outputs: a tile's sums, its bias added, are packed into half their registers. What is left
 // of the epilogue and the stores follow part by part under the next tile's products, straight from registers, so that the tensor
-// cores pause for the packing alone and shared memory, which the products fill to its bandwidth, sees nothing of D. An activation and
-// a derivative take what was packed: the sums as saved_input stores them, in 16 bits. A kernel for each type, majors and form: a loop
-// that keeps sums and packed sums has no register to spare.
+// cores pause for the packing alone and shared memory, which the products fill to its bandwidth, sees nothing of D. An activation
+// takes what was packed: the sums as saved_input stores them, in 16 bits. A kernel for each type, majors and form: a loop that keeps
+// sums and packed sums has no register to spare.
 #pragma once
 
 #include "kernels/cuda/gemm/packed_sums.h"
@@ -11,10 +11,9 @@
 
 namespace tilewave {
 
-// What happens to a packed part on its way to D: it is stored as it is; it is an activation's input, which may be stored beside D;
-// it is multiplied by the derivative of an activation whose input comes from memory; or it is stored element by element, where D's rows
-// do not begin and end on 16 bytes.
-enum class LateForm { sums, activation, derivative, elements };
+// What happens to a packed part on its way to D: it is stored as it is; it is an activation's input, which may be stored beside D; or it
+// is stored element by element, where D's rows do not begin and end on 16 bytes.
+enum class LateForm { sums, activation, elements };
 
 template <int kM, int kN, LateForm kWay, Activation kWhich>
 struct LateStoreConfig {
@@ -71,12 +70,11 @@ __device__ __forceinline__ void add_late_bias(const WarpgroupEpilogue& e, bool i
 
 // A consumer's packed sums of one tile, and what is left to be done with them.
 template <class T, int kColumns, LateForm kForm, Activation kActivation>
-struct LateTile : PackedWords<kColumns, kForm == LateForm::activation || kForm == LateForm::derivative ? 8 : 16> {
+struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16> {
   const WarpgroupEpilogue& e;
   int row = 0, col = 0;                        // of D, the thread's first and, once a quad has transposed, its first
   int rows = 0, cols = 0;                      // of D from there on
-  std::byte *to = nullptr, *beside = nullptr;  // there in D, and in saved_input or derivative_of
-  uint4 inputs;                                // of the derivative, for the next part
+  std::byte *to = nullptr, *beside = nullptr;  // there in D, and in saved_input
 
   __device__ __forceinline__ explicit LateTile(const WarpgroupEpilogue& epilogue) : e(epilogue) {}
 
@@ -87,36 +85,19 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation || kForm =
     cols = e.cols - col;
     to = at(e.d);
     if constexpr (kForm == LateForm::activation) beside = at(e.saved_input);
-    if constexpr (kForm == LateForm::derivative) beside = at(e.derivative_of);
-    ask(0);
   }
 
   // Finishes the parts whose turn it is and stores them.
   __device__ __forceinline__ void store_turn(int block, int blocks) {
-    this->for_turn(block, blocks, [&](int g, int h, unsigned(&w)[4]) {
-      finish(g, h, w);
-      ask(g / 2 + h + 1);
-    });
+    this->for_turn(block, blocks, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
   }
   __device__ __forceinline__ void store_all() {
-    this->for_all([&](int g, int h, unsigned(&w)[4]) {
-      finish(g, h, w);
-      ask(g / 2 + h + 1);
-    });
+    this->for_all([&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
   }
 
  private:
   __device__ __forceinline__ std::byte* at(const LikeD& m) const { return m.data + 2 * (row * m.ld + col); }
 
-  // The derivative's inputs of the part `which`, ahead of need.
-  __device__ __forceinline__ void ask(int which) {
-    if constexpr (kForm == LateForm::derivative) {
-      const int g = which / 2 * 4, h = which % 2;
-      if (8 * g < min(cols, kColumns) && 8 * h < rows) {
-        inputs = *reinterpret_cast<const uint4*>(beside + 2 * (8 * h * e.derivative_of.ld + 8 * g));
-      }
-    }
-  }
   __device__ __forceinline__ void finish(int g, int h, unsigned (&w)[4]) const {
     if constexpr (kForm == LateForm::elements) {
       store_elements(8 * g, 8 * h, w);
@@ -130,9 +111,8 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation || kForm =
             *reinterpret_cast<uint4*>(beside + 2 * (8 * h * e.saved_input.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
       }
     }
-    const unsigned x[4] = {inputs.x, inputs.y, inputs.z, inputs.w};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) w[i] = finished(w[i], unpack<T>(x[i]));
+    for (int i = 0; i < 4; ++i) w[i] = finished(w[i]);
     *reinterpret_cast<uint4*>(to + 2 * (8 * h * e.d.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
   }
   __device__ __forceinline__ void store_elements(int right, int down, const unsigned (&w)[4]) const {
@@ -143,12 +123,11 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation || kForm =
       }
     }
   }
-  // Two packed sums, and the derivative's inputs for them.
-  __device__ __forceinline__ static unsigned finished(unsigned pair, float2 input) {
-    if constexpr (kForm == LateForm::sums || kForm == LateForm::elements) return pair;
+  // Two packed sums.
+  __device__ __forceinline__ static unsigned finished(unsigned pair) {
+    if constexpr (kForm != LateForm::activation) return pair;
     const float2 z = unpack<T>(pair);
-    if constexpr (kForm == LateForm::activation) return pack<T>(activate_to<T>(kActivation, z.x), activate_to<T>(kActivation, z.y));
-    return pack<T>(z.x * activation_derivative_to<T>(kActivation, input.x), z.y * activation_derivative_to<T>(kActivation, input.y));
+    return pack<T>(activate_to<T>(kActivation, z.x), activate_to<T>(kActivation, z.y));
   }
 };
 
@@ -239,18 +218,13 @@ void launch_late_tiles(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPl
   launch.template operator()<128, 192>();
 }
 
-// Each form's instances are compiled in a file of their own for each type. Activations and derivatives have the majors of a forward and
-// of a dgrad alone.
+// Each form's instances are compiled in a file of their own for each type. Activations have the majors of a forward alone.
 template <class T, LateForm kForm>
 void launch_late_form(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
-  const auto with_activations = [&]<class P>(P, Activation which) {
-    if (which == Activation::relu) launch_late_tiles<kForm, Activation::relu, P>(queue, gemm, plan);
-    if (which == Activation::gelu_tanh) launch_late_tiles<kForm, Activation::gelu_tanh, P>(queue, gemm, plan);
-  };
   if constexpr (kForm == LateForm::activation) {
-    with_activations(Product<T, Fastest::k, Fastest::k, false>{}, gemm.epilogue.activation);
-  } else if constexpr (kForm == LateForm::derivative) {
-    with_activations(Product<T, Fastest::k, Fastest::other, false>{}, gemm.epilogue.derivative);
+    using P = Product<T, Fastest::k, Fastest::k, false>;
+    if (gemm.epilogue.activation == Activation::relu) launch_late_tiles<kForm, Activation::relu, P>(queue, gemm, plan);
+    if (gemm.epilogue.activation == Activation::gelu_tanh) launch_late_tiles<kForm, Activation::gelu_tanh, P>(queue, gemm, plan);
   } else {
     with_majors_of<T>(gemm, [&]<class P>(P) { launch_late_tiles<kForm, Activation::none, P>(queue, gemm, plan); });
   }
@@ -260,8 +234,6 @@ extern template void launch_late_form<bf16, LateForm::sums>(CudaQueue&, const Wa
 extern template void launch_late_form<f16, LateForm::sums>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 extern template void launch_late_form<bf16, LateForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 extern template void launch_late_form<f16, LateForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
-extern template void launch_late_form<bf16, LateForm::derivative>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
-extern template void launch_late_form<f16, LateForm::derivative>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 extern template void launch_late_form<bf16, LateForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 extern template void launch_late_form<f16, LateForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 

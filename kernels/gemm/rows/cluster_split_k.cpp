@@ -23,7 +23,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles("cluster_split_k", problem, tile, device.sm_count);
   plan.stages = split_stages(tile);
   const TimeModel& model = time_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
   const std::int64_t stages = ceil_div(problem.k, kBlockK);
   const double exchange = static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
   GemmPlan best = plan;

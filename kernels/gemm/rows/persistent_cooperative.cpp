@@ -21,7 +21,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.raster = "bands";
   const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
   plan.blocks = std::min(turns, clusters) * plan.cluster;
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
   const TimeModel& model = time_model_of(device);
   const double rounds = static_cast<double>(ceil_div(turns, clusters));
   const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles + time.epilogue);

@@ -17,17 +17,14 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
   const Epilogue& e = problem.epilogue;
   if (e.residual || e.accumulate) return "it adds nothing to sums that are packed in 16 bits.";
+  if (e.derivative != Activation::none) return "what a derivative reads would hold up the products that it runs under.";
   if (e.bias_gradient) return "it sums no bias gradient.";
-  if (e.activation == Activation::gelu_erf || e.derivative == Activation::gelu_erf)
-    return "its main loop has no room for the error function.";
-  const bool activates = e.activation != Activation::none, derives = e.derivative != Activation::none;
-  if (e.saved_input && !activates) return "it stores an activation's input beside what comes of it.";
-  if ((activates || derives) && (problem.d_alignment < 16 || problem.m % 8 != 0))
+  if (e.activation == Activation::gelu_erf) return "its main loop has no room for the error function.";
+  if (e.activation == Activation::none) return e.saved_input ? "it stores an activation's input beside what comes of it." : "";
+  if (problem.a_major != Major::k || problem.b_major != Major::k || problem.d_major != Major::m)
+    return "it finishes activations where operands lie as a forward's.";
+  if (problem.d_alignment < 16 || problem.m % 8 != 0)
     return "it finishes whole 16 bytes: pad rows and pitch of D, and of what lies like it, to such.";
-  if (derives && (activates || e.bias)) return "it finishes an activation or a derivative, not both, and no bias beside the latter.";
-  const bool straight = problem.b_major == Major::k && problem.d_major == Major::m;
-  if (activates && (!straight || problem.a_major != Major::k)) return "it finishes activations where operands lie as a forward's.";
-  if (derives && (!straight || problem.a_major != Major::m)) return "it finishes derivatives where operands lie as a dgrad's.";
   return {};
 }
 

@@ -36,6 +36,9 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
 // plan_tiles for D as it lies in memory: tiles of an n-major D are N x M.
 GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots);
 
+// Whether it is a weight's gradient, whose sums are stored or added as they are; the rows have kernels of their own for it.
+bool makes_gradient(const GemmProblem& problem);
+
 // Two blocks share their columns where D is tall enough for pairs of tiles and they take several: in a wave or two, a block's wait for
 // the other costs more than the load that it saves.
 int cluster_of(const Tiling& tiling);
