@@ -19,44 +19,44 @@ enum class TimeModelSource : std::uint8_t { scaled, measured, calibrated };
 
 struct TimeModel {
   // The device.
-  double launch_s = 0.58e-6;
-  double sustained_fraction = 0.88;  // of the peak rate: what power leaves of it from launch to launch
-  double l2_bytes_per_cycle = 81.0;  // an SM, while all of them read
-  double multicast_fraction = 0.8;   // of the traffic of two loads that one load for two blocks still makes
-  double memory_fraction = 0.76;     // of the bandwidth, loads and stores of a GEMM at once
+  double launch_s = 1.18e-6;
+  double sustained_fraction = 0.899;  // of the peak rate: what power leaves of it from launch to launch
+  double l2_bytes_per_cycle = 57.1;   // an SM, while all of them read
+  double multicast_fraction = 0.932;  // of the traffic of two loads that one load for two blocks still makes
+  double memory_fraction = 0.623;     // of the bandwidth, loads and stores of a GEMM at once
 
   // The rows on wgmma and the bulk copy engine (rows/warpgroup_time.h). First a launch's products:
-  double wgmma_fraction = 0.73;          // of the tensor cores' or shared memory's rate, whichever bounds a stage
-  double unspecialized_fraction = 0.77;  // of that, where warpgroups load and multiply in turn
-  double registers_fraction = 0.82;      // of shared memory's rate, where warps read the row operand element by element
-  double row_sums_fraction = 0.031;      // more products where the bias gradient rides on them
-  double fill_cycles = 1200.0;           // until the first
+  double wgmma_fraction = 0.715;          // of the tensor cores' or shared memory's rate, whichever bounds a stage
+  double unspecialized_fraction = 0.794;  // of that, where warpgroups load and multiply in turn
+  double registers_fraction = 0.865;      // of shared memory's rate, where warps read the row operand element by element
+  double row_sums_fraction = 0.123;       // more products where the bias gradient rides on them
+  double fill_cycles = 1010.0;            // until the first
   // From a tile's last products to the next one's first, beside its epilogue,
-  double tile_cycles = 3500.0;     // where blocks stay,
-  double packing_cycles = 1600.0;  // where they pack its sums and store them under the next one's products,
-  double block_cycles = 7200.0;    // and where each tile has a block of its own.
+  double tile_cycles = 3270.0;     // where blocks stay,
+  double packing_cycles = 1540.0;  // where they pack its sums and store them under the next one's products,
+  double block_cycles = 8270.0;    // and where each tile has a block of its own.
   // An epilogue's stores (its loads run ahead), and what it computes of one element in one warpgroup:
-  double store_bytes_per_cycle = 20.0, direct_store_bytes_per_cycle = 1.2;  // by the copy engine, and by warps
-  double finish_cycles = 0.05;                                              // where it is not stored as it was summed
-  double activation_cycles = 0.13;                                          // for a GELU
-  double derivative_cycles = 0.3;                                           // for a GELU's derivative
-  double narrow_store_cycles = 1.9;                                         // where D's rows do not start on 16 bytes
+  double store_bytes_per_cycle = 20.7, direct_store_bytes_per_cycle = 1.09;  // by the copy engine, and by warps
+  double finish_cycles = 0.0172;                                             // where it is not stored as it was summed
+  double activation_cycles = 0.0727;                                         // for a GELU
+  double derivative_cycles = 0.205;                                          // for a GELU's derivative
+  double narrow_store_cycles = 2.21;                                         // where D's rows do not start on 16 bytes
   // Likewise, where it delays the next tile's products that it runs under:
-  double late_side_cycles = 0.24;        // for each element that is loaded or stored beside D's
-  double late_activation_cycles = 0.07;  // for a GELU
+  double late_side_cycles = 0.175;         // for each element that is loaded or stored beside D's
+  double late_activation_cycles = 0.0333;  // for a GELU
   // Sums that several blocks make of one tile:
-  double exchange_bytes_per_cycle = 12.6;  // of those that a cluster's blocks leave and fetch
-  double sharing_cycles = 21000.0;         // of a launch that shares out tiles: flags are cleared, the last sums wait for others
-  double link_cycles = 12700.0;            // until one block's sums of a shared tile are the next one's
+  double exchange_bytes_per_cycle = 13.5;  // of those that a cluster's blocks leave and fetch
+  double sharing_cycles = 22600.0;         // of a launch that shares out tiles: flags are cleared, the last sums wait for others
+  double link_cycles = 10600.0;            // until one block's sums of a shared tile are the next one's
 
   // The rows on mma.sync (rows/gpu_model.h).
-  double mma_fraction = 0.54;  // of mma.sync's rate
-  double mma_pipelined_fraction = 0.43, mma_narrow_8_fraction = 0.36, mma_narrow_4_fraction = 0.32, mma_narrow_2_fraction = 0.26;
+  double mma_fraction = 0.529;  // of mma.sync's rate
+  double mma_pipelined_fraction = 0.422, mma_narrow_8_fraction = 0.36, mma_narrow_4_fraction = 0.32, mma_narrow_2_fraction = 0.26;
   double mma_one_stage_fraction = 0.12;
-  double mma_tf32_fraction = 0.76;  // of these again
-  double mma_fill_cycles = 2500.0;
-  double mma_store_cycles = 0.23;  // of one element of D
-  double mma_pass_cycles = 0.3;    // of one element in each further pass over D's shape
+  double mma_tf32_fraction = 0.774;  // of these again
+  double mma_fill_cycles = 2490.0;
+  double mma_store_cycles = 0.224;  // of one element of D
+  double mma_pass_cycles = 0.335;   // of one element in each further pass over D's shape
 
   // The rows on CUDA cores.
   double cuda_core_fraction = 0.4, one_output_fraction = 0.12;

@@ -108,7 +108,7 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16> 
   __device__ __forceinline__ void finish_line(int g, int h, unsigned (&w)[4]) const {
     if constexpr (kForm == LateForm::activation) {
       if (e.saved_input.data != nullptr) {
-            *reinterpret_cast<uint4*>(beside + 2 * (8 * h * e.saved_input.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
+        *reinterpret_cast<uint4*>(beside + 2 * (8 * h * e.saved_input.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
       }
     }
 #pragma unroll

@@ -151,7 +151,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
 // Adds the parts of a tile's K in order: a warp the sums of one, a block those of one consumer.
 template <class T, int kTileM>
 __global__ void __launch_bounds__(kWarpgroup) add_parts(const __grid_constant__ ResidueGemm gemm) {
-  const int cut = static_cast<int>(blockIdx.x) / kPersistentResiduesConsumers, consumer = static_cast<int>(blockIdx.x) % kPersistentResiduesConsumers;
+  const int cut = static_cast<int>(blockIdx.x) / kPersistentResiduesConsumers,
+            consumer = static_cast<int>(blockIdx.x) % kPersistentResiduesConsumers;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const TileAt tile = gemm.raster(gemm.whole_tiles + cut);
   const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kPersistentResiduesConsumers * kBox);
@@ -218,8 +219,8 @@ void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const Ge
       launch_clusters(queue, "persistent_residues", cols_along_k ? persistent_residues<C, AlongK> : persistent_residues<C, Across>, gemm,
                       plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
       if (gemm.whole_tiles < gemm.raster.tiles) {
-        add_parts<T, kM>
-            <<<kPersistentResiduesConsumers* static_cast<unsigned>(gemm.raster.tiles - gemm.whole_tiles), kWarpgroup, 0, stream_of(queue)>>>(gemm);
+        add_parts<T, kM><<<kPersistentResiduesConsumers* static_cast<unsigned>(gemm.raster.tiles - gemm.whole_tiles), kWarpgroup, 0,
+                           stream_of(queue)>>>(gemm);
         TW_CUDA_LAUNCHED("persistent_residues, the parts' sum");
       }
     };

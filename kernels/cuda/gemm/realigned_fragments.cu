@@ -185,7 +185,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
           for (int part = 0; part < kBox / 16; ++part) {
             const bool add = block > 0 || part > 0;
             wgmma<T, Fastest::other, kTileM>(sums[0], fragments[part], operand<Fastest::other>(operand_at(stage.cols), part), add);
-            if constexpr (sums_rows) wgmma<T, Fastest::k, 8>(row_sums, fragments[part], operand<Fastest::k>(operand_at(shared.ones.bytes), 0), add);
+            if constexpr (sums_rows)
+              wgmma<T, Fastest::k, 8>(row_sums, fragments[part], operand<Fastest::k>(operand_at(shared.ones.bytes), 0), add);
           }
           wgmma_commit();
           at.advance();

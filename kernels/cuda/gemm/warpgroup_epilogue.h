@@ -312,9 +312,8 @@ struct TileEpilogue {
     } else if (e.d.dtype == DType::f32) {
       for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { strips.put(e.d_map, at, z, e.accumulate); });
     } else {
-      for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) {
-        strips.template put<T>(strips.next(), e.d_map, at, z);
-      });
+      for_each_share<kAll>(e, row, col, sums,
+                           [&](int, const ShareAt& at, float(&z)[kShare]) { strips.template put<T>(strips.next(), e.d_map, at, z); });
     }
   }
 

@@ -23,9 +23,7 @@ __device__ __forceinline__ void cluster_sync() {
 }
 
 // The same where nothing but arrival counts: what threads wrote before may come to be known later.
-__device__ __forceinline__ void cluster_meet() {
-  asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
-}
+__device__ __forceinline__ void cluster_meet() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
 
 // kThreads threads of a block, whole warps; __syncthreads has a barrier of its own.
 template <int kThreads>
