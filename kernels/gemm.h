@@ -40,7 +40,7 @@ struct GemmArgs {
 
   ConstMatrixView bias;  // [1, M]
   Activation activation = Activation::none;
-  MatrixView saved_input;
+  MatrixView saved_input;  // this and the two below: D's type or the operands'
   ConstMatrixView derivative_of;
   Activation derivative = Activation::none;
   ConstMatrixView residual;

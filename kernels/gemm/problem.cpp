@@ -53,6 +53,8 @@ GemmProblem problem_of(const GemmArgs& args) {
     check_view(name, view, args.role);
     TW_CHECK(view.rows == d.rows && view.cols == d.cols, "gemm ", role, ": ", name, " ", shape(view), " must have the shape of D ",
              shape(d), ".");
+    TW_CHECK(view.dtype == d.dtype || view.dtype == a.dtype, "gemm ", role, ": ", name, " is ", name_of(view.dtype),
+             "; it must have D's type, ", name_of(d.dtype), ", or the operands', ", name_of(a.dtype), ".");
   };
   check_vector("bias", args.bias, 'M', m);
   check_vector("bias gradient", args.bias_gradient, 'N', n);
@@ -68,9 +70,9 @@ GemmProblem problem_of(const GemmArgs& args) {
   const auto alignment = [](const ConstMatrixView& view) {
     return alignment_of(reinterpret_cast<std::uintptr_t>(view.data), view.ld * size_of(view.dtype));
   };
-  std::int64_t like_d = alignment(d);
+  std::int64_t d_alignment = alignment(d);
   for (const ConstMatrixView& beside : {ConstMatrixView(args.saved_input), args.derivative_of, args.residual}) {
-    if (beside) like_d = std::min(like_d, alignment(beside));
+    if (beside) d_alignment = std::min(d_alignment, alignment(beside));
   }
   return {.role = args.role,
           .m = m,
@@ -95,7 +97,7 @@ GemmProblem problem_of(const GemmArgs& args) {
           .d_pitch = d.ld,
           .a_alignment = alignment(a),
           .b_alignment = alignment(b),
-          .d_alignment = like_d};
+          .d_alignment = d_alignment};
 }
 
 }  // namespace tilewave

@@ -66,7 +66,7 @@ struct GemmProblem {
   MathMode math = MathMode::ieee;
   Epilogue epilogue;
   std::int64_t a_pitch = 0, b_pitch = 0, d_pitch = 0;              // elements from one row in memory to the next
-  std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes, a power of two <= 128: every row starts on it
+  std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes, a power of two <= 128: rows start on it; d's, all like D
 
   std::int64_t flops() const { return 2 * m * n * k; }
   // The least traffic: A and B read once, D written once, and one more pass over D's shape for each thing of that shape

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "kernels/cuda/gemm/warp_strips.h"
-#include "kernels/gemm/rows/residues.h"
 
 namespace tilewave {
 
@@ -21,14 +20,6 @@ __device__ __forceinline__ void transpose_in_quad(unsigned (&w)[4]) {
   exchange(0, 2, 2);
   exchange(1, 3, 2);
 }
-
-// D's rows in memory, or those of one residue.
-struct PackedTarget {
-  std::byte* data = nullptr;
-  std::int64_t ld = 0;
-  int rows = 0;
-  OwnColumns own;
-};
 
 // A consumer's packed sums of one tile, and how many parts of them have left. Words 2 g and 2 g + 1 of a thread are columns
 // 8 g + 2 (lane % 4) and the next, of rows lane / 4 and 8 below. A part is 32 columns of a warp's 16 rows, or of the upper or lower 8 of
@@ -87,54 +78,6 @@ struct PackedWords {
       } else {
         choose<kMiddle, kEnd>(part, fn);
       }
-    }
-  }
-};
-
-// The same, and where they go as they are.
-template <int kColumns>
-struct PackedSums : PackedWords<kColumns, 16> {
-  using PackedWords<kColumns, 16>::words;
-  std::byte* to = nullptr;  // in D, the thread's first row and, once a quad has transposed, its first column
-  int rows = 0, cols = 0;   // of D from there on
-  bool first_whole = true;  // whether the thread's first 8 columns are the row's own
-
-  __device__ __forceinline__ void aim(const PackedTarget& target, int warp_row, int tile_col) {
-    const int row = warp_row + static_cast<int>(threadIdx.x % 32 / 4), col = tile_col + static_cast<int>(threadIdx.x % 4) * 8;
-    to = target.data + 2 * (row * target.ld + col);
-    rows = target.rows - row;
-    cols = target.own.end - col;
-    first_whole = col >= target.own.first_whole();
-  }
-  // Stores the words of 8 columns that are the row's own.
-  __device__ __forceinline__ void store_turn(std::int64_t ld, int block, int blocks) {
-    this->for_turn(block, blocks, [&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
-  }
-  __device__ __forceinline__ void store_all(std::int64_t ld) {
-    this->for_all([&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
-  }
-
-  // The row's own columns of the words that it shares with the rows before and after it.
-  __device__ __forceinline__ void store_ends(const PackedTarget& target, int tile_col) const {
-    const int pair = static_cast<int>(threadIdx.x % 4) * 2;
-    if (target.own.whole(tile_col) && tile_col + kColumns <= target.own.end_whole()) return;
-#pragma unroll
-    for (int g = 0; g < kColumns / 8; ++g) {
-      const int col = tile_col + 8 * g;
-      if (target.own.whole(col) || col >= target.own.end) continue;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int h = i / 2, element = pair + i % 2;
-        auto* const row = reinterpret_cast<unsigned short*>(to + 16 * h * target.ld + 16 * g) - 4 * pair;
-        if (8 * h < rows && target.own.has(col + element)) row[element] = static_cast<unsigned short>(words[2 * g + h] >> 16 * (i % 2));
-      }
-    }
-  }
-
- private:
-  __device__ __forceinline__ void store(std::int64_t ld, int g, int h, const unsigned (&w)[4]) const {
-    if (8 * h < rows && 8 * g + 8 <= cols && (g > 0 || first_whole)) {
-      *reinterpret_cast<uint4*>(to + 16 * h * ld + 16 * g) = {w[0], w[1], w[2], w[3]};
     }
   }
 };

@@ -15,10 +15,10 @@ namespace tilewave {
 // is stored element by element, where D's rows do not begin and end on 16 bytes.
 enum class LateForm { sums, activation, elements };
 
-template <int kM, int kN, LateForm kWay, Activation kWhich>
+template <int kM, int kN, LateForm kHow, Activation kWhich>
 struct LateStoreConfig {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr LateForm kForm = kWay;
+  static constexpr LateForm kForm = kHow;
   static constexpr Activation kActivation = kWhich;
   static constexpr int kStages = late_store_stages(kTile), kConsumers = late_store_consumers(kTile);
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
@@ -181,11 +181,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
 
       // Main loop, and the rest of the tile before.
       float sums[1][kTileM / 2];  // [64, tile m]
-      float row_sums[1][4];
       int previous = 0;
       for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(P{}, shared.stages[at.stage], Ones{}, consumer, block > 0, sums, row_sums);
+        multiply(P{}, shared.stages[at.stage], consumer, block > 0, sums);
         late.store_turn(block + 1, gemm.blocks_k);
         wgmma_wait<1>();
         if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
@@ -196,6 +195,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
 
       // Epilogue.
       if (e.bias.data != nullptr) add_late_bias<T, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, sums[0]);
+      if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it
       if (leads) mbarrier_arrive(shared.empty[previous]);
       late.take(T{}, sums[0]);
     }

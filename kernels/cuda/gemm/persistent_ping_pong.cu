@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
     }
     wait_boxes_read<0>();
   }
-  cluster_meet();  // nobody leaves while another may still load into it or arrive at its barriers
+  if (gemm.cluster > 1) cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Adds to warp_specialized tiles of which one wave is enough: wgmma's rows run along M, its columns along N in steps of 16, so that a
+// Adds to warp_specialized tiles of which one wave is enough: wgmma's rows run along M, its columns along N in steps of 32, so that a
 // tile's N is what fills the wave. A thread's sums then are neighbours along N, and D's along M: stmatrix transposes them on their way
 // through shared memory, where they take the ring's next stages, as do side inputs, which the producer asks for like a block of K.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
@@ -220,11 +220,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     const int consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     float sums[C::kBlocks][C::kTile.n / 2];  // [64 blocks, tile n]
-    float row_sums[C::kBlocks][4];
     int previous = 0;
     for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
       mbarrier_wait(shared.full[at.stage], at.parity);
-      multiply(P{}, shared.stages[at.stage], Ones{}, consumer * C::kBlocks, block > 0, sums, row_sums);
+      multiply(P{}, shared.stages[at.stage], consumer * C::kBlocks, block > 0, sums);
       wgmma_wait<1>();
       if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
       previous = at.stage;
@@ -252,7 +251,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
   }
 }
 
-// The row refuses activations that are not rows of features.
+// wgmma's rows come from A here and its columns from B: the other way round than in the other rows.
 WarpgroupGemm transposed_gemm(const GemmArgs& args, const GemmPlan& plan) {
   WarpgroupGemm gemm = warpgroup_gemm(args, plan);
   gemm.rows = make_tensor_map(args.a, kBox);

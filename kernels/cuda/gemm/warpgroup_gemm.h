@@ -116,8 +116,8 @@ void with_product_of(const WarpgroupGemm& gemm, Launch&& launch) {
   }
 }
 
-// For a kernel that has products of its own where a weight's gradient is made, sums that are stored or added as they are, and another
-// for the rest: both operands run along D there, and whatever stays cold in the larger kernel costs more than a short launch can hide.
+// A kernel of its own for a weight's gradient: both operands lie across K, and its sums are stored or added as they are. AnyProduct for
+// the rest.
 template <class Launch>
 void with_gradient_product(const WarpgroupGemm& gemm, Launch&& launch) {
   const auto with_sums = [&]<class T>(T) {
@@ -216,10 +216,10 @@ struct Ones {
 };
 
 // Issues a stage's products of kBlocks times 64 rows, from box `first` of the rows on, by all columns: added to the sums or, with
-// `accumulate` off, first. With P::kSumsRows the rows are summed over K too, into row_sums, each of the 8 columns alike.
-template <class P, int kBlocks, int kColumns, class Stage>
-__device__ __forceinline__ void multiply(P, const Stage& stage, const Ones& ones, int first, bool accumulate,
-                                         float (&sums)[kBlocks][kColumns], float (&row_sums)[kBlocks][4]) {
+// `accumulate` off, first. beside(rows, block, add) may issue more of each row operand's.
+template <class P, int kBlocks, int kColumns, class Stage, class Beside>
+__device__ __forceinline__ void issue_products(const Stage& stage, int first, bool accumulate, float (&sums)[kBlocks][kColumns],
+                                               Beside&& beside) {
   const std::uint32_t rows_at = operand_at(stage.rows[first]), cols_at = operand_at(stage.cols);
   wgmma_fence();
 #pragma unroll
@@ -229,12 +229,25 @@ __device__ __forceinline__ void multiply(P, const Stage& stage, const Ones& ones
       const std::uint64_t rows = operand<P::kRows>(rows_at, step, block);
       const bool add = accumulate || step > 0;
       wgmma<typename P::T, P::kRows, P::kCols, 2 * kColumns>(sums[block], rows, operand<P::kCols>(cols_at, step), add);
-      if constexpr (P::kSumsRows) {
-        wgmma<typename P::T, P::kRows, Fastest::k, 8>(row_sums[block], rows, operand<Fastest::k>(operand_at(ones.bytes), 0), add);
-      }
+      beside(rows, block, add);
     }
   }
   wgmma_commit();
+}
+template <class P, int kBlocks, int kColumns, class Stage>
+__device__ __forceinline__ void multiply(P, const Stage& stage, int first, bool accumulate, float (&sums)[kBlocks][kColumns]) {
+  static_assert(!P::kSumsRows, "sums of rows need ones, and a place");
+  issue_products<P>(stage, first, accumulate, sums, [](std::uint64_t, int, bool) {});
+}
+// The same where, with P::kSumsRows, the rows are summed over K too, into row_sums, each of the 8 columns alike.
+template <class P, int kBlocks, int kColumns, class Stage>
+__device__ __forceinline__ void multiply(P, const Stage& stage, const Ones& ones, int first, bool accumulate,
+                                         float (&sums)[kBlocks][kColumns], float (&row_sums)[kBlocks][4]) {
+  issue_products<P>(stage, first, accumulate, sums, [&](std::uint64_t rows, int block, bool add) {
+    if constexpr (P::kSumsRows) {
+      wgmma<typename P::T, P::kRows, Fastest::k, 8>(row_sums[block], rows, operand<Fastest::k>(operand_at(ones.bytes), 0), add);
+    }
+  });
 }
 
 // Launches a kernel of one block an SM whose blocks come in clusters, and which may begin while the one before it ends.

@@ -1,4 +1,4 @@
-// A tile's tokens are wgmma's columns, which come in steps of 16: tiles that fill one wave where those of 64 rows do not.
+// A tile's tokens are wgmma's columns, which come in steps of 32: tiles that fill one wave where those of 64 rows do not.
 #pragma once
 
 #include "kernels/gemm/rows/warpgroup.h"

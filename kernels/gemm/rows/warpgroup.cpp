@@ -46,11 +46,14 @@ GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Til
   return plan;
 }
 
-bool makes_gradient(const GemmProblem& problem) {
+bool stores_sums(const GemmProblem& problem) {
   const Epilogue& e = problem.epilogue;
-  const bool as_summed = !e.bias && !e.saved_input && !e.residual && e.activation == Activation::none && e.derivative == Activation::none &&
-                         (!e.accumulate || problem.output_dtype == DType::f32);
-  return problem.a_major == Major::m && problem.b_major == Major::n && as_summed;
+  return !e.bias && !e.saved_input && !e.residual && e.activation == Activation::none && e.derivative == Activation::none &&
+         (!e.accumulate || problem.output_dtype == DType::f32);
+}
+
+bool makes_gradient(const GemmProblem& problem) {
+  return problem.a_major == Major::m && problem.b_major == Major::n && problem.d_alignment >= 16 && stores_sums(problem);
 }
 
 int cluster_of(const Tiling& tiling) { return tiling.waves > 2.0 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > 16) ? 2 : 1; }

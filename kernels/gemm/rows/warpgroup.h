@@ -36,7 +36,9 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
 // plan_tiles for D as it lies in memory: tiles of an n-major D are N x M.
 GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots);
 
-// Whether it is a weight's gradient, whose sums are stored or added as they are; the rows have kernels of their own for it.
+// Whether sums are stored as they are, or added to D in fp32.
+bool stores_sums(const GemmProblem& problem);
+// Whether they are a weight's gradient's, and the copy engine can store them: the rows have kernels of their own for that.
 bool makes_gradient(const GemmProblem& problem);
 
 // Two blocks share their columns where D is tall enough for pairs of tiles and they take several: in a wave or two, a block's wait for

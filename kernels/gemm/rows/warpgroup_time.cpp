@@ -23,9 +23,7 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
   const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (rows_read + shape.columns) * 16 * 2) / shared_rate;
   const double row_sums = epilogue.bias_gradient ? time.row_sums_fraction : 0.0;
   const double activates = costs(epilogue.activation), derives = costs(epilogue.derivative);
-  const bool as_summed = !epilogue.bias && !epilogue.saved_input && !epilogue.residual && epilogue.activation == Activation::none &&
-                         epilogue.derivative == Activation::none && (!epilogue.accumulate || problem.output_dtype == DType::f32);
-  const double finishing = as_summed ? 0.0 : time.finish_cycles;
+  const double finishing = stores_sums(problem) ? 0.0 : time.finish_cycles;
   const EpilogueBytes bytes = epilogue_bytes(problem);
   const double store_rate = shape.direct_stores ? time.direct_store_bytes_per_cycle : time.store_bytes_per_cycle;
   const double half = 0.5 * area;  // a third warpgroup has so few registers that it does not speed the other two up
