@@ -122,7 +122,8 @@ TEST_F(PlanCommand, PredictsTheSettingsOfAnAblation) {
   const json& padded = settings.at("pad_vocabulary_to=8 row_pitch=packed");
   EXPECT_EQ(padded.at("baseline"), "pad_vocabulary_to=1 row_pitch=packed");
   EXPECT_EQ(padded.at("vocabulary_padded"), 33712);
-  EXPECT_GT(padded.at("gain_fraction"), 0.05);
+  EXPECT_GT(padded.at("gain_fraction"), 0.005);  // rows of 33,708 elements start on 8 bytes, which the Hopper rows take
+  EXPECT_LT(padded.at("gain_fraction"), 0.05);
   EXPECT_NEAR(settings.at("pad_vocabulary_to=8 row_pitch=aligned").at("gain_fraction").get<double>(), 0.0, 0.01);
   const Outcome table = plan(recipe("tiny.toml") + " --for h200 --switch pad_vocabulary_to=1,8 --switch gemm.engine=in_house,cublaslt");
   ASSERT_EQ(table.status, 0) << table.output;
