@@ -137,7 +137,7 @@ TEST(GemmRun, RefusesWhatThePlanWasNotChosenFor) {
     args.residual = args.d;
     args.residual.data = d.data() + 64;
   });
-  expect("one type", [&](GemmArgs& args) {
+  expect("residual is bf16; it must have D's type, f32, or the operands', f32", [&](GemmArgs& args) {
     args.residual = matrix(side, 48, 64);
     args.residual.dtype = DType::bf16;
   });
