@@ -8,8 +8,8 @@ namespace tilewave {
 inline constexpr Tile kPersistentLateStoreTiles[] = {{256, 128}, {192, 128}, {128, 128}, {128, 192}};
 
 constexpr int late_store_consumers(Tile tile) { return static_cast<int>(tile.n / 64); }
-// Beside each stage: its barriers, and a line of bias for the tile's columns. All of it ends on a whole KB.
-constexpr std::int64_t late_store_beside(Tile tile) { return tile.m * 2 + 2 * 8; }
+// Beside each stage: its two barriers, and a line of bias for the tile's columns. All of it ends on a whole KB.
+constexpr std::int64_t late_store_beside(Tile tile) { return tile.m * 2 + 16; }
 constexpr int late_store_stages(Tile tile) {
   return static_cast<int>((kBlockBytes - kBarrierBytes) / (stage_bytes(tile) + late_store_beside(tile)));
 }
