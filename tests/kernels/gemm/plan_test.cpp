@@ -141,6 +141,10 @@ TEST(GemmRun, RefusesWhatThePlanWasNotChosenFor) {
     args.residual = matrix(side, 48, 64);
     args.residual.dtype = DType::bf16;
   });
+  expect("one type", [&](GemmArgs& args) {
+    args.bias = matrix(side, 1, 64);
+    args.bias.dtype = DType::bf16;
+  });
   expect("does not run this problem: it stores no sums of D over N", [&](GemmArgs& args) { args.output_sums = matrix(side, 1, 64); });
   EXPECT_EQ(message([](GemmArgs& args) { args.residual = args.d; }), "");
 
