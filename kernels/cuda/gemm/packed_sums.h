@@ -21,11 +21,22 @@ __device__ __forceinline__ void transpose_in_quad(unsigned (&w)[4]) {
   exchange(1, 3, 2);
 }
 
-// A consumer's packed sums of one tile, and how many parts of them have left. Words 2 g and 2 g + 1 of a thread are columns
-// 8 g + 2 (lane % 4) and the next, of rows lane / 4 and 8 below. A part is 32 columns of a warp's 16 rows, or of the upper or lower 8 of
-// them; a thread's 16 bytes of a row, once a quad has transposed, are columns 8 (g + lane % 4) to 8 (g + lane % 4) + 7 of row
-// lane / 4 + 8 h, for which fn(g, h, w) stands.
-template <int kColumns, int kPartRows>
+// How a tile's columns come to wgmma's, of which a thread has columns 8 g + 2 (lane % 4) and the next for each g: as they are, or dealt
+// out so that four of these pairs are 8 neighbours, 16 bytes of a row.
+enum class Columns : bool { in_order, dealt };
+
+// Which of the tile's columns a thread's pair g begins with.
+template <Columns kOrder, int kColumns>
+__device__ __forceinline__ int column_of_pair(int g) {
+  constexpr int kTurns = kColumns / 32;
+  const int place = static_cast<int>(threadIdx.x % 4);
+  return kOrder == Columns::dealt ? g % kTurns * 32 + place * 8 + g / kTurns * 2 : g * 8 + place * 2;
+}
+
+// A consumer's packed sums of one tile, and how many parts of them have left. Words 2 g and 2 g + 1 of a thread are its pair g of rows
+// lane / 4 and 8 below. A part is 32 columns of a warp's 16 rows, or of the upper or lower 8 of them; a thread's 16 bytes of a row, dealt
+// or once a quad has transposed, are columns 8 (g + lane % 4) to 8 (g + lane % 4) + 7 of row lane / 4 + 8 h, for which fn(g, h, w) stands.
+template <int kColumns, int kPartRows, Columns kOrder = Columns::in_order>
 struct PackedWords {
   static constexpr int kRowsOfThread = kPartRows / 8, kParts = kColumns / 32 * 2 / kRowsOfThread;
   unsigned words[kColumns / 4];
@@ -59,10 +70,13 @@ struct PackedWords {
   __device__ __forceinline__ void for_part(int part, Fn&& fn) const {
 #pragma unroll
     for (int row = part * kRowsOfThread; row < (part + 1) * kRowsOfThread; ++row) {
-      const int g = row / 2 * 4, h = row % 2;
-      unsigned w[4] = {words[2 * g + h], words[2 * g + 2 + h], words[2 * g + 4 + h], words[2 * g + 6 + h]};
-      transpose_in_quad(w);
-      fn(g, h, w);
+      const int turn = row / 2, h = row % 2;
+      unsigned w[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) w[i] = words[2 * (kOrder == Columns::dealt ? i * (kColumns / 32) + turn : 4 * turn + i) + h];
+      asm volatile("" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]));  // what comes of them is not computed ahead of its turn
+      if constexpr (kOrder == Columns::in_order) transpose_in_quad(w);
+      fn(4 * turn, h, w);
     }
   }
   // Branches in halves to the code of one part: a register has no index.

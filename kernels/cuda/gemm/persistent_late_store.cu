@@ -12,7 +12,10 @@ LateForm form_of(const WarpgroupEpilogue& e) {
 }  // namespace
 
 void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  if (column_order(form_of(gemm.epilogue), gemm.cols_fastest) == Columns::dealt) {
+    gemm.cols = make_map_of_eights(args.d_major == Major::m ? args.a : args.b, 2, static_cast<int>(plan.tile.m / 8));
+  }
   const auto with_form = [&]<class T>(T) {
     switch (form_of(gemm.epilogue)) {
       case LateForm::sums:

@@ -39,7 +39,7 @@ __host__ __device__ inline bool comes_in_lines(const WarpgroupEpilogue& e) {
   return !e.bias_along_rows && e.bias.dtype == e.d.dtype && e.cols % 8 == 0 && reinterpret_cast<std::uintptr_t>(e.bias.data) % 16 == 0;
 }
 // Adds it to a thread's sums of the rows from `row` on and the columns from `col` on: from there, `pairs`, or element by element.
-template <class T, int kColumns>
+template <class T, Columns kOrder, int kColumns>
 __device__ __forceinline__ void add_late_bias(const WarpgroupEpilogue& e, bool in_lines, const unsigned (&pairs)[kColumns / 2], int row,
                                               int col, float (&sums)[kColumns / 2]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -61,16 +61,18 @@ __device__ __forceinline__ void add_late_bias(const WarpgroupEpilogue& e, bool i
     }
   };
   if (in_lines) {
-    with_pairs([&](int g) { return unpack<T>(pairs[4 * g + lane % 4]); });
+    with_pairs([&](int g) { return unpack<T>(pairs[column_of_pair<kOrder, kColumns>(g) / 2]); });
   } else {
-    const int first = col + lane % 4 * 2;
-    with_pairs([&](int g) -> float2 { return {at(first + 8 * g, e.cols), at(first + 8 * g + 1, e.cols)}; });
+    with_pairs([&](int g) -> float2 {
+      const int first = col + column_of_pair<kOrder, kColumns>(g);
+      return {at(first, e.cols), at(first + 1, e.cols)};
+    });
   }
 }
 
 // A consumer's packed sums of one tile, and what is left to be done with them.
-template <class T, int kColumns, LateForm kForm, Activation kActivation>
-struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16> {
+template <class T, int kColumns, LateForm kForm, Activation kActivation, Columns kOrder>
+struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16, kOrder> {
   const WarpgroupEpilogue& e;
   int row = 0, col = 0;                        // of D, the thread's first and, once a quad has transposed, its first
   int rows = 0, cols = 0;                      // of D from there on
@@ -131,11 +133,26 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16> 
   }
 };
 
+// Columns are dealt out by the copy engine, whole eights of them, where it finds them one below the other.
+constexpr Columns column_order(LateForm form, Fastest cols_fastest) {
+  return form != LateForm::elements && cols_fastest == Fastest::k ? Columns::dealt : Columns::in_order;
+}
+template <int kTileRows, int kTileCols>
+__device__ __forceinline__ void load_dealt_stage(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
+                                                 int k, int row, int col) {
+  mbarrier_arrive_expecting(full, stage.kBytes);
+  for (int box = 0; box < stage.kRowBoxes; ++box)
+    load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
+  for (int pair = 0; pair < 4; ++pair)
+    load_box_of_eights(stage.cols[0] + pair * (kTileCols / 4 * 128), gemm.cols, full, k, 2 * pair, col / 8);
+}
+
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  constexpr Columns kOrder = column_order(C::kForm, P::kCols);
   using T = typename P::T;
   const WarpgroupEpilogue& e = gemm.epilogue;
   const bool bias_in_lines = e.bias.data != nullptr && comes_in_lines(e);
@@ -166,7 +183,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
             mbarrier_expect(shared.full[at.stage], bytes);
             load_line(shared.bias[at.stage], e.bias.data + 2 * col, bytes, shared.full[at.stage]);
           }
-          load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+          if constexpr (kOrder == Columns::dealt) {
+            load_dealt_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+          } else {
+            load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+          }
         }
       }
     }
@@ -174,7 +195,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
     take_registers<C::kConsumerRegisters>();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
-    LateTile<T, kTileM, C::kForm, C::kActivation> late(e);
+    LateTile<T, kTileM, C::kForm, C::kActivation, kOrder> late(e);
     for (int index = first; index < gemm.raster.tiles; index += step) {
       const TileAt tile = gemm.raster(index);
       const int row = tile.n * kTileN + consumer * kBox + warp * kStripRows, col = tile.m * kTileM;
@@ -194,7 +215,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       wgmma_wait<0>();
 
       // Epilogue.
-      if (e.bias.data != nullptr) add_late_bias<T, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, sums[0]);
+      if (e.bias.data != nullptr) add_late_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, sums[0]);
       if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it
       if (leads) mbarrier_arrive(shared.empty[previous]);
       late.take(T{}, sums[0]);

@@ -18,6 +18,14 @@ __device__ __forceinline__ void load_box(void* to, const CUtensorMap& map, Mbarr
                : "memory");
 }
 
+// A box of a matrix whose rows are seen in eights: of those from `eight` on, each one's rows from `y` on.
+__device__ __forceinline__ void load_box_of_eights(void* to, const CUtensorMap& map, Mbarrier& barrier, int x, int y, int eight) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(
+                   shared_address(to)),
+               "l"(&map), "r"(shared_address(&barrier)), "r"(x), "r"(y), "r"(eight)
+               : "memory");
+}
+
 // The same into every block of the cluster named in `blocks`, at the same place, counted by each one's own barrier.
 __device__ __forceinline__ void load_box_multicast(void* to, const CUtensorMap& map, Mbarrier& barrier, int x, int y,
                                                    std::uint16_t blocks) {

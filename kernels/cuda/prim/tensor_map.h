@@ -26,7 +26,13 @@ inline CUtensorMapDataType tensor_map_type(DType dtype) {
 
 enum class BoxWidth : std::uint8_t { bytes_128, bytes_16 };
 
-inline CUtensorMap make_tensor_map(const ConstMatrixView& view, int box_rows, BoxWidth width = BoxWidth::bytes_128) {
+// The driver's encoder, of `rank` dimensions, the fastest first.
+struct TensorMapShape {
+  int rank = 2;
+  cuuint64_t sizes[3] = {}, strides[2] = {};  // bytes from one to the next, the fastest's left out
+  cuuint32_t box[3] = {};
+};
+inline CUtensorMap encode_tensor_map(const ConstMatrixView& view, const TensorMapShape& shape, CUtensorMapSwizzle swizzle) {
   static const auto encode = [] {
     void* entry = nullptr;
     cudaDriverEntryPointQueryResult found{};
@@ -34,19 +40,35 @@ inline CUtensorMap make_tensor_map(const ConstMatrixView& view, int box_rows, Bo
     TW_CHECK(found == cudaDriverEntryPointSuccess, "the driver has no cuTensorMapEncodeTiled; it must know CUDA 12.0 or newer.");
     return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
   }();
-  const cuuint64_t dimensions[] = {static_cast<cuuint64_t>(view.cols), static_cast<cuuint64_t>(view.rows)};
-  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(view.ld * size_of(view.dtype))};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>((width == BoxWidth::bytes_128 ? 128 : 16) / size_of(view.dtype)),
-                            static_cast<cuuint32_t>(box_rows)};
-  const cuuint32_t strides[] = {1, 1};
+  const cuuint32_t steps[] = {1, 1, 1};
   CUtensorMap map{};
-  const CUresult status =
-      encode(&map, tensor_map_type(view.dtype), 2, const_cast<void*>(view.data), dimensions, pitch, box, strides,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, width == BoxWidth::bytes_128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult status = encode(&map, tensor_map_type(view.dtype), static_cast<cuuint32_t>(shape.rank), const_cast<void*>(view.data),
+                                 shape.sizes, shape.strides, shape.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   TW_CHECK(status == CUDA_SUCCESS, "CUDA: the driver makes no tensor map of a ", name_of(view.dtype), " matrix [", view.rows, ", ",
            view.cols, "] with a pitch of ", view.ld, " elements at address ", view.data, " (error ", static_cast<int>(status), ").");
   return map;
+}
+
+inline CUtensorMap make_tensor_map(const ConstMatrixView& view, int box_rows, BoxWidth width = BoxWidth::bytes_128) {
+  const bool wide = width == BoxWidth::bytes_128;
+  return encode_tensor_map(view,
+                           {.sizes = {static_cast<cuuint64_t>(view.cols), static_cast<cuuint64_t>(view.rows)},
+                            .strides = {static_cast<cuuint64_t>(view.ld * size_of(view.dtype))},
+                            .box = {static_cast<cuuint32_t>((wide ? 128 : 16) / size_of(view.dtype)), static_cast<cuuint32_t>(box_rows)}},
+                           wide ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE);
+}
+
+// The same with rows in eights, of which there are whole ones: a box is 128 bytes of so many rows of each of so many eights.
+inline CUtensorMap make_map_of_eights(const ConstMatrixView& view, int rows, int eights) {
+  const std::int64_t pitch = view.ld * size_of(view.dtype);
+  return encode_tensor_map(
+      view,
+      {.rank = 3,
+       .sizes = {static_cast<cuuint64_t>(view.cols), 8, static_cast<cuuint64_t>(view.rows / 8)},
+       .strides = {static_cast<cuuint64_t>(pitch), static_cast<cuuint64_t>(8 * pitch)},
+       .box = {static_cast<cuuint32_t>(128 / size_of(view.dtype)), static_cast<cuuint32_t>(rows), static_cast<cuuint32_t>(eights)}},
+      CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
 }  // namespace tilewave
