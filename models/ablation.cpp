@@ -1,11 +1,13 @@
-// Variants are made first, so that what does not fit is known early; then proofs, then times.
+// Variants are made first, so that what does not fit is known early; then proofs, then times of steps and of their GEMMs.
 #include "models/ablation.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <utility>
 
+#include "framework/measure/gemm_times.h"
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
 #include "models/corpus_of.h"
@@ -18,7 +20,8 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kMostCpuFlops = 20'000'000'000;  // of a step that a CPU measures as it is
-constexpr int kProfiledSteps = 3;
+// Of a GEMM's times, launched again and again.
+constexpr InterleaveOptions kGemmTiming = {.load_s = 0.0, .block_s = 0.006, .screening_block_s = 0.002, .screening_blocks = 1, .rounds = 5};
 
 // A variant that runs.
 struct Contestant {
@@ -74,7 +77,7 @@ class Ablation {
       for (Contestant& one : contestants_) one.step->use_step_memory(one.trace.memory, memory);
       prove();
       measure();
-      profile();
+      measure_gemms();
     }
     for (AblationVariant& variant : report_.variants) conclude(variant);
     return std::move(report_);
@@ -230,25 +233,35 @@ class Ablation {
     }
   }
 
-  // Times of the GEMMs, each launch's median over a few steps in turns.
-  void profile() {
-    std::vector<std::vector<std::vector<ProfiledLaunch>>> steps(contestants_.size());  // [contestant][step][launch]
-    for (int round = 0; round < kProfiledSteps; ++round) {
-      for (std::size_t i = 0; i < contestants_.size(); ++i) {
-        Profiler profiler;
-        contestants_[i].context->profile(&profiler);
-        contestants_[i].step->repeat();
-        contestants_[i].context->profile(nullptr);
-        steps[i].push_back(profiler.take());
+  // Those of one layer and role are a group over all variants; what several layers launch alike is timed once.
+  void measure_gemms() {
+    std::vector<std::vector<PlannedGemm>> groups;
+    std::map<std::pair<std::string, GemmRole>, std::size_t> group_of;
+    for (const Contestant& contestant : contestants_) {
+      for (const TraceEntry& entry : contestant.trace.trace.entries) {
+        if (!entry.gemm || !entry.plan || seconds_of(groups, entry) != nullptr) continue;
+        const auto at = group_of.try_emplace({without_numbers(entry.layer), entry.gemm->role}, groups.size());
+        if (at.second) groups.emplace_back();
+        groups[at.first->second].push_back({.problem = *entry.gemm, .plan = *entry.plan});
       }
     }
-    for (std::size_t i = 0; i < contestants_.size(); ++i) contestants_[i].variant->gemms = gemm_times(steps[i]);
+    request_.noted(sentence("timing the GEMMs of ", groups.size(), " layers and roles"));
+    for (std::vector<PlannedGemm>& group : groups) time_gemms(queue_, group, kGemmTiming);
+    for (Contestant& contestant : contestants_) contestant.variant->gemms = gemm_times(contestant.trace, groups);
   }
 
-  std::vector<GemmTimes> gemm_times(const std::vector<std::vector<ProfiledLaunch>>& steps) const {
+  static const double* seconds_of(const std::vector<std::vector<PlannedGemm>>& groups, const TraceEntry& entry) {
+    for (const std::vector<PlannedGemm>& group : groups) {
+      for (const PlannedGemm& one : group) {
+        if (one.problem == *entry.gemm && one.plan == *entry.plan) return &one.seconds;
+      }
+    }
+    return nullptr;
+  }
+
+  std::vector<GemmTimes> gemm_times(const StepTrace& trace, const std::vector<std::vector<PlannedGemm>>& timed) const {
     std::vector<GemmTimes> gemms;
-    for (std::size_t launch = 0; launch < steps.front().size(); ++launch) {
-      const TraceEntry& entry = steps.front()[launch].entry;
+    for (const TraceEntry& entry : trace.trace.entries) {
       if (!entry.gemm || !entry.plan) continue;
       const std::string layer = without_numbers(entry.layer);
       auto group = std::find_if(gemms.begin(), gemms.end(),
@@ -260,11 +273,9 @@ class Ablation {
                                            .plan = *entry.plan,
                                            .library = find_gemm_row(request_.device.backend, entry.plan->row)->reference});
       }
-      std::vector<double> seconds;
-      for (const std::vector<ProfiledLaunch>& step : steps) seconds.push_back(step[launch].seconds);
       group->count += 1;
       group->predicted_s += entry.plan->predicted_s;
-      group->measured_s += quantile(std::move(seconds), 0.5);
+      group->measured_s += *seconds_of(timed, entry);
       group->flops += entry.cost.flops;
     }
     return gemms;

@@ -1,5 +1,5 @@
 // One recipe under several settings in one process: each setting a training step with its own memory, shown to compute the same loss
-// as its baseline (same_loss.h), then all of them timed in turns and profiled launch by launch. Gains are per real target token:
+// as its baseline (same_loss.h), then all of them timed in turns, and so their GEMMs by themselves. Gains are per real target token:
 //   gain = (baseline's step time / its real target tokens) / (this setting's) - 1
 // predicted from the traced steps before anything runs, and measured. A setting that cannot run keeps its sentence; the others run.
 #pragma once

@@ -153,26 +153,34 @@ TW_HOST_DEVICE inline T activation_derivative(Activation activation, T x) {
 }
 
 #if defined(__CUDACC__)
-// The same of what is rounded to T next. Where T is bf16, of 8 bits, the special function unit's tanh is enough, whose relative error is
-// at most 2^-11 (PTX ISA, "tanh.approx").
+// The same of what is rounded to To next. Where that is bf16, of 8 bits, the special function unit's tanh is enough, whose relative error
+// is at most 2^-11 (PTX ISA, "tanh.approx").
 __device__ inline float tanh_to_11_bits(float x) {
   float y;
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-template <class T>
-__device__ inline float activate_to(Activation activation, float x) {
-  if (!std::is_same_v<T, bf16> || activation != Activation::gelu_tanh) return activate(activation, x);
-  const float half = 0.5f * x;
-  return half + half * tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * x * x));
+template <class To, class T>
+__device__ inline T activate_to(Activation activation, T x) {
+  if constexpr (std::is_same_v<To, bf16> && std::is_same_v<T, float>) {
+    if (activation == Activation::gelu_tanh) {
+      const float half = 0.5f * x;
+      return half + half * tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * x * x));
+    }
+  }
+  return activate(activation, x);
 }
-template <class T>
-__device__ inline float activation_derivative_to(Activation activation, float x) {
-  if (!std::is_same_v<T, bf16> || activation != Activation::gelu_tanh) return activation_derivative(activation, x);
-  x = x < -16.0f ? -16.0f : x;
-  x = x > 16.0f ? 16.0f : x;
-  const float square = x * x, t = tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * square));
-  return 0.5f + 0.5f * (t + x * (0.79788456f + 3.0f * 0.79788456f * 0.044715f * square) * (1.0f - t * t));
+template <class To, class T>
+__device__ inline T activation_derivative_to(Activation activation, T x) {
+  if constexpr (std::is_same_v<To, bf16> && std::is_same_v<T, float>) {
+    if (activation == Activation::gelu_tanh) {
+      x = x < -16.0f ? -16.0f : x;
+      x = x > 16.0f ? 16.0f : x;
+      const float square = x * x, t = tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * square));
+      return 0.5f + 0.5f * (t + x * (0.79788456f + 3.0f * 0.79788456f * 0.044715f * square) * (1.0f - t * t));
+    }
+  }
+  return activation_derivative(activation, x);
 }
 #endif
 

@@ -212,18 +212,23 @@ struct Strip {
   }
 };
 
-// fn(z) for each of a thread's sums, the activation's branch outside the loop.
+// fn<activation, type that its value is rounded to>(c) for each of a thread's sums, the branches outside the loop.
 template <int kWidth, class T, class Fn>
-__device__ __forceinline__ void with_activation(Activation activation, Fn&& fn) {
+__device__ __forceinline__ void with_activation(Activation activation, bool to_bf16, Fn&& fn) {
+  const auto all = [&]<Activation kActivation, class To>() {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) fn.template operator()<kActivation, To>(c);
+  };
   if (activation == Activation::relu) {
-#pragma unroll
-    for (int c = 0; c < kWidth; ++c) fn.template operator()<Activation::relu>(c);
+    all.template operator()<Activation::relu, T>();
   } else if (activation == Activation::gelu_tanh) {
-#pragma unroll
-    for (int c = 0; c < kWidth; ++c) fn.template operator()<Activation::gelu_tanh>(c);
+    if (std::is_same_v<T, float> && to_bf16) {
+      all.template operator()<Activation::gelu_tanh, bf16>();
+    } else {
+      all.template operator()<Activation::gelu_tanh, T>();
+    }
   } else if (activation == Activation::gelu_erf) {
-#pragma unroll
-    for (int c = 0; c < kWidth; ++c) fn.template operator()<Activation::gelu_erf>(c);
+    all.template operator()<Activation::gelu_erf, T>();
   }
 }
 
@@ -250,13 +255,14 @@ __device__ __forceinline__ void finish(const GemmEpilogue& e, const Place (&plac
     });
   }
   if (e.saved_input.data != nullptr) all([&](const Place& place, T(&sums)[kWidth], auto&) { place.store(e.saved_input, sums); });
-  with_activation<kWidth, T>(e.activation, [&]<Activation kActivation>(int c) {
-    all([&](const Place&, T(&sums)[kWidth], auto&) { sums[c] = activate(kActivation, sums[c]); });
+  const bool to_bf16 = e.d.dtype == DType::bf16 && e.residual.data == nullptr && !e.accumulate;
+  with_activation<kWidth, T>(e.activation, to_bf16, [&]<Activation kActivation, class To>(int c) {
+    all([&](const Place&, T(&sums)[kWidth], auto&) { sums[c] = activate_to<To>(kActivation, sums[c]); });
   });
   if (e.derivative_of.data != nullptr) {
     all([&](const Place& place, auto&, T(&o)[kWidth]) { place.load(e.derivative_of, o); });
-    with_activation<kWidth, T>(e.derivative, [&]<Activation kActivation>(int c) {
-      all([&](const Place&, T(&sums)[kWidth], T(&o)[kWidth]) { sums[c] *= activation_derivative(kActivation, o[c]); });
+    with_activation<kWidth, T>(e.derivative, to_bf16, [&]<Activation kActivation, class To>(int c) {
+      all([&](const Place&, T(&sums)[kWidth], T(&o)[kWidth]) { sums[c] *= activation_derivative_to<To>(kActivation, o[c]); });
     });
   }
   if (e.residual.data != nullptr) add(e.residual);
