@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
+#include <sstream>
 
 #include "kernels/device_profiles.h"
 #include "kernels/gemm/guide_tiles.h"
@@ -166,13 +167,33 @@ TEST(Plans, SettingsArePredictedWithoutTheirDevice) {
   const auto all = predict_settings(recipe, settings_of(parse_switches("pad_vocabulary_to=1,8,0 gemm.engine=in_house,cublaslt")), h200);
   ASSERT_EQ(all.size(), 6U);
   EXPECT_EQ(all[0].gain, 0.0);
-  EXPECT_GT(all[2].gain, 0.0);
+  EXPECT_GT(*all[2].gain, 0.0);
   EXPECT_EQ(all[2].shapes.vocabulary_padded, 30008);
-  EXPECT_DOUBLE_EQ(all[2].gain, all[0].step.predicted_s() / all[2].step.predicted_s() - 1.0);
+  EXPECT_DOUBLE_EQ(*all[2].gain, all[0].step.predicted_s() / all[2].step.predicted_s() - 1.0);
   EXPECT_EQ(all[3].refused, "a library's times are not predicted.");
   EXPECT_NE(all[4].refused.find("must be an integer from 1"), std::string::npos) << all[4].refused;
   const auto rows = predict_settings(recipe, settings_of(parse_switches("batch.target_tokens=50,100")), h200);
-  EXPECT_DOUBLE_EQ(rows[1].gain, 2.0 * rows[0].step.predicted_s() / rows[1].step.predicted_s() - 1.0);
+  EXPECT_DOUBLE_EQ(*rows[1].gain, 2.0 * rows[0].step.predicted_s() / rows[1].step.predicted_s() - 1.0);
+  const auto passes = predict_settings(recipe, settings_of(parse_switches("batch.accumulate=1,3")), h200);
+  EXPECT_EQ(passes[1].target_rows, 3 * passes[0].target_rows);
+  EXPECT_DOUBLE_EQ(*passes[1].gain, 3.0 * passes[0].step.predicted_s() / passes[1].step.predicted_s() - 1.0);
+  const auto without = predict_settings(recipe, settings_of(parse_switches("pad_vocabulary_to=0,8")), h200);
+  EXPECT_TRUE(without[1].predicted() && !without[1].gain) << "its baseline has no prediction";
+  // What fits and what does not, on a GPU of 16 GiB.
+  const auto large = predict_settings(small_recipe({"run.precision=fp16"}), settings_of(parse_switches("batch.target_tokens=50,16000000")),
+                                      device_profile("t4").device);
+  EXPECT_TRUE(large[0].predicted());
+  EXPECT_NE(large[1].refused.find("Tesla T4 has 15 GiB to give; --set batch.target_tokens="), std::string::npos) << large[1].refused;
+}
+
+// "--set a.b=1 --set c.d=2" as overrides.
+std::vector<std::string> overrides_of(const std::string& set) {
+  std::istringstream words(set);
+  std::vector<std::string> overrides;
+  for (std::string word; words >> word;) {
+    if (word != "--set") overrides.push_back(word);
+  }
+  return overrides;
 }
 
 // What is advised is predicted to take less time a row than what it replaces, and is what the recipe it names gives.
@@ -199,9 +220,10 @@ TEST(Plans, NoAdviceIsSlower) {
       ++advised;
       EXPECT_NE(advice.to, advice.from) << advice.quantity;
       EXPECT_GE(advice.step_gain, kLeastGain) << advice.quantity;
+      const Recipe followed = parse_recipe({.source = "advised", .text = to_toml(recipe)}, overrides_of(advice.set));
+      EXPECT_NEAR(plan_step(resolve(followed), device).seconds_a_row() / before, 1.0 - advice.step_gain, 1e-9) << advice.set;
       EXPECT_FALSE(advice.section.empty() || advice.set.empty());
     }
-    EXPECT_GT(before, 0.0);
   }
   EXPECT_GT(advised, 0);
   EXPECT_GT(none, 0);
