@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "kernels/device_profiles.h"
+#include "kernels/gemm/catalog.h"
 #include "kernels/gemm/guide_tiles.h"
 #include "models/advice.h"
 #include "models/predicted_settings.h"
@@ -143,6 +144,25 @@ TEST(Plans, AreTheTraceInLines) {
   ASSERT_NE(up, step.gemms.end());
   EXPECT_EQ(up->count, 2 * 2) << "two layers, two passes";
   EXPECT_EQ(plan_step(resolved, probe_cpu(1)).other_s, 0.0) << "a CPU's bandwidth is not known";
+}
+
+// A feature-major hidden activation turns an operand of some of the feed-forward layers' GEMMs round, one with a bias gradient too.
+// Tokens aligned or not, every GEMM of the step stays on Tensor Cores.
+TEST(Plans, FeatureMajorHiddenActivationsStayOnTensorCores) {
+  for (const std::string_view key : {"a100", "rtx4090", "h100-sxm", "h200"}) {
+    for (const std::string rows : {"4096", "4095"}) {
+      const ResolvedRecipe resolved =
+          resolve(small_recipe({"run.precision=bf16", "model.d_model=1024", "model.d_ff=4096", "guidelines.ffn_hidden_layout=feature_major",
+                                "batch.source_tokens=" + rows, "batch.target_tokens=" + rows}));
+      int feature_major = 0;
+      for (const GemmLine& line : plan_step(resolved, device_profile(key).device).gemms) {
+        EXPECT_TRUE(find_gemm_row(Backend::cuda, line.plan.row)->tensor_cores)
+            << key << " " << rows << " rows, " << line.layer << " " << name_of(line.problem.role) << ": " << line.plan.row;
+        feature_major += line.problem.role == GemmRole::wgrad && line.problem.b_major == Major::k && line.problem.epilogue.bias_gradient;
+      }
+      EXPECT_GT(feature_major, 0);
+    }
+  }
 }
 
 // Steps that docs/results/guidelines-h200.md records, in-house and after calibration there: by the constants in the code the plan is
