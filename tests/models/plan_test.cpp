@@ -110,6 +110,24 @@ TEST(Plans, RandomGemmsOnEveryProfile) {
   }
 }
 
+TEST(Plans, FloorsAreThePeakOrTheBandwidth) {
+  const DeviceInfo& h200 = device_profile("h200").device;
+  const auto floor = [&](std::int64_t tokens) {
+    const GemmProblem problem = plain_gemm({.out = 8192, .in = 8192, .tokens = tokens}, Precision::bf16, PitchPolicy::packed);
+    return floor_s({.flops = problem.flops(), .bytes = problem.bytes()}, h200, DType::bf16, MathMode::ieee);
+  };
+  EXPECT_DOUBLE_EQ(floor(8192), 2.0 * 8192 * 8192 * 8192 / 989.4e12);
+  EXPECT_DOUBLE_EQ(floor(1), 2.0 * (8192 * 8192 + 2 * 8192) / 4.8e12);
+  EXPECT_EQ(floor_s({.flops = 1, .bytes = 1}, probe_cpu(1), DType::f32, MathMode::ieee), 0.0);
+  const ResolvedRecipe resolved = resolve(small_recipe({"run.precision=bf16", "model.d_model=512", "model.d_ff=2048"}));
+  const StepTrace trace = trace_step(resolved, h200);
+  const double step = floor_s(trace.trace, precision_table(Precision::bf16), h200);
+  std::int64_t bytes = 0;
+  for (const TraceEntry& entry : trace.trace.entries) bytes += entry.cost.bytes;
+  EXPECT_GE(step, static_cast<double>(bytes) / 4.8e12);
+  EXPECT_LT(step, plan_step(resolved, trace, h200).predicted_s());
+}
+
 TEST(Plans, AreTheTraceInLines) {
   const DeviceInfo& h200 = device_profile("h200").device;
   const ResolvedRecipe resolved = resolve(small_recipe({"run.precision=bf16", "batch.accumulate=2"}));
