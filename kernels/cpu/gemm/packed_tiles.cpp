@@ -22,6 +22,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/gemm/frame-inl.h"
+#include "kernels/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tilewave::HWY_NAMESPACE {
@@ -66,48 +67,6 @@ PanelRows panel_rows(Span tile, std::int64_t offset, const PanelShape& panel) {
   return {.first = rows.first - again, .size = rows.size + again, .again = again};
 }
 
-// 16 bytes, where there are vectors: a square of them is transposed within each block of a vector.
-template <class T>
-using Quad = hn::CappedTag<T, 16 / sizeof(T)>;
-template <class T>
-constexpr std::int64_t kSquare = hn::MaxLanes(Quad<T>());
-
-// out[k * width + r] = row(r)[k] for k below kSquare and r below the vector's lanes.
-#if HWY_TARGET == HWY_SCALAR
-template <class D, class T, class Row>
-void transpose_rows(D, const Row& row, T* HWY_RESTRICT out, std::int64_t) {
-  *out = *row(0);
-}
-#else
-// Block b of the vector begins row(first + b kSquare).
-template <class T, class D, class Row>
-HWY_INLINE hn::Vec<D> load_blocks(D d, const Row& row, std::int64_t first) {
-  constexpr std::int64_t lanes = hn::MaxLanes(d);
-  if constexpr (lanes <= kSquare<T>) {
-    return hn::LoadU(d, row(first));
-  } else {
-    const hn::Half<D> half;
-    return hn::Combine(d, load_blocks<T>(half, row, first + lanes / 2), load_blocks<T>(half, row, first));
-  }
-}
-template <class D, class T, class Row>
-HWY_INLINE void transpose_rows(D d, const Row& row, T* HWY_RESTRICT out, std::int64_t width) {
-  const auto r0 = load_blocks<T>(d, row, 0), r1 = load_blocks<T>(d, row, 1);
-  if constexpr (sizeof(T) == 8) {
-    hn::StoreU(hn::InterleaveLower(d, r0, r1), d, out);
-    hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, out + width);
-  } else {
-    const auto r2 = load_blocks<T>(d, row, 2), r3 = load_blocks<T>(d, row, 3);
-    const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-    const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-    hn::StoreU(hn::InterleaveLower(d, low02, low13), d, out);
-    hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, out + width);
-    hn::StoreU(hn::InterleaveLower(d, high02, high13), d, out + 2 * width);
-    hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, out + 3 * width);
-  }
-}
-#endif
-
 // Asks for a line as its only owner. Compilers turn a prefetch with intent to write into one without where they have not been told of
 // PREFETCHW, which every x86-64 CPU takes, at least for a NOP; the line would be asked for twice where another core wrote it last.
 HWY_INLINE void prefetch_to_write(const void* line) {
@@ -151,12 +110,13 @@ void pack_panel(const Operand<T>& operand, const PanelRows& panel_rows, Span spa
     for (std::int64_t at = 0; at < square_k; at += kSquare<T>) {
       for (std::int64_t row = lanes; at % kLine<T> == 0 && row < 2 * lanes; ++row) __builtin_prefetch(from + row * stride + at);
       T* const to = panel + at * kWidth + r;
+      const auto put = [&](std::int64_t step, auto vector) HWY_ATTR { hn::StoreU(vector, d, to + step * kWidth); };
       if (last == lanes - 1) {
         transpose_rows(
-            d, [&](std::int64_t row) HWY_ATTR { return from + row * stride + at; }, to, kWidth);
+            d, [&](std::int64_t row) HWY_ATTR { return from + row * stride + at; }, put);
       } else {
         transpose_rows(
-            d, [&](std::int64_t row) HWY_ATTR { return from + std::min(row, last) * stride + at; }, to, kWidth);
+            d, [&](std::int64_t row) HWY_ATTR { return from + std::min(row, last) * stride + at; }, put);
       }
     }
     for (std::int64_t at = square_k; at < k; ++at) {
