@@ -1,6 +1,7 @@
 // tilewave bench attention: forward and backward over packed sequences of one length, queries, keys and values side by side as a
 // model has them, replayed from a captured graph as a step is. TFLOP/s count cost()'s products, the causal half of them where half
 // is masked; what a pass computes again is not counted.
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 
@@ -10,6 +11,7 @@
 #include "framework/measure/interleave.h"
 #include "framework/measure/operation_work.h"
 #include "kernels/graph.h"
+#include "models/plan.h"
 
 namespace tilewave {
 namespace {
@@ -25,12 +27,14 @@ struct AttentionBenchOptions {
 
 constexpr std::size_t kMostSets = 64;  // of operands
 
-void print(const AttentionBenchOptions& options, const std::string& device, Precision precision, const AttentionSequences& shape,
+void print(const AttentionBenchOptions& options, const DeviceInfo& device, Precision precision, const AttentionSequences& shape,
            const char* pass, const Timing& timing, const Cost& cost) {
   const double tflops = static_cast<double>(cost.flops) / timing.median_s * 1e-12;
+  const PrecisionTable table = precision_table(precision);
+  const double floor = floor_s(cost, device, table.activation, table.math);
   if (options.json) {
     std::cout << JsonObject()
-                     .add("device", device)
+                     .add("device", device.name)
                      .add("operation", pass)
                      .add("sequences", shape.sequences)
                      .add("heads", shape.heads)
@@ -44,14 +48,15 @@ void print(const AttentionBenchOptions& options, const std::string& device, Prec
                      .add("time_us", timing.median_s * 1e6)
                      .add("lower_quartile_us", timing.lower_quartile_s * 1e6)
                      .add("upper_quartile_us", timing.upper_quartile_s * 1e6)
+                     .add("floor_us", floor > 0.0 ? floor * 1e6 : NAN)
                      .add("tflops", tflops)
                      .text()
               << std::endl;
     return;
   }
-  std::printf("%9lld %5lld %8lld %9lld %6s %-18s %10.1f %8.1f\n", static_cast<long long>(shape.sequences),
+  std::printf("%9lld %5lld %8lld %9lld %6s %-18s %10.1f %8s %8.1f\n", static_cast<long long>(shape.sequences),
               static_cast<long long>(shape.heads), static_cast<long long>(shape.length), static_cast<long long>(shape.head_size),
-              shape.mask == Mask::causal ? "causal" : "none", pass, timing.median_s * 1e6, tflops);
+              shape.mask == Mask::causal ? "causal" : "none", pass, timing.median_s * 1e6, floor_text(floor).c_str(), tflops);
   std::fflush(stdout);
 }
 
@@ -65,8 +70,8 @@ int bench_attention(const AttentionBenchOptions& options) {
   const Precision precision = precision_of(options.precision, device.backend);
   InterleaveOptions interleave{.rounds = options.rounds};
   if (!options.json) {
-    std::printf("%s, %s\n%9s %5s %8s %9s %6s %-18s %10s %8s\n", device.name.c_str(), std::string(name_of(precision)).c_str(), "sequences",
-                "heads", "sequence", "head size", "mask", "operation", "time us", "TFLOP/s");
+    std::printf("%s, %s\n%9s %5s %8s %9s %6s %-18s %10s %8s %8s\n", device.name.c_str(), std::string(name_of(precision)).c_str(),
+                "sequences", "heads", "sequence", "head size", "mask", "operation", "time us", "floor us", "TFLOP/s");
   }
   const bool asked = options.shape.sequences > 0;
   const auto table = benched_attention();
@@ -90,9 +95,8 @@ int bench_attention(const AttentionBenchOptions& options) {
     const Comparison comparison = compare({candidate("attention", &AttentionPasses::forward)},
                                           {candidate("attention_backward", &AttentionPasses::backward)}, interleave);
     interleave.load_s = 0.0;  // the device is warm now
-    print(options, device.name, precision, shape, "attention", per_pass(comparison.ours.front(), sets.size()),
-          sets.front().forward.entry.cost);
-    print(options, device.name, precision, shape, "attention_backward", per_pass(comparison.peers.front(), sets.size()),
+    print(options, device, precision, shape, "attention", per_pass(comparison.ours.front(), sets.size()), sets.front().forward.entry.cost);
+    print(options, device, precision, shape, "attention_backward", per_pass(comparison.peers.front(), sets.size()),
           sets.front().backward.entry.cost);
   }
   return 0;

@@ -63,7 +63,8 @@ int bench_op(const OpOptions& options) {
   InterleaveOptions interleave{.rounds = options.rounds};
   if (!options.json) {
     std::printf("%s, %s, %s pitch\n", device.name.c_str(), std::string(name_of(precision)).c_str(), options.pitch.c_str());
-    std::printf("%-20s %14s %10s %10s %9s %10s %6s\n", "operation", "shape", "MB", "time us", "GB/s", "copy GB/s", "share");
+    std::printf("%-20s %14s %10s %10s %10s %9s %10s %6s\n", "operation", "shape", "MB", "time us", "floor us", "GB/s", "copy GB/s",
+                "share");
   }
   for (const BenchedOperation& operation : asked) {
     const Shape shape{options.rows > 0 ? options.rows : operation.shape.rows, options.cols > 0 ? options.cols : operation.shape.cols};
@@ -91,13 +92,14 @@ int bench_op(const OpOptions& options) {
                        .add("upper_quartile_us", ours.upper_quartile_s * 1e6)
                        .add("bytes_per_s", bytes_per_s)
                        .add("copy_bytes_per_s", copied_per_s)
+                       .add("floor_us", static_cast<double>(bytes) / copied_per_s * 1e6)
                        .add("copy_fraction", bytes_per_s / copied_per_s)
                        .text()
                 << std::endl;
     } else {
-      std::printf("%-20s %14s %10.1f %10.1f %9.0f %10.0f %6.2f\n", operation.name, sentence(shape.rows, "x", shape.cols).c_str(),
-                  static_cast<double>(bytes) * 1e-6, ours.median_s * 1e6, bytes_per_s * 1e-9, copied_per_s * 1e-9,
-                  bytes_per_s / copied_per_s);
+      std::printf("%-20s %14s %10.1f %10.1f %10.1f %9.0f %10.0f %6.2f\n", operation.name, sentence(shape.rows, "x", shape.cols).c_str(),
+                  static_cast<double>(bytes) * 1e-6, ours.median_s * 1e6, static_cast<double>(bytes) / copied_per_s * 1e6,
+                  bytes_per_s * 1e-9, copied_per_s * 1e-9, bytes_per_s / copied_per_s);
       std::fflush(stdout);
     }
   }

@@ -1,6 +1,8 @@
 // The precision by its name.
 #include "app/bench_operands.h"
 
+#include <cstdio>
+
 namespace tilewave {
 Precision precision_of(const std::string& name, Backend backend) {
   if (name.empty()) return backend == Backend::cuda ? Precision::bf16 : Precision::fp32;
@@ -8,6 +10,13 @@ Precision precision_of(const std::string& name, Backend backend) {
     if (name == name_of(precision)) return precision;
   }
   throw InputError(sentence("--precision ", name, ": there are fp32, tf32, bf16, fp16 and fp64."));
+}
+
+std::string floor_text(double seconds) {
+  if (seconds <= 0.0) return "unknown";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", 1e6 * seconds);
+  return text;
 }
 
 }  // namespace tilewave

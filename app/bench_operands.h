@@ -1,5 +1,7 @@
-// The precision that a benchmark or an exercise computes in.
+// The precision that a benchmark or an exercise computes in, and how it prints the floor beside a time.
 #pragma once
+
+#include <string>
 
 #include "app/command.h"
 #include "framework/precision.h"
@@ -8,5 +10,7 @@ namespace tilewave {
 
 // What --precision says; empty: bf16 on a GPU, else fp32.
 Precision precision_of(const std::string& name, Backend backend);
+
+std::string floor_text(double seconds);  // in microseconds, or "unknown"
 
 }  // namespace tilewave

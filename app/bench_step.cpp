@@ -1,4 +1,5 @@
 // tilewave bench step RECIPE: whole training steps, and the rate of their matrix products, attention's included.
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 
@@ -9,6 +10,7 @@
 #include "kernels/memory.h"
 #include "models/corpus_of.h"
 #include "models/memory_check.h"
+#include "models/plan.h"
 #include "models/step_plans.h"
 #include "models/train_step.h"
 #include "models/wave_free.h"
@@ -23,18 +25,29 @@ struct StepOptions {
   int rounds = 25;
 };
 
-void print(const Recipe& recipe, const DeviceInfo& device, const Timing& timing, double tokens_per_s, double matrix_flops_per_s) {
-  std::printf("%s on %s: %.2f ms a step (quartiles %.2f to %.2f), %.0f target tokens/s, %.4g TFLOP/s in matrix products\n",
+struct StepFigures {
+  Timing timing;
+  double floor_s = 0.0, tokens_per_s = 0.0;
+  std::int64_t matrix_flops = 0;
+};
+
+void print(const Recipe& recipe, const DeviceInfo& device, const StepFigures& figures) {
+  const Timing& timing = figures.timing;
+  std::printf("%s on %s: %.2f ms a step (quartiles %.2f to %.2f%s), %.0f target tokens/s, %.4g TFLOP/s in matrix products\n",
               recipe.name.c_str(), device_text(device).c_str(), timing.median_s * 1e3, timing.lower_quartile_s * 1e3,
-              timing.upper_quartile_s * 1e3, tokens_per_s, matrix_flops_per_s * 1e-12);
+              timing.upper_quartile_s * 1e3,
+              figures.floor_s > 0.0 ? sentence("; floor ", std::round(1e5 * figures.floor_s) / 100.0).c_str() : "", figures.tokens_per_s,
+              static_cast<double>(figures.matrix_flops) / timing.median_s * 1e-12);
 }
 
-void print_json(const Recipe& recipe, const DeviceInfo& device, const Timing& timing, double tokens_per_s, std::int64_t matrix_flops) {
+void print_json(const Recipe& recipe, const DeviceInfo& device, const StepFigures& figures) {
+  const Timing& timing = figures.timing;
   JsonObject object;
   object.add("device", device.name).add("recipe", recipe.name).add("time_us", timing.median_s * 1e6);
   object.add("lower_quartile_us", timing.lower_quartile_s * 1e6).add("upper_quartile_us", timing.upper_quartile_s * 1e6);
-  object.add("target_tokens_per_s", tokens_per_s).add("matrix_flops", matrix_flops);
-  object.add("matrix_tflops", static_cast<double>(matrix_flops) / timing.median_s * 1e-12);
+  object.add("floor_us", figures.floor_s > 0.0 ? figures.floor_s * 1e6 : NAN);
+  object.add("target_tokens_per_s", figures.tokens_per_s).add("matrix_flops", figures.matrix_flops);
+  object.add("matrix_tflops", static_cast<double>(figures.matrix_flops) / timing.median_s * 1e-12);
   std::cout << object.text() << '\n';
 }
 
@@ -61,10 +74,11 @@ int bench_step(const StepOptions& options) {
                               tokens += step.run(batches, ++done).target_tokens;
                             }};
   const Timing timing = compare({candidate}, {}, {.rounds = options.rounds}).ours.front();
-  const double tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s;
-  const std::int64_t flops = trace.matrix_flops();
-  options.json ? print_json(recipe, device, timing, tokens_per_s, flops)
-               : print(recipe, device, timing, tokens_per_s, static_cast<double>(flops) / timing.median_s);
+  const StepFigures figures = {.timing = timing,
+                               .floor_s = floor_s(trace.trace, precision_table(recipe.run.precision), device),
+                               .tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s,
+                               .matrix_flops = trace.matrix_flops()};
+  options.json ? print_json(recipe, device, figures) : print(recipe, device, figures);
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/bench_operands.h"
 #include "app/openblas.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
@@ -17,6 +18,7 @@
 #include "kernels/error.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm/catalog.h"
+#include "models/plan.h"
 
 namespace tilewave {
 namespace {
@@ -112,8 +114,8 @@ class Measurement {
     const double seconds = comparisons * (7.0 * options_.rounds * options_.block_s + 1.5);
     std::cerr << sentence(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
     if (!options_.json) {
-      std::printf("# %s, %s\n%-22s %-17s %-34s %9s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), "layer", "form", "row/tile",
-                  "time us", rates_.unit, "predicted");
+      std::printf("# %s, %s\n%-22s %-17s %-34s %9s %8s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), "layer", "form", "row/tile",
+                  "time us", "floor us", rates_.unit, "predicted");
       std::printf(" %-34s %9s %8s %6s\n", "chosen by the model", "peer us", rates_.unit, "ratio");
     }
     for (const GemmItem& item : options_.suite.items) run_one(item);
@@ -254,6 +256,8 @@ class Measurement {
     const double seconds = best.median_s + added.ours_s, rate = static_cast<double>(ours.problem.flops()) / seconds;
     slower_.add(chosen.median_s / best.median_s, layer);
     prediction_.add(std::exp(std::abs(std::log(ours.chosen.predicted_s / chosen.median_s))), layer);
+    const double floor =
+        floor_s({.flops = ours.problem.flops(), .bytes = ours.problem.bytes()}, device_, ours.problem.operand_dtype, ours.problem.math);
     const bool compared = !result.peers.empty();
     const double peer_s = compared ? result.peers.front().median_s + added.peer_s : 0.0;
     const double peer_rate = compared ? static_cast<double>(problem_of(peer_case, types_).flops()) / peer_s : 0.0;
@@ -267,6 +271,7 @@ class Measurement {
       object.add("form", name_of(item.ours.form)).add("pitch", item.ours.pitch == PitchPolicy::packed ? "packed" : "aligned");
       object.add("dtype", options_.dtype).add("m", p.m).add("n", p.n).add("k", p.k).add("row", plan.row);
       object.add("tile", sentence(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", best.median_s * 1e6);
+      object.add("floor_us", floor > 0.0 ? floor * 1e6 : NAN);
       object.add("lower_quartile_us", best.lower_quartile_s * 1e6).add("upper_quartile_us", best.upper_quartile_s * 1e6);
       object.add("bias_gradient_us", added.ours_s * 1e6).add("tflops", rate * 1e-12).add("predicted_us", plan.predicted_s * 1e6);
       object.add("chosen", chosen_name).add("chosen_us", chosen.median_s * 1e6).add("chosen_predicted_us", ours.chosen.predicted_s * 1e6);
@@ -281,8 +286,8 @@ class Measurement {
       std::cout << object.text() << std::endl;
       return;
     }
-    std::printf("%-22s %-17s %-34s %9.1f %8.1f %9.1f %-34s", layer.c_str(), form.c_str(), best.name.c_str(), seconds * 1e6,
-                rate * rates_.scale, plan.predicted_s * 1e6,
+    std::printf("%-22s %-17s %-34s %9.1f %8s %8.1f %9.1f %-34s", layer.c_str(), form.c_str(), best.name.c_str(), seconds * 1e6,
+                floor_text(floor).c_str(), rate * rates_.scale, plan.predicted_s * 1e6,
                 chosen_name == best.name ? "the same"
                                          : sentence(chosen_name, " ", std::lround(100.0 * best.median_s / chosen.median_s), " %").c_str());
     if (compared) std::printf(" %9.1f %8.1f %6.3f", peer_s * 1e6, peer_rate * rates_.scale, ratio);

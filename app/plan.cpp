@@ -14,6 +14,7 @@
 #include "kernels/gemm/guide_tiles.h"
 #include "kernels/gemm/time_model.h"
 #include "models/advice.h"
+#include "models/memory_check.h"
 #include "models/predicted_settings.h"
 #include "models/wave_free.h"
 
@@ -185,9 +186,11 @@ void print_settings(const std::vector<PredictedSetting>& all, const DeviceInfo& 
     }
     const bool baseline = &all[one.setting.baseline] == &one;
     std::printf("%-*s %7ld %7ld %10.1f %9.1f %13.4g %9s\n", static_cast<int>(width), one.setting.name.c_str(),
-                static_cast<long>(one.shapes.target_rows), static_cast<long>(one.shapes.vocabulary_padded), 1e6 * one.step.predicted_s(),
-                1e6 * one.step.gemm_s, static_cast<double>(one.shapes.target_rows) / one.step.predicted_s(),
-                baseline ? "baseline" : percent(one.gain).c_str());
+                static_cast<long>(one.target_rows), static_cast<long>(one.shapes.vocabulary_padded), 1e6 * one.step.predicted_s(),
+                1e6 * one.step.gemm_s, static_cast<double>(one.target_rows) / one.step.predicted_s(),
+                baseline   ? "baseline"
+                : one.gain ? percent(*one.gain).c_str()
+                           : "");
   }
   std::fflush(stdout);
 }
@@ -197,8 +200,10 @@ void print_json(const std::vector<PredictedSetting>& all) {
     JsonObject object;
     object.add("kind", "setting").add("name", one.setting.name).add("baseline", all[one.setting.baseline].setting.name);
     if (one.predicted()) {
-      object.add("target_rows", one.shapes.target_rows).add("vocabulary_padded", one.shapes.vocabulary_padded);
-      object.add("predicted_us", 1e6 * one.step.predicted_s()).add("gemm_us", 1e6 * one.step.gemm_s).add("gain_fraction", one.gain);
+      object.add("target_rows", one.target_rows).add("vocabulary_padded", one.shapes.vocabulary_padded);
+      object.add("predicted_us", 1e6 * one.step.predicted_s())
+          .add("gemm_us", 1e6 * one.step.gemm_s)
+          .add("gain_fraction", one.gain.value_or(NAN));
     } else {
       object.add("refused", one.refused);
     }
@@ -261,8 +266,17 @@ void print_json(const StepPlan& step, const ResolvedRecipe& resolved, const std:
                    .add("target_rows", resolved.shapes.target_rows * resolved.recipe.batch.accumulate)
                    .add("matrix_flops", step.matrix_flops)
                    .add("memory_bytes", step.bytes)
+                   .add("device_memory_bytes", device.memory_bytes)
                    .text()
             << '\n';
+}
+
+void print_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
+  const bool gpu = device.backend == Backend::cuda;
+  const std::string shortage = gpu ? memory_shortage(resolved, trace, device, device.memory_bytes) : std::string();
+  std::printf("memory %s%s\n", bytes_text(trace.bytes()).c_str(), gpu ? sentence(" of ", bytes_text(device.memory_bytes)).c_str() : "");
+  if (!shortage.empty()) std::printf("it does not fit: %s\n", shortage.c_str());
+  std::fflush(stdout);
 }
 
 int plan_recipe(const Options& options) {
@@ -272,7 +286,8 @@ int plan_recipe(const Options& options) {
   const PrecisionTable table = precision_table(recipe.run.precision);
   check_plannable(recipe, device);
   const ResolvedRecipe resolved = resolve(recipe, {}, device);
-  const StepPlan step = plan_step(resolved, device);
+  const StepTrace trace = trace_step(resolved, device);
+  const StepPlan step = plan_step(resolved, trace, device);
   const std::vector<Advice> advice = advise(resolved.recipe, device);
   const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device);
   if (options.json) {
@@ -296,6 +311,7 @@ int plan_recipe(const Options& options) {
   } else {
     std::printf("\na step's GEMMs are predicted to take %.1f us; the rest is unknown, as the device's bandwidth is\n", 1e6 * seconds);
   }
+  print_memory(resolved, trace, device);
   print_advice(advice);
   print_settings(settings, device);
   return 0;

@@ -53,7 +53,8 @@ const GemmRow& check(const GemmArgs& args, const DeviceInfo& device) {
            device.backend == Backend::cpu ? " threads" : " slots", "; choose(problem_of(args), device) makes a plan.");
   const std::string refusal = row->refuse(problem, device);
   TW_CHECK(refusal.empty(), "gemm ", name_of(args.role), ": the plan's row ", plan.row, " does not run this problem: ", refusal);
-  GemmPlan planned = row->plan(problem, plan.tile, device, plan.split);
+  GemmPlan planned = row->unpredicted_plan != nullptr ? row->unpredicted_plan(problem, plan.tile, device)
+                                                      : row->plan(problem, plan.tile, device, plan.split);
   planned.algorithm = plan.algorithm;
   TW_CHECK(plan == planned, "gemm ", name_of(args.role), ": the plan (", plan.row, ", ", plan.tiling.tiles_m, " x ", plan.tiling.tiles_n,
            " tiles, ", plan.workspace_bytes, " bytes of workspace) was chosen for another problem or device than M x N x K = ", problem.m,

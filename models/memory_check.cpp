@@ -25,9 +25,9 @@ double gib(std::int64_t bytes) { return std::round(10.0 * static_cast<double>(by
 
 }  // namespace
 
-void check_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes) {
+std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes) {
   const std::int64_t room = free_bytes - kReservedBytes;
-  if (trace.bytes() <= room) return;
+  if (trace.bytes() <= room) return {};
   const std::string need = sentence(resolved.recipe.name, " needs ", gib(trace.bytes()), " GiB, ", gib(trace.persistent_bytes),
                                     " of them for weights, gradients and moments, and ", device.name, " has ", gib(room), " GiB to give");
   // Whole sequences, so that a smaller step is cut as this one is.
@@ -38,11 +38,16 @@ void check_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const 
     const BatchConfig batch = with_target_tokens(resolved.recipe.batch, middle * unit);
     (trace_step(with_batch(resolved.recipe, batch), device).bytes() <= room ? fits : too_many) = middle;
   }
-  TW_CHECK(fits > 0, need, "; use a smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.");
+  if (fits == 0) return need + "; use a smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.";
   const BatchConfig batch = with_target_tokens(resolved.recipe.batch, fits * unit);
-  throw Error(sentence(need, "; --set batch.target_tokens=", batch.target_tokens,
-                       batch.source_tokens > 0 ? sentence(" --set batch.source_tokens=", batch.source_tokens) : std::string(),
-                       " fits, and batch.accumulate makes up for it."));
+  return sentence(need, "; --set batch.target_tokens=", batch.target_tokens,
+                  batch.source_tokens > 0 ? sentence(" --set batch.source_tokens=", batch.source_tokens) : std::string(),
+                  " fits, and batch.accumulate makes up for it.");
+}
+
+void check_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes) {
+  const std::string shortage = memory_shortage(resolved, trace, device, free_bytes);
+  TW_CHECK(shortage.empty(), shortage);
 }
 
 }  // namespace tilewave

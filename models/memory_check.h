@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "models/train_step.h"
 
@@ -10,7 +11,11 @@ namespace tilewave {
 // Set aside for what is not in the trace: the driver's context, the loaded kernels, a captured graph, validation.
 inline constexpr std::int64_t kReservedBytes = std::int64_t{1} << 30;
 
-// Throws Error, naming the recipe's key and a value that fits, where the traced step needs more than `free_bytes` less the reserve.
+// Where the traced step needs more than `free_bytes` less the reserve: a sentence with the recipe's key and a value that fits; else
+// empty.
+std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes);
+
+// Throws that sentence as an Error.
 void check_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes);
 
 }  // namespace tilewave

@@ -16,6 +16,22 @@ double ops_per_byte(const DeviceInfo& device, DType operands, MathMode math) {
   return device.bandwidth_bytes_per_s > 0.0 ? peak_flops_per_s(device, operands, math) / device.bandwidth_bytes_per_s : 0.0;
 }
 
+double floor_s(const Cost& cost, const DeviceInfo& device, DType operands, MathMode math) {
+  const double peak = peak_flops_per_s(device, operands, math), bandwidth = device.bandwidth_bytes_per_s;
+  if (peak <= 0.0 || bandwidth <= 0.0) return 0.0;
+  return std::max(static_cast<double>(cost.flops) / peak, static_cast<double>(cost.bytes) / bandwidth);
+}
+
+double floor_s(const Trace& trace, const PrecisionTable& precision, const DeviceInfo& device) {
+  double seconds = 0.0;
+  for (const TraceEntry& entry : trace.entries) {
+    const bool multiplies = entry.gemm || entry.attention;  // elsewhere bytes decide
+    seconds += floor_s({.flops = multiplies ? entry.cost.flops : 0, .bytes = entry.cost.bytes}, device,
+                       entry.gemm ? entry.gemm->operand_dtype : precision.activation, entry.gemm ? entry.gemm->math : precision.math);
+  }
+  return seconds;
+}
+
 Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::int64_t enough_blocks) {
   if (ops_per_byte <= 0.0) return Limit::unknown;
   if (blocks < enough_blocks) return Limit::latency;

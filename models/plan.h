@@ -15,6 +15,11 @@ namespace tilewave {
 double intensity(const Cost& cost);
 double ops_per_byte(const DeviceInfo& device, DType operands, MathMode math);
 
+// The least time that the device's printed peak and bandwidth leave for a launch, and for all launches of a step one after another;
+// 0: not known.
+double floor_s(const Cost& cost, const DeviceInfo& device, DType operands, MathMode math);
+double floor_s(const Trace& trace, const PrecisionTable& precision, const DeviceInfo& device);
+
 // What limits a launch (Deep Learning Performance, sections 3.3 and 3.4). A GEMM, whose blocks take an SM each, has enough of them where
 // every second SM has one; other launches where there are kBlocksToHideLatency for each SM.
 enum class Limit : std::uint8_t { unknown, math, memory, latency };

@@ -1,28 +1,32 @@
-// A setting that cannot be planned says why; the others are planned.
+// A setting that cannot be planned, or whose step does not fit into the GPU's memory, says why; the others are planned.
 #include "models/predicted_settings.h"
 
 #include "kernels/error.h"
+#include "models/memory_check.h"
 #include "models/wave_free.h"
 
 namespace tilewave {
 namespace {
 
 PredictedSetting predict(const Recipe& recipe, const Setting& setting, const DeviceInfo& device) {
-  PredictedSetting result{.setting = setting, .refused = {}, .shapes = {}, .step = {}};
+  PredictedSetting result{.setting = setting, .refused = {}, .shapes = {}, .step = {}, .gain = {}};
   try {
     const Recipe own = with_setting(recipe, setting);
     TW_CHECK_INPUT(own.gemm.engine == GemmEngine::in_house, "a library's times are not predicted.");
     check_plannable(own, device);
     const ResolvedRecipe resolved = resolve(predictable(own), {}, device);
     result.shapes = resolved.shapes;
-    result.step = plan_step(resolved, device);
+    result.target_rows = resolved.shapes.target_rows * own.batch.accumulate;
+    const StepTrace trace = trace_step(resolved, device);
+    result.step = plan_step(resolved, trace, device);
+    if (device.backend == Backend::cuda) result.refused = memory_shortage(resolved, trace, device, device.memory_bytes);
   } catch (const InputError& error) {
     result.refused = error.what();
   }
   return result;
 }
 
-double seconds_a_target_row(const PredictedSetting& one) { return one.step.predicted_s() / static_cast<double>(one.shapes.target_rows); }
+double seconds_a_target_row(const PredictedSetting& one) { return one.step.predicted_s() / static_cast<double>(one.target_rows); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct PredictedSetting {
   std::string refused;  // why there is no prediction; empty: there is one
   StepShapes shapes;
   StepPlan step;
-  double gain = 0.0;
+  std::int64_t target_rows = 0;  // of a step, all its passes together
+  std::optional<double> gain;    // absent where there is no prediction of the baseline
 
   bool predicted() const { return refused.empty(); }
 };

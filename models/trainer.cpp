@@ -31,6 +31,12 @@ Recipe decisive(Recipe recipe) {
   recipe.guidelines.pad_vocabulary_to = GuidelinesConfig{}.pad_vocabulary_to;
   recipe.guidelines.row_pitch = GuidelinesConfig{}.row_pitch;
   recipe.guidelines.ffn_hidden_layout = GuidelinesConfig{}.ffn_hidden_layout;
+  if (recipe.guidelines.wave_free_batch == WaveFreeBatch::off) {  // a question that is not asked
+    recipe.guidelines.wave_layer = GuidelinesConfig{}.wave_layer;
+    recipe.guidelines.wave_role = GuidelinesConfig{}.wave_role;
+    recipe.guidelines.wave_tile = GuidelinesConfig{}.wave_tile;
+    recipe.guidelines.wave_limit = GuidelinesConfig{}.wave_limit;
+  }
   return recipe;
 }
 

@@ -90,6 +90,20 @@ Adjustment adjustment_of(const Recipe& recipe, const WaveRows& rows, const RowsP
           .cost_bytes = to.step.bytes - from.step.bytes};
 }
 
+// What step 2's rows cost in memory, which only a traced step tells.
+void count_bytes_of_rows(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device,
+                         std::vector<Adjustment>& adjustments) {
+  Recipe rows = predictable(recipe);
+  rows.guidelines.batch_multiple_of = 1;
+  const auto bytes = [&] { return trace_step(resolve(rows, tokenizer), device).bytes(); };
+  for (Adjustment& adjustment : adjustments) {
+    if (adjustment.rule != "batch_multiple_of") continue;
+    const std::int64_t before = bytes();
+    (adjustment.what == "source rows" ? rows.batch.source_tokens : rows.batch.target_tokens) = adjustment.to;
+    adjustment.cost_bytes = bytes() - before;
+  }
+}
+
 }  // namespace
 
 Recipe WaveRows::moved(const Recipe& recipe, std::int64_t rows) const {
@@ -188,6 +202,7 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, co
   validate(recipe);
   const WaveFree waves = settle_wave_free_batch(recipe, device);
   ResolvedRecipe resolved = resolve(waves.recipe, tokenizer);
+  count_bytes_of_rows(waves.recipe, tokenizer, device, resolved.adjustments);
   resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
   return resolved;
 }

@@ -48,7 +48,7 @@ struct WaveFree {
 // "off" comes back as it is. InputError where no wave-free number lies within the limit.
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device);
 
-// On a device: the wave-free batch settled first.
+// On a device: the wave-free batch settled first, and the memory that step 2's rows cost counted.
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device);
 
 // The recipe as asked, its waves as a run that began with it has settled them: with the numbers of `settled`, where these are what

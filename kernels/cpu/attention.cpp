@@ -87,35 +87,62 @@ Head<T> head_of(const MatrixView& view, std::int64_t head, std::int64_t heads) {
   return {.data = view.row<T>(0) + head * (view.cols / heads), .ld = view.ld, .width = view.cols / heads};
 }
 
-// Rows whose vectors are whole.
+// Rows of whole vectors: a head's where they lie, or, where its width is not one of whole vectors, a buffer's.
 template <class T>
 struct WholeRows {
-  const T* data = nullptr;
+  T* data = nullptr;
   std::int64_t ld = 0;
 };
-// `count` rows from `first` on: where they lie, or, where the head's width is not one of whole vectors, a copy with zeros behind.
 template <class T>
-WholeRows<T> whole_rows(const Head<const T>& matrix, std::int64_t first, std::int64_t count, T* copy) {
+bool is_whole(const Head<T>& matrix) {
+  return matrix.width % kLanes == 0;
+}
+// `count` rows from `first` on to read, in the buffer with zeros behind.
+template <class T>
+WholeRows<const T> whole_rows(const Head<const T>& matrix, std::int64_t first, std::int64_t count, T* buffer) {
+  if (is_whole(matrix)) return {.data = matrix.row(first), .ld = matrix.ld};
   const std::int64_t padded_width = round_up(matrix.width, kLanes);
-  if (matrix.width == padded_width) return {.data = matrix.row(first), .ld = matrix.ld};
   for (std::int64_t r = 0; r < count; ++r) {
-    T* const row = copy + r * padded_width;
+    T* const row = buffer + r * padded_width;
     std::fill(std::copy_n(matrix.row(first + r), matrix.width, row), row + padded_width, T(0));
   }
-  return {.data = copy, .ld = padded_width};
+  return {.data = buffer, .ld = padded_width};
+}
+// Rows from `first` on to be written, and, once they are, their way home from the buffer.
+template <class T>
+WholeRows<T> whole_rows(const Head<T>& matrix, std::int64_t first, T* buffer) {
+  if (is_whole(matrix)) return {.data = matrix.row(first), .ld = matrix.ld};
+  return {.data = buffer, .ld = round_up(matrix.width, kLanes)};
+}
+template <class T>
+void store_rows(const WholeRows<T>& rows, const Head<T>& matrix, std::int64_t first, std::int64_t count) {
+  if (is_whole(matrix)) return;
+  for (std::int64_t r = 0; r < count; ++r) std::copy_n(rows.data + r * rows.ld, matrix.width, matrix.row(first + r));
+}
+template <class T>
+void zero_rows(const WholeRows<T>& rows, std::int64_t begin, std::int64_t end, std::int64_t width) {
+  for (std::int64_t r = begin; r < end; ++r) std::fill_n(rows.data + r * rows.ld, width, T(0));
 }
 
-// out[c, i] = scale * row(i)[c], zero for columns from tile.count on.   // [width, padded]
+// out[c, i] = scale * row(i)[c]; columns from tile.count on are the last row again.   // [width, padded]
 template <class T>
 void load_transposed(const Head<const T>& matrix, const QueryTile& tile, T scale, T* out) {
-  std::fill_n(out, matrix.width * tile.padded, T(0));
-  transpose(Transpose<T>{.in = matrix.row(tile.row()),
-                         .in_ld = matrix.ld,
-                         .out = out,
-                         .out_ld = tile.padded,
-                         .rows = tile.count,
-                         .cols = matrix.width,
-                         .factor = scale});
+  const VectorTag<T> d;
+  constexpr std::int64_t lanes = hn::MaxLanes(d);
+  const auto factor = hn::Set(d, scale);
+  for (std::int64_t i = 0; i < tile.padded; i += lanes) {
+    const T* rows[lanes];
+    for (std::int64_t lane = 0; lane < lanes; ++lane) rows[lane] = matrix.row(tile.row() + std::min(i + lane, tile.count - 1));
+    std::int64_t c = 0;
+    for (; c + kSquare<T> <= matrix.width; c += kSquare<T>) {
+      transpose_rows(
+          d, [&](std::int64_t row) HWY_ATTR { return rows[row] + c; },
+          [&](std::int64_t k, auto column) HWY_ATTR { hn::Store(hn::Mul(column, factor), d, out + (c + k) * tile.padded + i); });
+    }
+    for (; c < matrix.width; ++c) {
+      for (std::int64_t lane = 0; lane < lanes; ++lane) out[c * tile.padded + i + lane] = scale * rows[lane][c];
+    }
+  }
 }
 
 // The keys' and values' rows are on their way while the queries are laid out.
@@ -139,7 +166,8 @@ void load_scores(const Head<const T>& k, const QueryTile& queries, const KeyTile
                                         .a_k = 1,
                                         .b = q_t,
                                         .b_ld = queries.padded,
-                                        .c = scores});
+                                        .c = scores,
+                                        .c_ld = queries.padded});
   for (std::int64_t j = 0; j < keys.count; ++j) {
     std::fill_n(scores + j * queries.padded, queries.blind_columns(keys.first + j, mask), -std::numeric_limits<T>::infinity());
   }
@@ -173,36 +201,64 @@ struct ForwardScratch {
         out(buffer<T>(kTile * round_up(width, kLanes))),
         max(buffer<T>(kTile)),
         sum(buffer<T>(kTile)),
-        correction(buffer<T>(kTile)) {}
+        correction(buffer<T>(kTile)),
+        log_sum_exp(buffer<T>(kTile)) {}
 
   Buffer<T> q_t;     // [width, queries]
   Buffer<T> scores;  // [keys, queries]
   Buffer<T> v;       // [keys, padded width]
   Buffer<T> out;     // [queries, padded width]
-  Buffer<T> max, sum, correction;
+  Buffer<T> max, sum, correction, log_sum_exp;
 };
 
 // scores become exp(scores - max) under the new maximum; sum moves to it, and `correction` is what moves an older sum there.
+template <std::int64_t kVectors, class T>
+void softmax_columns(ForwardScratch<T>& s, const QueryTile& queries, std::int64_t keys, std::int64_t first) {
+  const VectorTag<T> d;
+  constexpr std::int64_t lanes = hn::MaxLanes(d);
+  const auto least = hn::Set(d, -std::numeric_limits<T>::infinity());
+  T* const scores = s.scores.get() + first;
+  hn::Vec<VectorTag<T>> max[kVectors], shift[kVectors], sum[kVectors];
+  for (std::int64_t v = 0; v < kVectors; ++v) max[v] = hn::Load(d, s.max.get() + first + v * lanes);
+  for (std::int64_t j = 0; j < keys; ++j) {
+    for (std::int64_t v = 0; v < kVectors; ++v) max[v] = hn::Max(max[v], hn::Load(d, scores + j * queries.padded + v * lanes));
+  }
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    const std::int64_t i = first + v * lanes;
+    shift[v] = hn::IfThenElse(hn::Eq(max[v], least), hn::Zero(d), max[v]);  // nothing seen yet: exp(-infinity) is 0
+    const auto correction = exp_of(d, hn::Sub(hn::Load(d, s.max.get() + i), shift[v]));
+    sum[v] = hn::Mul(hn::Load(d, s.sum.get() + i), correction);
+    hn::Store(max[v], d, s.max.get() + i);
+    hn::Store(correction, d, s.correction.get() + i);
+  }
+  for (std::int64_t j = 0; j < keys; ++j) {
+    for (std::int64_t v = 0; v < kVectors; ++v) {
+      T* const score = scores + j * queries.padded + v * lanes;
+      const auto p = exp_of(d, hn::Sub(hn::Load(d, score), shift[v]));
+      sum[v] = hn::Add(sum[v], p);
+      hn::Store(p, d, score);
+    }
+  }
+  for (std::int64_t v = 0; v < kVectors; ++v) hn::Store(sum[v], d, s.sum.get() + first + v * lanes);
+}
 template <class T>
 void softmax_step(ForwardScratch<T>& s, const QueryTile& queries, std::int64_t keys) {
+  constexpr std::int64_t lanes = hn::MaxLanes(VectorTag<T>());
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= queries.padded; i += 2 * lanes) softmax_columns<2>(s, queries, keys, i);
+  if (i < queries.padded) softmax_columns<1>(s, queries, keys, i);
+}
+
+// log_sum_exp, and 1 / sum in sum's place; both 0 for a query that sees no key.
+template <class T>
+void finish_sums(ForwardScratch<T>& s, const QueryTile& queries) {
   const VectorTag<T> d;
-  const auto least = hn::Set(d, -std::numeric_limits<T>::infinity());
-  for (std::int64_t i = 0; i < queries.padded; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-    T* scores = s.scores.get() + i;
-    const auto old_max = hn::Load(d, s.max.get() + i);
-    auto max = old_max;
-    for (std::int64_t j = 0; j < keys; ++j) max = hn::Max(max, hn::Load(d, scores + j * queries.padded));
-    const auto shift = hn::IfThenElse(hn::Eq(max, least), hn::Zero(d), max);  // nothing seen yet: exp(-infinity) is 0
-    const auto correction = exp_of(d, hn::Sub(old_max, shift));
-    auto sum = hn::Mul(hn::Load(d, s.sum.get() + i), correction);
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const auto p = exp_of(d, hn::Sub(hn::Load(d, scores + j * queries.padded), shift));
-      sum = hn::Add(sum, p);
-      hn::Store(p, d, scores + j * queries.padded);
-    }
-    hn::Store(max, d, s.max.get() + i);
-    hn::Store(sum, d, s.sum.get() + i);
-    hn::Store(correction, d, s.correction.get() + i);
+  for (std::int64_t i = 0; i < queries.padded; i += hn::MaxLanes(d)) {
+    const auto sum = hn::Load(d, s.sum.get() + i);
+    const auto unseen = hn::Eq(sum, hn::Zero(d));
+    const auto log_sum_exp = hn::Add(hn::Load(d, s.max.get() + i), hn::Log(d, sum));
+    hn::Store(hn::IfThenElse(unseen, hn::Zero(d), log_sum_exp), d, s.log_sum_exp.get() + i);
+    hn::Store(hn::IfThenElse(unseen, hn::Zero(d), hn::Div(hn::Set(d, T(1)), sum)), d, s.sum.get() + i);
   }
 }
 
@@ -217,7 +273,7 @@ void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t he
   prefetch_rows(k, queries.segment, key_tile(queries.segment, 0));
   prefetch_rows(v, queries.segment, key_tile(queries.segment, 0));
   load_transposed(q, queries, T(1) / std::sqrt(static_cast<T>(q.width)), s.q_t.get());
-  std::fill_n(s.out.get(), queries.count * padded_width, T(0));
+  if (queries.visible_keys(args.mask) == 0) std::fill_n(s.out.get(), queries.count * padded_width, T(0));
   std::fill_n(s.max.get(), queries.padded, -std::numeric_limits<T>::infinity());
   std::fill_n(s.sum.get(), queries.padded, T(0));
 
@@ -236,26 +292,28 @@ void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t he
       T* const row = s.out.get() + i * padded_width;
       for (std::int64_t c = 0; c < padded_width; ++c) row[c] *= s.correction[i];
     }
-    const WholeRows<T> values = whole_rows(v, queries.segment.k_begin + keys.first, keys.count, s.v.get());
-    multiply<Sums::added>(SmallProduct<T>{.m = queries.count,
-                                          .n = padded_width,
-                                          .k = keys.count,
-                                          .a = s.scores.get(),
-                                          .a_row = 1,
-                                          .a_k = queries.padded,
-                                          .b = values.data,
-                                          .b_ld = values.ld,
-                                          .c = s.out.get()});
+    const WholeRows<const T> values = whole_rows(v, queries.segment.k_begin + keys.first, keys.count, s.v.get());
+    multiply(first == 0 ? Sums::fresh : Sums::added, SmallProduct<T>{.m = queries.count,
+                                                                     .n = padded_width,
+                                                                     .k = keys.count,
+                                                                     .a = s.scores.get(),
+                                                                     .a_row = 1,
+                                                                     .a_k = queries.padded,
+                                                                     .b = values.data,
+                                                                     .b_ld = values.ld,
+                                                                     .c = s.out.get(),
+                                                                     .c_ld = padded_width});
   }
 
-  // Store. Output and log_sum_exp are 0 for a query that sees no key.
+  // Store.
+  finish_sums(s, queries);
   const auto out = head_of<T>(args.out, head, args.heads);
   for (std::int64_t i = 0; i < queries.count; ++i) {
-    const T sum = s.sum[i], scale = sum == T(0) ? T(0) : T(1) / sum;
+    const T scale = s.sum[i];
     const T* const from = s.out.get() + i * padded_width;
     T* const to = out.row(queries.row() + i);
     for (std::int64_t c = 0; c < out.width; ++c) to[c] = from[c] * scale;
-    if (args.log_sum_exp) args.log_sum_exp.row<T>(queries.row() + i)[head] = sum == T(0) ? T(0) : s.max[i] + std::log(sum);
+    if (args.log_sum_exp) args.log_sum_exp.row<T>(queries.row() + i)[head] = s.log_sum_exp[i];
   }
 }
 
@@ -291,8 +349,8 @@ struct BackwardScratch {
         log_sum_exp(buffer<T>(kTile)),
         delta(buffer<T>(kTile)),
         dq(buffer<T>(kTile * round_up(width, kLanes))),
-        dk(buffer<T>(round_up(longest, kProductRows) * round_up(width, kLanes))),
-        dv(buffer<T>(round_up(longest, kProductRows) * round_up(width, kLanes))) {}
+        dk(buffer<T>(longest * round_up(width, kLanes))),
+        dv(buffer<T>(longest * round_up(width, kLanes))) {}
 
   Buffer<T> q_t, dout_t;  // [width, queries]
   Buffer<T> q, dout, k;   // [queries or keys, padded width]
@@ -327,14 +385,17 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
 
   prefetch_rows(k, segment, key_tile(segment, 0));
   prefetch_rows(v, segment, key_tile(segment, 0));
-  std::fill_n(s.dk.get(), round_up(segment.k_length, kProductRows) * padded_width, T(0));
-  std::fill_n(s.dv.get(), round_up(segment.k_length, kProductRows) * padded_width, T(0));
+  const WholeRows<T> dk_rows = whole_rows(dk, segment.k_begin, s.dk.get()), dv_rows = whole_rows(dv, segment.k_begin, s.dv.get());
+  // The first queries' tiles of keys are sums of their own, the later ones are added to.
+  const std::int64_t seen_first = segment.q_length == 0 ? 0 : round_up(query_tile(segment, 0).visible_keys(args.mask), kTile);
+  zero_rows(dk_rows, seen_first, segment.k_length, padded_width);
+  zero_rows(dv_rows, seen_first, segment.k_length, padded_width);
 
   for (std::int64_t first_query = 0; first_query < segment.q_length; first_query += kTile) {
     // Load.
     const QueryTile queries = query_tile(segment, first_query);
-    const WholeRows<T> q_rows = whole_rows(q, queries.row(), queries.count, s.q.get());
-    const WholeRows<T> dout_rows = whole_rows(dout, queries.row(), queries.count, s.dout.get());
+    const WholeRows<const T> q_rows = whole_rows(q, queries.row(), queries.count, s.q.get());
+    const WholeRows<const T> dout_rows = whole_rows(dout, queries.row(), queries.count, s.dout.get());
     load_transposed(q, queries, scale, s.q_t.get());
     load_transposed(dout, queries, T(1), s.dout_t.get());
     std::fill_n(s.log_sum_exp.get(), queries.padded, T(0));
@@ -345,7 +406,8 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
       s.delta[i] = sum_of<T>(width, [=](std::int64_t c) { return a[c] * b[c]; });
       s.log_sum_exp[i] = args.log_sum_exp.row<T>(queries.row() + i)[head];
     }
-    std::fill_n(s.dq.get(), queries.count * padded_width, T(0));
+    const WholeRows<T> dq_rows = whole_rows(dq, queries.row(), s.dq.get());
+    if (queries.visible_keys(args.mask) == 0) zero_rows(dq_rows, 0, queries.count, padded_width);
 
     for (std::int64_t first_key = 0; first_key < queries.visible_keys(args.mask); first_key += kTile) {
       const KeyTile keys = key_tile(segment, first_key);
@@ -360,7 +422,8 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
                                             .a_k = 1,
                                             .b = s.dout_t.get(),
                                             .b_ld = queries.padded,
-                                            .c = s.ds.get()});
+                                            .c = s.ds.get(),
+                                            .c_ld = queries.padded});
       // dS = P (dP - delta), and the scores' scale with it; P after dropout.
       if (args.dropout.probability > 0.0) {
         for_key_draws(args.dropout, head, queries, keys, [&](std::int64_t j, const std::uint32_t* draws) {
@@ -384,33 +447,32 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
       gradient.a = s.p.get();
       gradient.b = dout_rows.data;
       gradient.b_ld = dout_rows.ld;
-      gradient.c = s.dv.get() + keys.first * padded_width;
-      multiply<Sums::added>(gradient);
+      gradient.c = dv_rows.data + keys.first * dv_rows.ld;
+      gradient.c_ld = dv_rows.ld;
+      multiply(first_query == 0 ? Sums::fresh : Sums::added, gradient);
       gradient.a = s.ds.get();
       gradient.b = q_rows.data;
       gradient.b_ld = q_rows.ld;
-      gradient.c = s.dk.get() + keys.first * padded_width;
-      multiply<Sums::added>(gradient);
+      gradient.c = dk_rows.data + keys.first * dk_rows.ld;
+      gradient.c_ld = dk_rows.ld;
+      multiply(first_query == 0 ? Sums::fresh : Sums::added, gradient);
       // dq += dS k
-      const WholeRows<T> k_rows = whole_rows(k, segment.k_begin + keys.first, keys.count, s.k.get());
-      multiply<Sums::added>(SmallProduct<T>{.m = queries.count,
-                                            .n = padded_width,
-                                            .k = keys.count,
-                                            .a = s.ds.get(),
-                                            .a_row = 1,
-                                            .a_k = queries.padded,
-                                            .b = k_rows.data,
-                                            .b_ld = k_rows.ld,
-                                            .c = s.dq.get()});
+      const WholeRows<const T> k_rows = whole_rows(k, segment.k_begin + keys.first, keys.count, s.k.get());
+      multiply(first_key == 0 ? Sums::fresh : Sums::added, SmallProduct<T>{.m = queries.count,
+                                                                           .n = padded_width,
+                                                                           .k = keys.count,
+                                                                           .a = s.ds.get(),
+                                                                           .a_row = 1,
+                                                                           .a_k = queries.padded,
+                                                                           .b = k_rows.data,
+                                                                           .b_ld = k_rows.ld,
+                                                                           .c = dq_rows.data,
+                                                                           .c_ld = dq_rows.ld});
     }
-
-    // Store.
-    for (std::int64_t i = 0; i < queries.count; ++i) std::copy_n(s.dq.get() + i * padded_width, width, dq.row(queries.row() + i));
+    store_rows(dq_rows, dq, queries.row(), queries.count);
   }
-  for (std::int64_t j = 0; j < segment.k_length; ++j) {
-    std::copy_n(s.dk.get() + j * padded_width, width, dk.row(segment.k_begin + j));
-    std::copy_n(s.dv.get() + j * padded_width, width, dv.row(segment.k_begin + j));
-  }
+  store_rows(dk_rows, dk, segment.k_begin, segment.k_length);
+  store_rows(dv_rows, dv, segment.k_begin, segment.k_length);
 }
 
 void attention_backward(CpuQueue& queue, const AttentionBackwardArgs& args) {

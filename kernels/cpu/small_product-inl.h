@@ -1,6 +1,6 @@
 // C = A B, or C += A B, for matrices that fit the cache: some rows by two vectors of C at a time stay in registers while k runs.
 // A is read an element at a time with any strides, so that it may be a transpose; B's and C's rows are contiguous.
-// n is a multiple of kLanes. C has room for round_up(m, kProductRows) rows; what the surplus ones hold afterwards is unspecified.
+// n is a multiple of kLanes.
 #if defined(TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_
 #undef TILEWAVE_KERNELS_CPU_SMALL_PRODUCT_INL_H_
@@ -26,7 +26,8 @@ struct SmallProduct {
   std::int64_t a_row = 0, a_k = 0;  // elements from one row, and from one k, to the next
   const T* b = nullptr;             // [k, n]
   std::int64_t b_ld = 0;
-  T* c = nullptr;  // [round_up(m, kProductRows), n]
+  T* c = nullptr;  // [m, n]
+  std::int64_t c_ld = 0;
 };
 
 enum class Sums : std::uint8_t { fresh, added };
@@ -36,14 +37,16 @@ template <Sums kSums, std::int64_t kRows, std::int64_t kVectors, class T>
 HWY_INLINE void multiply_block(const SmallProduct<T>& p, std::int64_t row, std::int64_t column) {
   const VectorTag<T> d;
   constexpr std::int64_t lanes = hn::MaxLanes(d);
-  T* const c = p.c + row * p.n + column;
+  const std::int64_t rows = std::min(kRows, p.m - row);
+  T* const c = p.c + row * p.c_ld + column;
   const T* a[kRows];
   hn::Vec<VectorTag<T> > sum[kRows][kVectors];
   HWY_UNROLL(8)
   for (std::int64_t r = 0; r < kRows; ++r) {
-    a[r] = p.a + std::min(row + r, p.m - 1) * p.a_row;
+    const std::int64_t at = std::min(r, rows - 1);
+    a[r] = p.a + (row + at) * p.a_row;
     HWY_UNROLL(2)
-    for (std::int64_t v = 0; v < kVectors; ++v) sum[r][v] = kSums == Sums::added ? hn::Load(d, c + r * p.n + v * lanes) : hn::Zero(d);
+    for (std::int64_t v = 0; v < kVectors; ++v) sum[r][v] = kSums == Sums::added ? hn::LoadU(d, c + at * p.c_ld + v * lanes) : hn::Zero(d);
   }
   const T* b = p.b + column;
   for (std::int64_t k = 0, at = 0; k < p.k; ++k, at += p.a_k, b += p.b_ld) {
@@ -59,8 +62,9 @@ HWY_INLINE void multiply_block(const SmallProduct<T>& p, std::int64_t row, std::
   }
   HWY_UNROLL(8)
   for (std::int64_t r = 0; r < kRows; ++r) {
+    if (r == rows) break;
     HWY_UNROLL(2)
-    for (std::int64_t v = 0; v < kVectors; ++v) hn::Store(sum[r][v], d, c + r * p.n + v * lanes);
+    for (std::int64_t v = 0; v < kVectors; ++v) hn::StoreU(sum[r][v], d, c + r * p.c_ld + v * lanes);
   }
 }
 
@@ -80,6 +84,14 @@ void multiply(const SmallProduct<T>& p) {
     } else {
       multiply_rows<kSums, kProductRows>(p, row);
     }
+  }
+}
+template <class T>
+void multiply(Sums sums, const SmallProduct<T>& p) {
+  if (sums == Sums::fresh) {
+    multiply<Sums::fresh>(p);
+  } else {
+    multiply<Sums::added>(p);
   }
 }
 

@@ -32,6 +32,8 @@ struct GemmRow {
   // Everything of the plan but the reason: waves, alignments, workspace, predicted time. A row that can split K does so in `split`
   // parts, or, where that is 0, in as many as its model takes the least time for; other rows do not look at it.
   GemmPlan (*plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) = nullptr;
+  // The same but for the predicted time, where predicting it takes a share of a small launch; null: plan does.
+  GemmPlan (*unpredicted_plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device) = nullptr;
   // Null where this build has no kernel for it: a row names its CUDA launch under `if constexpr (kHasCuda)`.
   CpuGemmLaunch launch_cpu = nullptr;
   CudaGemmLaunch launch_cuda = nullptr;

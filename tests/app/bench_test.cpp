@@ -41,6 +41,7 @@ TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
     EXPECT_EQ(object.at("m").get<int>() * object.at("n").get<int>() * object.at("k").get<int>(), 65 * 127 * 33);
     for (const char* key : {"time_us", "tflops", "predicted_us", "lower_quartile_us", "upper_quartile_us"})
       EXPECT_GT(object.at(key), 0.0) << key;
+    EXPECT_TRUE(object.at("floor_us").is_null()) << "a CPU's bandwidth is not known";
     for (const char* key : {"device", "layer", "dtype", "row", "tile"}) EXPECT_FALSE(object.at(key).get<std::string>().empty()) << key;
   }
   EXPECT_GE(model.at("chosen_time_fraction"), 1.0);
@@ -126,6 +127,7 @@ TEST_F(BenchCommand, MeasuresOperationsBesideACopy) {
     for (const char* key :
          {"bytes", "time_us", "lower_quartile_us", "upper_quartile_us", "bytes_per_s", "copy_bytes_per_s", "copy_fraction"})
       EXPECT_GT(object.at(key), 0.0) << key;
+    EXPECT_NEAR(object.at("floor_us").get<double>() / object.at("time_us").get<double>(), object.at("copy_fraction").get<double>(), 1e-9);
   }
   EXPECT_EQ(operations, (std::vector<std::string>{"softmax", "adamw"}));
 }

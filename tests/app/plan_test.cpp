@@ -107,6 +107,11 @@ TEST_F(PlanCommand, TablesSayWhatAPersonAsks) {
         "useful", "waves", "not GEMMs", "attention", "a step is predicted to take", "advice", "No change advised: predicted gain"}) {
     EXPECT_NE(h200.output.find(part), std::string::npos) << part << "\n" << h200.output;
   }
+  EXPECT_NE(h200.output.find("memory 5.7 GiB of 141.0 GiB\n"), std::string::npos) << h200.output;
+  const Outcome l4 = plan(recipe("gpt2_124m.toml") + " --for l4");
+  ASSERT_EQ(l4.status, 0) << l4.output;
+  EXPECT_NE(l4.output.find("it does not fit: gpt2_124m needs"), std::string::npos) << l4.output;
+  EXPECT_NE(l4.output.find("--set batch.target_tokens="), std::string::npos) << l4.output;
   const Outcome cpu = plan(recipe("tiny.toml") + " --device cpu --threads 2");
   ASSERT_EQ(cpu.status, 0) << cpu.output;
   EXPECT_NE(cpu.output.find("(2 threads)"), std::string::npos) << cpu.output;

@@ -1,7 +1,10 @@
 // Matrices past 2^31 elements on a GPU: what an operation makes of the last rows is what it makes of those rows alone.
+#include <numeric>
+
 #include "kernels/activation.h"
 #include "kernels/add.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/embedding.h"
 #include "kernels/fill.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm/catalog.h"
@@ -95,6 +98,9 @@ TEST_F(GpuLargeMatrix, OperationsReachItsEnd) {
   };
   compare("add", [](MatrixView a, MatrixView b) { return AddArgs{.a = a, .b = a, .y = b}; });
   compare("gelu", [](MatrixView a, MatrixView b) { return ActivationArgs{.x = a, .y = b, .activation = Activation::gelu_tanh}; });
+  compare("gelu_backward",
+          [](MatrixView a, MatrixView b) { return ActivationBackwardArgs{.x = a, .dy = a, .dx = b, .activation = Activation::gelu_tanh}; });
+  compare("softmax_backward", [](MatrixView a, MatrixView b) { return SoftmaxBackwardArgs{.y = a, .dy = a, .dx = b}; });
   compare("softmax", [](MatrixView a, MatrixView b) { return SoftmaxArgs{.x = a, .y = b}; });
   const MatrixView gamma = random(1, kCols), beta = random(1, kCols), mean = matrix(kRows, 1, DType::f32),
                    rstd = matrix(kRows, 1, DType::f32);
@@ -117,6 +123,32 @@ TEST_F(GpuLargeMatrix, OperationsReachItsEnd) {
                                  .dbeta = dbeta,
                                  .partial = chunks};
   });
+}
+
+// A table whose last rows lie past 2^31 elements, read and added to there.
+TEST_F(GpuLargeMatrix, ATableIsReachedToItsEnd) {
+  const MatrixView table = random(kRows, kCols), y = matrix(kLast, kCols), positions = matrix(1, kCols);
+  const MatrixView ids = matrix(1, kLast, DType::i32), position_ids = matrix(1, kLast, DType::i32);
+  fill_bytes(queue_, positions.data, 0, kCols * 2);
+  fill_bytes(queue_, position_ids.data, 0, kLast * 4);
+  std::vector<std::int32_t> last_ids(kLast);
+  std::iota(last_ids.begin(), last_ids.end(), static_cast<std::int32_t>(kRows - kLast));
+  copy_to_device(queue_, ids.data, last_ids.data(), kLast * 4);
+  run(queue_, EmbeddingArgs{.table = table, .positions = positions, .ids = ids, .position_ids = position_ids, .y = y});
+  expect_same(table, y, "embedding");
+
+  const MatrixView dtable = matrix(kRows, kCols, DType::f32);
+  run(queue_, EmbeddingBackwardArgs{.dy = y,
+                                    .ids = ids,
+                                    .position_ids = position_ids,
+                                    .dtable = dtable,
+                                    .dpositions = {},
+                                    .order = matrix(2, embedding_order_cols(kLast, kRows, 0), DType::i32),
+                                    .sort = matrix(1, embedding_sort_cols(kLast), DType::i32)});
+  std::vector<float> gradient(kLast * kCols);
+  copy_to_host(queue_, gradient.data(), last(dtable).data, kLast * kCols * 4);
+  const std::vector<bf16> expected = fetch(y);
+  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(gradient[i], static_cast<float>(to_double(expected[i]))) << i;
 }
 
 TEST_F(GpuLargeMatrix, LogitsBecomeTheirGradient) {

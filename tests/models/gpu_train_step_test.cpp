@@ -125,6 +125,30 @@ TEST_F(GpuTrainStep, LearnsAsTheCpuDoes) {
   EXPECT_GT(run.step.validate(run.corpus.validation(batch_shape(run.resolved))), 0.0);
 }
 
+TEST_F(GpuTrainStep, AStepThatOverflowsIsSkippedAndLowersTheLossScale) {
+  for (const Launches launches : {Launches::separate, Launches::captured}) {
+    SmallRun run = on_gpu({"run.precision=fp16"});
+    run.step.use_step_memory(trace_step(run.resolved, device_).memory, launches);
+    EXPECT_TRUE(run.advance().finite);
+    StepState state = run.context.read_step_state();
+    EXPECT_EQ(state.loss_scale, kFirstLossScale);
+    state.loss_scale = 0x1p40;  // times a gradient of 1 / 50 tokens: far beyond fp16
+    run.context.write_step_state(state);
+    std::vector<double> weights = run.weights();
+    double scale = state.loss_scale;
+    StepReport report = run.advance();
+    for (; report.skipped() && scale > 1.0; report = run.advance()) {
+      EXPECT_EQ(report.loss_scale, scale /= 2.0);
+      EXPECT_EQ(run.weights(), weights);
+    }
+    EXPECT_LT(scale, 0x1p40);
+    EXPECT_TRUE(report.finite);
+    EXPECT_EQ(report.loss_scale, scale);
+    EXPECT_TRUE(std::isfinite(report.loss));
+    EXPECT_NE(run.weights(), weights);
+  }
+}
+
 TEST_F(GpuTrainStep, StrictAlignmentKeepsTensorCoresToMultiplesOf8) {
   const std::vector<std::string> base = {"run.precision=bf16",    "guidelines.row_pitch=packed", "model.d_model=256",      "model.d_ff=512",
                                          "model.vocabulary=1001", "batch.source_tokens=500",     "batch.target_tokens=504"};

@@ -256,6 +256,10 @@ TEST_F(Trainer, WholeWavesAreSettledOnce) {
     EXPECT_NE(said.find("begun with batch."), std::string::npos) << rows << ": " << said;
     EXPECT_NE(said.find("a resumed run cannot change it"), std::string::npos) << said;
   }
+  // Who asks for the answer itself asks for no waves.
+  const std::vector<std::string> answer = {sentence("batch.source_tokens=", recipe.batch.source_tokens),
+                                           sentence("batch.target_tokens=", recipe.batch.target_tokens), "run.steps=9"};
+  EXPECT_EQ(attempt(folder("run"), {.overrides = answer, .start = RunStart::resume}).steps, 9);
   // Nor does a run that asked for no waves hold an answer.
   attempt(folder("plain"), {.stop_after = 4});
   EXPECT_NE(refusal(folder("plain"), {.overrides = waves, .start = RunStart::resume}).find("wave_free_batch"), std::string::npos);

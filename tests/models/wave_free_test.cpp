@@ -137,6 +137,25 @@ TEST(WaveFree, ResolvingStoresNumbersAndAsksOnce) {
   EXPECT_EQ(with_settled_waves(asked, resolved.recipe, {}), asked) << "the run's rows are no answer: it asked for no waves";
 }
 
+// Rows that step 2 adds cost memory on a device, one side after the other.
+TEST(WaveFree, RoundedRowsCostWhatTheTraceSays) {
+  const DeviceInfo& v100 = device("v100");
+  const auto rows = [](const char* multiple, const char* source, const char* target) {
+    return small_recipe({"run.precision=fp16", std::string("guidelines.batch_multiple_of=") + multiple,
+                         std::string("batch.source_tokens=") + source, std::string("batch.target_tokens=") + target});
+  };
+  const std::vector<Adjustment> adjustments = resolve(rows("16", "45", "50"), {}, v100).adjustments;
+  const auto bytes = [&](const char* source, const char* target) { return plan_step(resolve(rows("1", source, target)), v100).bytes; };
+  std::int64_t source_bytes = 0, target_bytes = 0;
+  for (const Adjustment& adjustment : adjustments) {
+    if (adjustment.rule != "batch_multiple_of") continue;
+    (adjustment.what == "source rows" ? source_bytes : target_bytes) = adjustment.cost_bytes;
+  }
+  EXPECT_GT(target_bytes, 0);
+  EXPECT_EQ(source_bytes, bytes("48", "50") - bytes("45", "50"));
+  EXPECT_EQ(source_bytes + target_bytes, bytes("48", "64") - bytes("45", "50"));
+}
+
 TEST(WaveFree, TheCpusThreadsStandForSms) {
   DeviceInfo cpu = probe_cpu(3);
   const Recipe asked = small_recipe({"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=16x16", "guidelines.wave_limit=0.5"});

@@ -22,6 +22,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/gemm/frame-inl.h"
+#include "kernels/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tilewave::HWY_NAMESPACE {
@@ -29,13 +30,22 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// A panel's rows at most, and what a register tile takes instead of fewer: whole vectors along i; along j any number of columns from
+// as many on as cover the latency of a multiply-add.
+struct PanelShape {
+  std::int64_t width = 0, step = 1, least = 1;
+
+  constexpr std::int64_t whole(std::int64_t rows) const { return std::max(round_up(rows, step), least); }
+};
+
 template <class T>
 struct Kernel {
   using Vectors = hn::ScalableTag<T>;
   static constexpr std::int64_t kLanes = hn::MaxLanes(Vectors());
   static constexpr RegisterTile kRegisters = packed_register_tile(kLanes * sizeof(T));
   static constexpr std::int64_t kWidthI = kRegisters.vectors * kLanes, kWidthJ = kRegisters.columns;
-  static constexpr std::int64_t kStepI = kLanes, kStepJ = 4;  // register tiles come in whole vectors, and columns by fours
+  static constexpr PanelShape kAlongI = {.width = kWidthI, .step = kLanes, .least = kLanes};
+  static constexpr PanelShape kAlongJ = {.width = kWidthJ, .step = 1, .least = 4};
   static_assert(kWidthI <= kWidestPanel && kWidthJ <= kWidestPanel, "the workspace counts with panels of at most kWidestPanel");
 };
 
@@ -46,58 +56,16 @@ Span part(Span whole, std::int64_t offset, std::int64_t width) {
   return {.first = whole.first + offset, .size = std::min(width, whole.size - offset)};
 }
 
-// The rows of a tile's panel. A last one that is no whole number of steps reaches back into its neighbour, whose last `again` rows
-// are then summed twice, with the same bits: nothing ragged is left but a tile of less than a panel.
+// The rows of a tile's panel. A last one that no register tile fits reaches back into its neighbour, whose last `again` rows are then
+// summed twice, with the same bits: nothing ragged is left but a tile of less than a panel.
 struct PanelRows {
   std::int64_t first = 0, size = 0, again = 0;
 };
-PanelRows panel_rows(Span tile, std::int64_t offset, std::int64_t width, std::int64_t step) {
-  const Span rows = part(tile, offset, width);
-  const std::int64_t again = offset > 0 ? round_up(rows.size, step) - rows.size : 0;
+PanelRows panel_rows(Span tile, std::int64_t offset, const PanelShape& panel) {
+  const Span rows = part(tile, offset, panel.width);
+  const std::int64_t again = offset > 0 ? panel.whole(rows.size) - rows.size : 0;
   return {.first = rows.first - again, .size = rows.size + again, .again = again};
 }
-
-// 16 bytes, where there are vectors: a square of them is transposed within each block of a vector.
-template <class T>
-using Quad = hn::CappedTag<T, 16 / sizeof(T)>;
-template <class T>
-constexpr std::int64_t kSquare = hn::MaxLanes(Quad<T>());
-
-// out[k * width + r] = row(r)[k] for k below kSquare and r below the vector's lanes.
-#if HWY_TARGET == HWY_SCALAR
-template <class D, class T, class Row>
-void transpose_rows(D, const Row& row, T* HWY_RESTRICT out, std::int64_t) {
-  *out = *row(0);
-}
-#else
-// Block b of the vector begins row(first + b kSquare).
-template <class T, class D, class Row>
-HWY_INLINE hn::Vec<D> load_blocks(D d, const Row& row, std::int64_t first) {
-  constexpr std::int64_t lanes = hn::MaxLanes(d);
-  if constexpr (lanes <= kSquare<T>) {
-    return hn::LoadU(d, row(first));
-  } else {
-    const hn::Half<D> half;
-    return hn::Combine(d, load_blocks<T>(half, row, first + lanes / 2), load_blocks<T>(half, row, first));
-  }
-}
-template <class D, class T, class Row>
-HWY_INLINE void transpose_rows(D d, const Row& row, T* HWY_RESTRICT out, std::int64_t width) {
-  const auto r0 = load_blocks<T>(d, row, 0), r1 = load_blocks<T>(d, row, 1);
-  if constexpr (sizeof(T) == 8) {
-    hn::StoreU(hn::InterleaveLower(d, r0, r1), d, out);
-    hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, out + width);
-  } else {
-    const auto r2 = load_blocks<T>(d, row, 2), r3 = load_blocks<T>(d, row, 3);
-    const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-    const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-    hn::StoreU(hn::InterleaveLower(d, low02, low13), d, out);
-    hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, out + width);
-    hn::StoreU(hn::InterleaveLower(d, high02, high13), d, out + 2 * width);
-    hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, out + 3 * width);
-  }
-}
-#endif
 
 // Asks for a line as its only owner. Compilers turn a prefetch with intent to write into one without where they have not been told of
 // PREFETCHW, which every x86-64 CPU takes, at least for a NOP; the line would be asked for twice where another core wrote it last.
@@ -142,12 +110,13 @@ void pack_panel(const Operand<T>& operand, const PanelRows& panel_rows, Span spa
     for (std::int64_t at = 0; at < square_k; at += kSquare<T>) {
       for (std::int64_t row = lanes; at % kLine<T> == 0 && row < 2 * lanes; ++row) __builtin_prefetch(from + row * stride + at);
       T* const to = panel + at * kWidth + r;
+      const auto put = [&](std::int64_t step, auto vector) HWY_ATTR { hn::StoreU(vector, d, to + step * kWidth); };
       if (last == lanes - 1) {
         transpose_rows(
-            d, [&](std::int64_t row) HWY_ATTR { return from + row * stride + at; }, to, kWidth);
+            d, [&](std::int64_t row) HWY_ATTR { return from + row * stride + at; }, put);
       } else {
         transpose_rows(
-            d, [&](std::int64_t row) HWY_ATTR { return from + std::min(row, last) * stride + at; }, to, kWidth);
+            d, [&](std::int64_t row) HWY_ATTR { return from + std::min(row, last) * stride + at; }, put);
       }
     }
     for (std::int64_t at = square_k; at < k; ++at) {
@@ -214,8 +183,10 @@ class Lines {
 // what is packed or read in place next.
 template <class T>
 struct Ahead {
-  explicit Ahead(const Lines<T>& nothing) : written(nothing), read(nothing), packed_i(nothing), packed_j(nothing) {}
+  Ahead(const Lines<T>& nothing, std::int64_t steps)
+      : written(nothing), read(nothing), packed_i(nothing), packed_j(nothing), steps_a_line(steps) {}
   Lines<T> written, read, packed_i, packed_j;
+  std::int64_t steps_a_line;  // of k, while a line of each is on its way; all there are where nothing is asked for
 
   HWY_INLINE void prefetch_next() {
     prefetch_to_write(written.next());
@@ -224,7 +195,7 @@ struct Ahead {
     __builtin_prefetch(packed_j.next(), 0, 2);
   }
 };
-constexpr std::int64_t kStepsALine = 4;  // of k, while a line of each is on its way
+constexpr std::int64_t kStepsALine = 4;
 
 // to[column * ld + lane] = (from, or 0) + sum over k of i(k, lane) j(k, column).
 template <std::int64_t kVectors, std::int64_t kColumns, Columns kLie, class T>
@@ -245,10 +216,11 @@ HWY_NOINLINE void multiply(const Panel<T>& i, const Panel<T>& j, std::int64_t k,
   const T* b[kPointers];
   HWY_UNROLL(4)
   for (std::int64_t p = 0; p < kPointers; ++p) b[p] = j.data + p * kShare * step_j;
-  for (std::int64_t left = k; left > 0; left -= kStepsALine) {
-    ahead.prefetch_next();
+  const std::int64_t steps_a_line = ahead.steps_a_line;
+  for (std::int64_t left = k; left > 0; left -= steps_a_line) {
+    if (left > steps_a_line) ahead.prefetch_next();
     HWY_UNROLL(1)
-    for (std::int64_t at = std::min(left, kStepsALine); at > 0; --at) {
+    for (std::int64_t at = std::min(left, steps_a_line); at > 0; --at) {
       hn::Vec<typename K::Vectors> along_i[kVectors];
       HWY_UNROLL(3)
       for (std::int64_t v = 0; v < kVectors; ++v) along_i[v] = hn::LoadU(d, a + v * K::kLanes);
@@ -276,29 +248,25 @@ HWY_NOINLINE void multiply(const Panel<T>& i, const Panel<T>& j, std::int64_t k,
   }
 }
 
-// The smallest register tile that covers the panels' outputs: whole vectors, and columns by fours.
-template <std::int64_t kVectors, class T>
+// The smallest register tile that covers the panels' outputs.
+template <std::int64_t kVectors, std::int64_t kColumns, class T>
 void multiply_columns(std::int64_t columns, Columns lie, const Panel<T>& i, const Panel<T>& j, std::int64_t k, const Sums<T>& sums,
                       Ahead<T>& ahead) {
-  const auto columns_of = [&]<Columns kLie>(std::integral_constant<Columns, kLie>) {
-    constexpr std::int64_t kWidth = Kernel<T>::kWidthJ;
-    if constexpr (kWidth == 12) {
-      if (columns <= 4) return multiply<kVectors, 4, kLie>(i, j, k, sums, ahead);
-      if (columns <= 8) return multiply<kVectors, 8, kLie>(i, j, k, sums, ahead);
-    }
-    multiply<kVectors, kWidth, kLie>(i, j, k, sums, ahead);
-  };
-  if (lie == Columns::apart) return columns_of(std::integral_constant<Columns, Columns::apart>());
-  columns_of(std::integral_constant<Columns, Columns::adjacent>());
+  if constexpr (kColumns > Kernel<T>::kAlongJ.least) {
+    if (columns < kColumns) return multiply_columns<kVectors, kColumns - 1>(columns, lie, i, j, k, sums, ahead);
+  }
+  if (lie == Columns::apart) return multiply<kVectors, kColumns, Columns::apart>(i, j, k, sums, ahead);
+  multiply<kVectors, kColumns, Columns::adjacent>(i, j, k, sums, ahead);
 }
 template <class T>
 void multiply_panels(std::int64_t lanes, std::int64_t columns, Columns lie, const Panel<T>& i, const Panel<T>& j, std::int64_t k,
                      const Sums<T>& sums, Ahead<T>& ahead) {
-  if constexpr (Kernel<T>::kRegisters.vectors == 3) {
-    if (lanes > 2 * Kernel<T>::kLanes) return multiply_columns<3>(columns, lie, i, j, k, sums, ahead);
+  using K = Kernel<T>;
+  if constexpr (K::kRegisters.vectors == 3) {
+    if (lanes > 2 * K::kLanes) return multiply_columns<3, K::kWidthJ>(columns, lie, i, j, k, sums, ahead);
   }
-  if (lanes > Kernel<T>::kLanes) return multiply_columns<2>(columns, lie, i, j, k, sums, ahead);
-  multiply_columns<1>(columns, lie, i, j, k, sums, ahead);
+  if (lanes > K::kLanes) return multiply_columns<2, K::kWidthJ>(columns, lie, i, j, k, sums, ahead);
+  multiply_columns<1, K::kWidthJ>(columns, lie, i, j, k, sums, ahead);
 }
 
 // The tiles of one D: the problem's, or a part's of K.
@@ -311,6 +279,7 @@ class Tiles {
     const std::int64_t rows = std::min(layout_.tile_i, frame_.i);
     const bool seldom = rows <= kFewRows || (frame_.along_j.k_stride == 1 && (layout_.blocks_k == 1 || rows < kManyRows));
     reads_j_ = !(args.bias_gradient && !frame_.swapped) && seldom;
+    small_ = frame_.i * frame_.j * frame_.k < kSmallPackedProduct;
     met_ = args.derivative_of ? args.derivative_of : args.residual ? args.residual : ConstMatrixView(args.saved_input);
   }
 
@@ -337,13 +306,13 @@ class Tiles {
     const Span all_k = {.first = 0, .size = frame_.k};
     for (std::int64_t k = 0; k < frame_.k; k += layout_.block_k) {
       const Span block = part(all_k, k, layout_.block_k), next_block = part(all_k, k + block.size, layout_.block_k);
-      pack<K::kWidthI, K::kStepI>(frame_.along_i, tile_i, all_i, block, reads_i_, panels_i);
-      if (frame_.swapped && tile_j.first == 0) add_bias_gradient<K::kWidthI, K::kStepI>(tile_i, all_i, block, panels_i);
-      Ahead<T> ahead(Lines<T>(panels_j, 0, 1, 1));
+      pack<K::kAlongI>(frame_.along_i, tile_i, all_i, block, reads_i_, panels_i);
+      if (frame_.swapped && tile_j.first == 0) add_bias_gradient<K::kAlongI>(tile_i, all_i, block, panels_i);
+      Ahead<T> ahead(Lines<T>(panels_j, 0, 1, 1), small_ ? block.size : kStepsALine);
       for (std::int64_t offset = 0; offset < tile_j.size; offset += kGroup) {
         const Span group = part(all_j, offset, kGroup);
-        pack<K::kWidthJ, K::kStepJ>(frame_.along_j, tile_j, group, block, reads_j_, panels_j);
-        if (!frame_.swapped && tile_i.first == 0) add_bias_gradient<K::kWidthJ, K::kStepJ>(tile_j, group, block, panels_j);
+        pack<K::kAlongJ>(frame_.along_j, tile_j, group, block, reads_j_, panels_j);
+        if (!frame_.swapped && tile_i.first == 0) add_bias_gradient<K::kAlongJ>(tile_j, group, block, panels_j);
         // An equal share of the next block along i while each group is multiplied; along j the next group.
         const std::int64_t share = offset * next_block.size / tile_j.size, until = (offset + group.size) * next_block.size / tile_j.size;
         if (until > share) ahead.packed_i = lines_of(frame_.along_i, tile_i, part(next_block, share, until - share));
@@ -359,26 +328,28 @@ class Tiles {
   }
 
   // Panels of one block of k of a group of the tile's rows, but for those that are read in place.
-  template <std::int64_t kWidth, std::int64_t kStep>
+  template <PanelShape kPanel>
   void pack(const Operand<T>& operand, Span tile, Span group, Span block, bool in_place, T* panels) const {
     const std::int64_t step = operand.row_stride == 1 ? kPackedAtOnce : block.size;
     for (std::int64_t at = 0; at < block.size; at += step) {
       const Span some = part(block, at, step);
-      for (std::int64_t offset = 0; offset < group.size; offset += kWidth) {
-        const PanelRows rows = panel_rows(tile, group.first + offset, kWidth, kStep);
-        if (!in_place || rows.size % kStep != 0) pack_panel<kWidth>(operand, rows, some, panels + offset * block.size + at * kWidth);
+      for (std::int64_t offset = 0; offset < group.size; offset += kPanel.width) {
+        const PanelRows rows = panel_rows(tile, group.first + offset, kPanel);
+        if (!in_place || rows.size != kPanel.whole(rows.size)) {
+          pack_panel<kPanel.width>(operand, rows, some, panels + offset * block.size + at * kPanel.width);
+        }
       }
     }
   }
 
-  template <std::int64_t kWidth, std::int64_t kStep>
+  template <PanelShape kPanel>
   void add_bias_gradient(Span tile, Span group, Span block, const T* panels) const {
     const MatrixView& gradient = frame_.args.bias_gradient;
     if (!gradient) return;
     const bool accumulate = frame_.args.accumulate_bias_gradient || block.first > 0;
-    for (std::int64_t offset = 0; offset < group.size; offset += kWidth) {
-      const PanelRows rows = panel_rows(tile, group.first + offset, kWidth, kStep);
-      sum_panel<kWidth>(panels + offset * block.size, rows, block.size, accumulate, gradient.row<T>(0));
+    for (std::int64_t offset = 0; offset < group.size; offset += kPanel.width) {
+      const PanelRows rows = panel_rows(tile, group.first + offset, kPanel);
+      sum_panel<kPanel.width>(panels + offset * block.size, rows, block.size, accumulate, gradient.row<T>(0));
     }
   }
 
@@ -386,16 +357,16 @@ class Tiles {
                       Ahead<T>& ahead) const {
     const bool last = block.first + block.size == frame_.k;
     for (std::int64_t offset_j = 0; offset_j < group.size; offset_j += K::kWidthJ) {
-      const PanelRows columns = panel_rows(tile_j, group.first + offset_j, K::kWidthJ, K::kStepJ);
-      const bool whole_j = columns.size % K::kStepJ == 0, in_place_j = reads_j_ && whole_j;
+      const PanelRows columns = panel_rows(tile_j, group.first + offset_j, K::kAlongJ);
+      const bool whole_j = columns.size == K::kAlongJ.whole(columns.size), in_place_j = reads_j_ && whole_j;
       const Operand<T>& from_j = frame_.along_j;
       const Columns lie = in_place_j && from_j.k_stride == 1 ? Columns::apart : Columns::adjacent;
       const Panel<T> j = in_place_j ? Panel<T>{.data = from_j.data + columns.first * from_j.row_stride + block.first * from_j.k_stride,
                                                .step = lie == Columns::apart ? from_j.row_stride : from_j.k_stride}
                                     : Panel<T>{.data = panels_j + offset_j * block.size, .step = K::kWidthJ};
       for (std::int64_t offset_i = 0; offset_i < tile_i.size; offset_i += K::kWidthI) {
-        const PanelRows rows = panel_rows(tile_i, offset_i, K::kWidthI, K::kStepI);
-        const bool whole_i = rows.size % K::kStepI == 0;
+        const PanelRows rows = panel_rows(tile_i, offset_i, K::kAlongI);
+        const bool whole_i = rows.size == K::kAlongI.whole(rows.size);
         const Panel<T> i = reads_i_ && whole_i ? Panel<T>{.data = frame_.along_i.data + rows.first + block.first * frame_.along_i.k_stride,
                                                           .step = frame_.along_i.k_stride}
                                                : Panel<T>{.data = panels_i + offset_i * block.size, .step = K::kWidthI};
@@ -405,9 +376,9 @@ class Tiles {
         const Sums<T> place = {.from = block.first == 0 ? nullptr : kept,
                                .to = direct ? d.row<T>(columns.first) + rows.first : kept,
                                .ld = direct ? d.ld : K::kWidthI};
-        ahead.written = last ? lines_of(d, rows, columns) : Lines<T>(kept, 0, 1, columns.size * K::kWidthI);
-        if (last && met_) ahead.read = lines_of(met_, rows, columns);
-        if (last && block.size < 2 * kStepsALine * K::kWidthJ) prefetch_outputs(rows, columns);
+        if (!small_) ahead.written = last ? lines_of(d, rows, columns) : Lines<T>(kept, 0, 1, columns.size * K::kWidthI);
+        if (last && met_ && !small_) ahead.read = lines_of(met_, rows, columns);
+        if (last && !small_ && block.size < 2 * kStepsALine * K::kWidthJ) prefetch_outputs(rows, columns);
         multiply_panels<T>(rows.size, columns.size, lie, i, j, block.size, place, ahead);
         if (last && !direct) {
           const Outputs outputs = {.i = rows.first + rows.again,
@@ -440,7 +411,7 @@ class Tiles {
   Frame<T> frame_;
   const PackedLayout& layout_;
   ConstMatrixView met_;  // what the epilogue reads or writes beside D
-  bool plain_, reads_i_ = false, reads_j_ = false;
+  bool plain_, small_ = false, reads_i_ = false, reads_j_ = false;
 };
 
 // One part of K as a product of its own, whose D and bias gradient are the part's sums.
@@ -495,21 +466,21 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const PackedLayout layout(problem, plan.tile);
   T* const workspace = static_cast<T*>(args.workspace);
   T* const sums = workspace + plan.tiling.slots * layout.slot();
-  std::vector<GemmArgs> products;
-  if (layout.parts == 1) products.push_back(args);
-  for (std::int64_t index = 0; layout.parts > 1 && index < layout.parts; ++index) {
-    products.push_back(part_of(args, layout, index, sums + index * layout.part));
+  const Tiles<T> whole(args, layout);
+  const std::int64_t count = whole.count();
+  const TileLoop loop{.tiles = layout.parts * count,
+                      .multiply_adds = problem.flops() / 2,
+                      .threads = plan.tiling.slots,
+                      .alone_below = kSmallPackedProduct};
+  if (layout.parts == 1) {
+    for_each_tile(queue, loop, [&](std::int64_t tile, int thread) { whole.run(tile, workspace + thread * layout.slot()); });
+    return;
   }
-  std::vector<Tiles<T>> tiles;
-  for (const GemmArgs& product : products) tiles.emplace_back(product, layout);
-
-  const std::int64_t count = tiles.front().count();
-  const TileLoop loop{
-      .tiles = layout.parts * count, .multiply_adds = problem.flops() / 2, .threads = plan.tiling.slots, .alone_below = 1 << 19};
   for_each_tile(queue, loop, [&](std::int64_t tile, int thread) {
-    tiles[static_cast<std::size_t>(tile / count)].run(tile % count, workspace + thread * layout.slot());
+    const std::int64_t index = tile / count;
+    const GemmArgs part = part_of(args, layout, index, sums + index * layout.part);
+    Tiles<T>(part, layout).run(tile % count, workspace + thread * layout.slot());
   });
-  if (layout.parts == 1) return;
   for_row_ranges(queue, args.d.rows, layout.parts * layout.part_ld,
                  [&](std::int64_t begin, std::int64_t end) { add_parts<T>(args, layout, sums, begin, end); });
   if (args.bias_gradient) add_bias_gradients<T>(args, layout, sums);

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(Block::threads) tensor_core(const __grid_const
 
   const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
   Fragments<Block> fragments;
-  WarpTile<Block> tile;
+  WarpTile<Block, true> tile;
   tile.clear();
   const int first = static_cast<int>(blockIdx.y) * p.depth_of_part;
   for (int from = first; from < first + p.depth_of_part; from += Block::Left::kDepth) {

@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
   // Main loop.
   const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
   Fragments<Block> fragments[2];
-  WarpTile<Block> tile;
+  WarpTile<Block, true> tile;
   tile.clear();
   fragments[0].load(ring, warp_row, warp_col, 0, lane);
   for (int block = 0; block < blocks; ++block) {

@@ -138,10 +138,10 @@ __device__ __forceinline__ TileLines lines_from(std::int64_t first, std::int64_t
   return {.first = first, .end = static_cast<int>(max(min(rows - first, std::int64_t{1} << 30), std::int64_t{0}))};
 }
 
-template <class Block>
+// kSumsRows: the bias gradient can be asked for.
+template <class Block, bool kSumsRows = !Block::Left::kAlongDepth>
 struct WarpTile {
   static constexpr int kDown = Block::warp_rows / 16, kAcross = Block::warp_cols / 8;
-  static constexpr bool kSumsRows = !Block::Left::kAlongDepth;  // where the bias gradient can be asked for
   static_assert(kDown <= 8, "row_sums has a column for each 16 rows");
   float sums[kDown][kAcross][4];  // mma's layout
   float row_sums[4];              // the same of left alone: column i has those of rows 16 i to 16 i + 15
@@ -394,9 +394,9 @@ __device__ __forceinline__ TilePlace place_of(const TileProblem& p, int index) {
 }
 
 // What becomes of a warp's sums once their depth is done: finished into D, or stored as one part of several.
-template <class Block>
-__device__ __forceinline__ void finish_tile(const WarpTile<Block>& tile, const TileProblem& p, const TileLines& lines, std::int64_t part,
-                                            bool sum_rows, float* slab, int top, std::int64_t col, int lane) {
+template <class Block, bool kSumsRows>
+__device__ __forceinline__ void finish_tile(const WarpTile<Block, kSumsRows>& tile, const TileProblem& p, const TileLines& lines,
+                                            std::int64_t part, bool sum_rows, float* slab, int top, std::int64_t col, int lane) {
   if (p.split == 1) {
     tile.finish_all(p.epilogue, lines, slab, top, col, lane);
     if (sum_rows) tile.for_each_row_sum(lines, top, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(p.epilogue, n, sum); });

@@ -36,28 +36,34 @@ Tiling in_parts(const Tiling& whole, Tile tile, std::int64_t parts) {
   return tiling;
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+GemmPlan unpredicted_plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   GemmPlan plan = plan_tiles("packed_tiles", problem, tile, device.sm_count);
   const PackedLayout layout(problem, tile);
-  const std::int64_t size = size_of(problem.operand_dtype);
   plan.split = static_cast<int>(layout.parts);
   plan.tiling = in_parts(plan.tiling, tile, layout.parts);
   plan.blocks = plan.tiling.tiles;
-  plan.workspace_bytes = layout.elements(device.sm_count) * size;
+  plan.workspace_bytes = layout.elements(device.sm_count) * size_of(problem.operand_dtype);
+  return plan;
+}
 
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = unpredicted_plan(problem, tile, device);
+  const PackedLayout layout(problem, tile);
+  const std::int64_t size = size_of(problem.operand_dtype);
   const std::int64_t vector_bytes = std::max(device.vector_bytes, std::int64_t{16}), lanes = vector_bytes / size;
   const bool swapped = problem.d_major == Major::n;
   const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
   const RegisterTile registers = packed_register_tile(vector_bytes);
   const std::int64_t tile_i = std::min(layout.tile_i, i), tile_j = std::min(layout.tile_j, j);
-  const std::int64_t tiles_i = ceil_div(i, tile_i), tiles_j = ceil_div(j, tile_j), threads = device.sm_count;
+  const std::int64_t tiles_i = ceil_div(i, tile_i), tiles_j = ceil_div(j, tile_j);
+  const std::int64_t threads = problem.m * problem.n * problem.k < kSmallPackedProduct ? 1 : device.sm_count;
   const bool reads_j = (swapped ? problem.a_major : problem.b_major) == Major::k;
   const std::int64_t shares = runs_over_tokens(problem) ? layout.parts : plan.tiling.tiles_n;  // of the tokens
   const double remote = 1.0 - static_cast<double>(std::min(shares, threads)) / static_cast<double>(threads);
   const auto cycles = [](std::int64_t amount, double per_cycle) { return static_cast<double>(amount) / per_cycle; };
   // Of `rows` by `columns` outputs in so many tiles along each.
   const auto work = [&](std::int64_t rows, std::int64_t columns, std::int64_t along_i, std::int64_t along_j) {
-    const std::int64_t step_j = std::min<std::int64_t>(4, registers.columns);
+    const std::int64_t step_j = registers.columns > 4 ? 1 : registers.columns;
     const std::int64_t packed = rows * along_j + (reads_j ? 0 : columns * along_i);
     const std::int64_t of_tokens = runs_over_tokens(problem) ? (rows * along_j + columns * along_i) * problem.k
                                                              : (swapped ? rows * along_j : columns * along_i) * problem.k + rows * columns;
@@ -87,6 +93,7 @@ const GemmRow kPackedTilesRow = {.name = "packed_tiles",
                                  .tiles = kPackedTiles,
                                  .own_refusal = refuse,
                                  .plan = plan,
+                                 .unpredicted_plan = unpredicted_plan,
                                  .launch_cpu = launch_packed_tiles};
 
 }  // namespace tilewave

@@ -28,6 +28,9 @@ static_assert(packed_register_tile(64).vectors * 64 / 4 <= kWidestPanel && packe
                   packed_register_tile(64).columns <= kWidestPanel,
               "a tile is cut into panels of at most kWidestPanel");
 
+// Multiply-adds, of which fewer are one thread's, on operands that its caches hold: nothing is asked for ahead.
+inline constexpr std::int64_t kSmallPackedProduct = 1 << 19;
+
 // Whether the rows of both operands in memory are steps of K.
 constexpr bool runs_over_tokens(const GemmProblem& problem) { return problem.a_major == Major::m && problem.b_major == Major::n; }
 

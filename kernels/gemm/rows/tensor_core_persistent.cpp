@@ -20,6 +20,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (along_m ? a_along_k && !b_along_k : b_along_k && !a_along_k) {
     return "it has no kernel for a D whose rows come from an operand that lies across K and its columns from one that lies along it.";
   }
+  if (problem.epilogue.bias_gradient && problem.b_major != Major::n) return "it sums a bias gradient where B is n-major.";
   const Tile largest = kTensorCorePersistentTiles[0];
   if (device.shared_bytes < shared_bytes(largest.m, largest.n)) {
     return sentence("its stages take up to ", shared_bytes(largest.m, largest.n), " bytes of shared memory, and a block here has ",

@@ -18,9 +18,7 @@ inline std::string refuse_without_tensor_cores(const GemmProblem& problem, const
   if (problem.output_dtype != DType::f32 && problem.output_dtype != problem.operand_dtype) {
     return sentence("it stores f32 or the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
   }
-  if (problem.epilogue.bias_gradient && (problem.b_major != Major::n || problem.d_major != Major::m)) {
-    return "it sums a bias gradient where B is n-major and D m-major, as a wgrad's are.";
-  }
+  if (problem.epilogue.bias_gradient && problem.d_major != Major::m) return "it sums a bias gradient where D is m-major, as a wgrad's is.";
   return refuse_huge(problem);
 }
 
