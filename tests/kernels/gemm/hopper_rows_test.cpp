@@ -9,6 +9,7 @@
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/rows/sliced_k.h"
 #include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
@@ -18,8 +19,15 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kSharedBytes = 232448;
-const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow,      &kWarpSpecializedRow, &kPersistentCooperativeRow, &kPersistentLateStoreRow,
-                                      &kPersistentPingPongRow, &kTransposedTilesRow, &kClusterSplitKRow,         &kStreamKRow};
+const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow,
+                                      &kWarpSpecializedRow,
+                                      &kPersistentCooperativeRow,
+                                      &kPersistentLateStoreRow,
+                                      &kPersistentPingPongRow,
+                                      &kTransposedTilesRow,
+                                      &kClusterSplitKRow,
+                                      &kSlicedKRow,
+                                      &kStreamKRow};
 
 GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m,
@@ -85,6 +93,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
   fits(kTransposedTilesRow, transposed_tiles_shared_bytes);
   fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
+  fits(kSlicedKRow, sliced_k_shared_bytes);
   fits(kStreamKRow, stream_k_shared_bytes);
   for (const GemmRow* row : kHopperRows) {
     for (const Tile tile : row->tiles) {
@@ -105,6 +114,22 @@ TEST(HopperRows, FewTilesShareTheirK) {
   EXPECT_TRUE(plan.row == kClusterSplitKRow.name || plan.row == kStreamKRow.name) << plan.reason;
   EXPECT_GE(choose(aligned(768, 768, 65536), h200(), {.forced = "cluster_split_k"}).split, 2);
   EXPECT_EQ(choose(aligned(8192, 8192, 8192), h200()).split, 1);
+}
+
+// Tiles one above the other share their columns where every one has a partner.
+TEST(HopperRows, SlicesOfKFillAWave) {
+  const auto plan = [](std::int64_t m, std::int64_t n, Major d_major) {
+    GemmProblem problem = aligned(m, n, 4096);
+    problem.d_major = d_major;
+    return kSlicedKRow.plan(problem, {128, 64}, h200(), 0);
+  };
+  EXPECT_EQ(plan(1024, 1024, Major::m).blocks, 128);
+  EXPECT_EQ(plan(1024, 1024, Major::m).cluster, 2);
+  EXPECT_EQ(plan(1024, 64, Major::m).cluster, 1);
+  EXPECT_EQ(plan(1024, 65, Major::m).cluster, 2);
+  EXPECT_EQ(plan(64, 1024, Major::n).cluster, 1);
+  EXPECT_EQ(plan(128, 1024, Major::n).cluster, 2);
+  EXPECT_EQ(choose(aligned(1024, 1024, 1024), h200()).row, kSlicedKRow.name);
 }
 
 // Whole waves take whole tiles; what they leave, and one whole wave with it, goes in equal shares.
