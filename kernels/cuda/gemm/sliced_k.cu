@@ -1,8 +1,8 @@
 // Adds to warp_specialized, for outputs of about one wave: the consumers take every other stage of one tile's K, so that each product
 // has the tile's whole width and a stage is free as soon as its own is done; then one's sums are added to the other's through shared
 // memory. Sums that are stored as they are come from the consumer with the last stage, which fetches the other's while its last
-// products run; anything dearer is shared, half of the columns each. Blocks of a cluster, one above the other, share the loads of
-// their columns; every arrival and every byte that one sends is awaited by the other, so that none waits for the other to leave.
+// products run; anything dearer is shared, half of the columns each. Neighbouring blocks have their columns in common: what they ask
+// L2 for at about the same time, it is asked for once.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/sliced_k.h"
 
@@ -14,7 +14,6 @@ constexpr int kTileM = static_cast<int>(kTile.m), kTileN = static_cast<int>(kTil
 constexpr int kStages = kSlicedStages, kConsumers = 2, kConsumerThreads = kConsumers * kWarpgroup;
 constexpr int kThreads = kConsumerThreads + 32;  // the last warp is the producer
 constexpr int kHalf = kTileM / 4;                // of a thread's sums: those of half of the columns
-constexpr int kOwnLoads = 2;                     // of K, before the cluster's blocks have met
 
 // Half of a consumer's sums as its threads hold them, in a stage that nobody reads any more: [4 sums at a time][thread][4].
 using HandedOver = float4[kHalf / 4][kWarpgroup];
@@ -35,8 +34,7 @@ struct SharedStorage {
 };
 static_assert(sizeof(SharedStorage) == sliced_k_shared_bytes(kTile), "the plan knows what a block needs");
 static_assert(kTileN == kBox, "a product has all rows of a tile");
-static_assert(sizeof(HandedOver) <= sizeof(OperandStage<kTileN, kTileM>) && kStages > kOwnLoads && kStages >= 4,
-              "sums are handed over in the last stages");
+static_assert(sizeof(HandedOver) <= sizeof(OperandStage<kTileN, kTileM>) && kStages >= 4, "sums are handed over in the last stages");
 static_assert(sizeof(Ones) / 4 <= kConsumerThreads, "the consumers fill it");
 
 __device__ __forceinline__ void hand_over(HandedOver& to, const float* sums) {
@@ -65,38 +63,31 @@ __global__ void __launch_bounds__(kThreads, 1) sliced_k(const __grid_constant__ 
   constexpr int kFinished = kBothFinish ? kTileM / 2 : kTileM;                  // columns
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<SharedStorage*>(storage);
-  const int pair = gemm.cluster - 1, rank = static_cast<int>(blockIdx.x) & pair;  // a cluster is one block or two
-  const TileAt tile = gemm.raster(static_cast<int>(blockIdx.x) >> pair);
-  const int row = ((tile.n << pair) + rank) * kTileN, col = tile.m * kTileM;
+  const int tile = static_cast<int>(blockIdx.x);
+  const int row = tile % gemm.tiles_n * kTileN, col = tile / gemm.tiles_n * kTileM;
   const int consumer = warpgroup_rank();
 
-  if (consumer == kConsumers) {  // The producer. It begins for itself, whether the cluster's other block is there or not.
+  if (consumer == kConsumers) {  // The producer. It fills the ring before anybody waits for anybody.
     const bool leads = threadIdx.x == kConsumerThreads;
+    const auto load = [&](int stage, int block) { load_stage(shared.stages[stage], gemm, shared.full[stage], block * kBox, row, col); };
     if (leads) {
       prefetch_map(gemm.rows);
       prefetch_map(gemm.cols);
       mbarrier_init(shared.full, 1);
-      mbarrier_init(shared.empty, gemm.cluster);  // a stage has one consumer in each block
+      mbarrier_init(shared.empty, 1);  // a stage has one consumer
       if constexpr (kBothFinish) mbarrier_init(shared.sides, 1);
       mbarrier_init_fence();
       wait_for_previous_kernel();
-#pragma unroll
-      for (int block = 0; block < kOwnLoads; ++block) {
-        if (block < gemm.blocks_k) load_stage(shared.stages[block], gemm, shared.full[block], block * kBox, row, col);
-      }
+      for (int block = 0; block < min(kStages, gemm.blocks_k); ++block) load(block, block);
       if (gemm.epilogue.through_strips) prefetch_map(gemm.epilogue.d_map);
     }
     __syncwarp();
-    cluster_meet();
+    __syncthreads();
     if (leads) {
-      RingPosition<kStages> at = {.stage = kOwnLoads};
-      for (int block = kOwnLoads; block < gemm.blocks_k; ++block, at.advance()) {
-        mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-        if (gemm.cluster == 1) {
-          load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
-        } else {
-          load_shared_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
-        }
+      RingPosition<kStages> at;
+      for (int block = kStages; block < gemm.blocks_k; ++block, at.advance()) {
+        mbarrier_wait(shared.empty[at.stage], at.parity);
+        load(at.stage, block);
       }
     }
   } else {  // A consumer.
@@ -105,11 +96,8 @@ __global__ void __launch_bounds__(kThreads, 1) sliced_k(const __grid_constant__ 
     const bool sums_rows = kMaySumRows<P> && gemm.epilogue.bias_gradient.data != nullptr && col == 0;
     float sums[1][kTileM / 2];  // [64, tile m]
     float others[kFinished / 2];
-    if (sums_rows) {
-      shared.ones.fill(gemm.operand_dtype);
-      sync_warps<kConsumerThreads>();
-    }
-    cluster_meet();
+    if (sums_rows) shared.ones.fill(gemm.operand_dtype);
+    __syncthreads();
     wait_for_previous_kernel();
     const int first_strip = static_cast<int>(threadIdx.x / 32 * kStrips % kSlicedStrips);
     WarpStrips<kStrips> strips = {.first = shared.strips[first_strip], .arrived = shared.sides + first_strip, .lane = thread % 32};
@@ -126,8 +114,7 @@ __global__ void __launch_bounds__(kThreads, 1) sliced_k(const __grid_constant__ 
       for (float& sum : sums[0]) sum = 0.0f;
       for (int block = first; block < gemm.blocks_k; block += 2) {
         wgmma_wait<0>();
-        if (block > first && block - 2 + kStages < gemm.blocks_k && thread < gemm.cluster)
-          mbarrier_arrive_at(shared.empty[previous], thread);
+        if (block > first && thread == 0) mbarrier_arrive(shared.empty[previous]);
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(product, shared.stages[at.stage], shared.ones, 0, true, sums, row_sums);
         previous = at.stage;

@@ -15,9 +15,6 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("sliced_k", problem, tile, device.sm_count);
   plan.stages = kSlicedStages;
-  plan.raster = "bands";
-  // A tile so small wants more of L2 than it gives: pairs share their columns wherever there are pairs.
-  plan.cluster = plan.tiling.tiles_n % 2 == 0 ? 2 : 1;
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.products + time.epilogue, device), device);
