@@ -18,6 +18,7 @@
 #include "kernels/gemm/rows/persistent_residues.h"
 #include "kernels/gemm/rows/realigned_fragments.h"
 #include "kernels/gemm/rows/shared_memory_tiles.h"
+#include "kernels/gemm/rows/sliced_k.h"
 #include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/tensor_core.h"
 #include "kernels/gemm/rows/tensor_core_persistent.h"
@@ -47,6 +48,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kPersistentLateStoreRow,
                                             &kPersistentPingPongRow,
                                             &kClusterSplitKRow,
+                                            &kSlicedKRow,
                                             &kStreamKRow,
                                             &kPersistentResiduesRow,
                                             &kRealignedFragmentsRow,

@@ -9,6 +9,7 @@
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/rows/sliced_k.h"
 #include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
@@ -18,8 +19,15 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kSharedBytes = 232448;
-const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow,      &kWarpSpecializedRow, &kPersistentCooperativeRow, &kPersistentLateStoreRow,
-                                      &kPersistentPingPongRow, &kTransposedTilesRow, &kClusterSplitKRow,         &kStreamKRow};
+const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow,
+                                      &kWarpSpecializedRow,
+                                      &kPersistentCooperativeRow,
+                                      &kPersistentLateStoreRow,
+                                      &kPersistentPingPongRow,
+                                      &kTransposedTilesRow,
+                                      &kClusterSplitKRow,
+                                      &kSlicedKRow,
+                                      &kStreamKRow};
 
 GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m,
@@ -85,6 +93,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
   fits(kTransposedTilesRow, transposed_tiles_shared_bytes);
   fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
+  fits(kSlicedKRow, sliced_k_shared_bytes);
   fits(kStreamKRow, stream_k_shared_bytes);
   for (const GemmRow* row : kHopperRows) {
     for (const Tile tile : row->tiles) {
@@ -105,6 +114,11 @@ TEST(HopperRows, FewTilesShareTheirK) {
   EXPECT_TRUE(plan.row == kClusterSplitKRow.name || plan.row == kStreamKRow.name) << plan.reason;
   EXPECT_GE(choose(aligned(768, 768, 65536), h200(), {.forced = "cluster_split_k"}).split, 2);
   EXPECT_EQ(choose(aligned(8192, 8192, 8192), h200()).split, 1);
+}
+
+TEST(HopperRows, SlicesOfKFillAWave) {
+  EXPECT_EQ(kSlicedKRow.plan(aligned(1024, 1024, 4096), {128, 64}, h200(), 0).blocks, 128);
+  EXPECT_EQ(choose(aligned(1024, 1024, 1024), h200()).row, kSlicedKRow.name);
 }
 
 // Whole waves take whole tiles; what they leave, and one whole wave with it, goes in equal shares.

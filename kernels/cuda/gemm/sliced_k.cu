@@ -1,0 +1,186 @@
+// Adds to warp_specialized, for outputs of about one wave: the consumers take every other stage of one tile's K, so that each product
+// has the tile's whole width and a stage is free as soon as its own is done; then one's sums are added to the other's through shared
+// memory. Sums that are stored as they are come from the consumer with the last stage, which fetches the other's while its last
+// products run; anything dearer is shared, half of the columns each. Neighbouring blocks have their columns in common: what they ask
+// L2 for at about the same time, it is asked for once.
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/gemm/rows/sliced_k.h"
+
+namespace tilewave {
+namespace {
+
+constexpr Tile kTile = kSlicedKTiles[0];
+constexpr int kTileM = static_cast<int>(kTile.m), kTileN = static_cast<int>(kTile.n);
+constexpr int kStages = kSlicedStages, kConsumers = 2, kConsumerThreads = kConsumers * kWarpgroup;
+constexpr int kThreads = kConsumerThreads + 32;  // the last warp is the producer
+constexpr int kHalf = kTileM / 4;                // of a thread's sums: those of half of the columns
+
+// Half of a consumer's sums as its threads hold them, in a stage that nobody reads any more: [4 sums at a time][thread][4].
+using HandedOver = float4[kHalf / 4][kWarpgroup];
+
+struct SharedStorage {
+  OperandStage<kTileN, kTileM> stages[kStages];
+  std::byte strips[kSlicedStrips][kStripBytes];
+  Ones ones;
+  alignas(1024) Mbarrier full[kStages];
+  Mbarrier empty[kStages];
+  Mbarrier sides[kSlicedStrips];
+  float row_sums[kConsumers][kTileN];
+
+  // Where the `last`th block of K from the end was, or would have been.
+  __device__ __forceinline__ HandedOver& place(int blocks_k, int last) {
+    return *reinterpret_cast<HandedOver*>(&stages[(blocks_k + kStages - last) % kStages]);
+  }
+};
+static_assert(sizeof(SharedStorage) == sliced_k_shared_bytes(kTile), "the plan knows what a block needs");
+static_assert(kTileN == kBox, "a product has all rows of a tile");
+static_assert(sizeof(HandedOver) <= sizeof(OperandStage<kTileN, kTileM>) && kStages >= 4, "sums are handed over in the last stages");
+static_assert(sizeof(Ones) / 4 <= kConsumerThreads, "the consumers fill it");
+
+__device__ __forceinline__ void hand_over(HandedOver& to, const float* sums) {
+  const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
+#pragma unroll
+  for (int i = 0; i < kHalf; i += 4) to[i / 4][thread] = {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]};
+}
+__device__ __forceinline__ void fetch(const HandedOver& from, float* sums) {
+  const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
+#pragma unroll
+  for (int i = 0; i < kHalf; i += 4) {
+    const float4 four = from[i / 4][thread];
+    sums[i] = four.x, sums[i + 1] = four.y, sums[i + 2] = four.z, sums[i + 3] = four.w;
+  }
+}
+
+template <class P>
+constexpr bool kMaySumRows = P::kSumsRows;
+template <>
+constexpr bool kMaySumRows<AnyProduct> = true;
+
+template <class P>
+__global__ void __launch_bounds__(kThreads, 1) sliced_k(const __grid_constant__ WarpgroupGemm gemm) {
+  constexpr bool kBothFinish = std::is_same_v<P, AnyProduct>;
+  constexpr int kStrips = kBothFinish ? kSlicedStrips / 8 : kSlicedStrips / 4;  // a warp that finishes has its own
+  constexpr int kFinished = kBothFinish ? kTileM / 2 : kTileM;                  // columns
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<SharedStorage*>(storage);
+  const int tile = static_cast<int>(blockIdx.x);
+  const int row = tile % gemm.tiles_n * kTileN, col = tile / gemm.tiles_n * kTileM;
+  const int consumer = warpgroup_rank();
+
+  if (consumer == kConsumers) {  // The producer. It fills the ring before anybody waits for anybody.
+    const bool leads = threadIdx.x == kConsumerThreads;
+    const auto load = [&](int stage, int block) { load_stage(shared.stages[stage], gemm, shared.full[stage], block * kBox, row, col); };
+    if (leads) {
+      prefetch_map(gemm.rows);
+      prefetch_map(gemm.cols);
+      mbarrier_init(shared.full, 1);
+      mbarrier_init(shared.empty, 1);  // a stage has one consumer
+      if constexpr (kBothFinish) mbarrier_init(shared.sides, 1);
+      mbarrier_init_fence();
+      wait_for_previous_kernel();
+      for (int block = 0; block < min(kStages, gemm.blocks_k); ++block) load(block, block);
+      if (gemm.epilogue.through_strips) prefetch_map(gemm.epilogue.d_map);
+    }
+    __syncwarp();
+    __syncthreads();
+    if (leads) {
+      RingPosition<kStages> at;
+      for (int block = kStages; block < gemm.blocks_k; ++block, at.advance()) {
+        mbarrier_wait(shared.empty[at.stage], at.parity);
+        load(at.stage, block);
+      }
+    }
+  } else {  // A consumer.
+    const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
+    const bool has_last = consumer == 1;  // of K, and what is stored as it was summed
+    const bool sums_rows = kMaySumRows<P> && gemm.epilogue.bias_gradient.data != nullptr && col == 0;
+    float sums[1][kTileM / 2];  // [64, tile m]
+    float others[kFinished / 2];
+    if (sums_rows) shared.ones.fill(gemm.operand_dtype);
+    __syncthreads();
+    wait_for_previous_kernel();
+    const int first_strip = static_cast<int>(threadIdx.x / 32 * kStrips % kSlicedStrips);
+    WarpStrips<kStrips> strips = {.first = shared.strips[first_strip], .arrived = shared.sides + first_strip, .lane = thread % 32};
+    TileEpilogue<1, kFinished, kStrips> epilogue(gemm.epilogue, strips, row, kBothFinish ? col + consumer * kFinished : col);
+
+    // Main loop.
+    const int first = (gemm.blocks_k + consumer) % 2;
+    with_product(P{}, gemm, sums_rows, [&](auto product) {
+      float row_sums[1][4] = {};  // [64, 8]
+      RingPosition<kStages> at;
+      if (first == 1) at.advance();
+      int previous = 0;
+#pragma unroll
+      for (float& sum : sums[0]) sum = 0.0f;
+      for (int block = first; block < gemm.blocks_k; block += 2) {
+        wgmma_wait<0>();
+        if (block > first && thread == 0) mbarrier_arrive(shared.empty[previous]);
+        mbarrier_wait(shared.full[at.stage], at.parity);
+        multiply(product, shared.stages[at.stage], shared.ones, 0, true, sums, row_sums);
+        previous = at.stage;
+        at.advance();
+        at.advance();
+      }
+      if constexpr (!kBothFinish) {
+        if (has_last) {
+          sync_warps<kConsumerThreads>();
+          fetch(shared.place(gemm.blocks_k, 2), others);
+          fetch(shared.place(gemm.blocks_k, 4), others + kHalf);
+        }
+      }
+      wgmma_wait<0>();
+      if constexpr (product.kSumsRows) {
+        for_each_row_sum(row_sums[0], [&](int own, float sum) { shared.row_sums[consumer][own] = sum; });
+      }
+    });
+
+    // Exchange.
+    if (kBothFinish || !has_last) {
+      sync_warpgroup(1 + consumer);  // all its warps are done with its stages
+      if constexpr (kBothFinish) {
+        float given[kHalf];
+#pragma unroll
+        for (int i = 0; i < kHalf; ++i) given[i] = has_last ? sums[0][i] : sums[0][kHalf + i];
+        hand_over(shared.place(gemm.blocks_k, 2 - consumer), given);
+      } else {
+        hand_over(shared.place(gemm.blocks_k, 2), sums[0]);
+        hand_over(shared.place(gemm.blocks_k, 4), sums[0] + kHalf);
+      }
+      sync_warps<kConsumerThreads>();
+    }
+    if (sums_rows && has_last) {
+      for_each_row_sum(
+          {}, [&](int own, float) { store_bias_gradient(gemm.epilogue, row + own, shared.row_sums[0][own] + shared.row_sums[1][own]); });
+    }
+
+    // Epilogue.
+    if constexpr (kBothFinish) {
+      fetch(shared.place(gemm.blocks_k, 1 + consumer), others);
+      float kept[1][kHalf];
+#pragma unroll
+      for (int i = 0; i < kHalf; ++i) kept[0][i] = (has_last ? sums[0][kHalf + i] : sums[0][i]) + others[i];
+      epilogue.finish(kept);
+    } else if (has_last) {
+#pragma unroll
+      for (int i = 0; i < kTileM / 2; ++i) sums[0][i] += others[i];
+      epilogue.template store<typename P::T>(sums);
+    }
+    wait_boxes_read<0>();
+  }
+}
+
+}  // namespace
+
+void launch_sliced_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  const auto launch = [&]<class P>(P) {
+    launch_clusters(queue, "sliced_k", sliced_k<P>, gemm, plan.blocks, kThreads, sizeof(SharedStorage));
+  };
+  if (gemm.epilogue.stores_sums && gemm.epilogue.bias_gradient.data == nullptr) {
+    with_product_of(gemm, launch);
+  } else {
+    with_gradient_product(gemm, launch);
+  }
+}
+
+}  // namespace tilewave

@@ -1,0 +1,39 @@
+// Model: waves of tiles, each its products and then its epilogue; what one consumer adds of the other's sums comes in beside the last
+// products.
+#include "kernels/gemm/rows/sliced_k.h"
+
+#include "kernels/gemm/rows/warpgroup_time.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  return refuse_warpgroup(problem, device, most_shared_bytes(kSlicedKTiles, sliced_k_shared_bytes));
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_stored_tiles("sliced_k", problem, tile, device.sm_count);
+  plan.stages = kSlicedStages;
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
+  const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.products + time.epilogue, device), device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_sliced_k;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kSlicedKRow = {.name = "sliced_k",
+                             .backend = Backend::cuda,
+                             .tensor_cores = true,
+                             .tiles = kSlicedKTiles,
+                             .own_refusal = refuse,
+                             .plan = plan,
+                             .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave

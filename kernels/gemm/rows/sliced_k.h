@@ -1,0 +1,18 @@
+// For outputs of about one wave: a block's two consumers take every other stage of one tile's K.
+#pragma once
+
+#include "kernels/gemm/rows/warpgroup.h"
+
+namespace tilewave {
+
+inline constexpr Tile kSlicedKTiles[] = {{128, 64}};
+
+inline constexpr int kSlicedStrips = 16;  // of one warpgroup's warps or of two's
+inline constexpr std::int64_t kSlicedRest = kStripBytesOfWarp * kSlicedStrips + kOnesBytes + kBarrierBytes;
+inline constexpr int kSlicedStages = stages_beside(kSlicedRest, kSlicedKTiles[0]);
+constexpr std::int64_t sliced_k_shared_bytes(Tile tile) { return shared_bytes_beside(kSlicedRest, tile); }
+
+extern const GemmRow kSlicedKRow;
+void launch_sliced_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave
