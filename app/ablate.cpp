@@ -69,10 +69,10 @@ void print_steps(const AblationReport& report) {
     char step[64], predicted[32] = "", measured[32] = "", error[32] = "";
     std::snprintf(step, sizeof step, "%.3f (%.3f-%.3f)", 1e3 * variant.step.median_s, 1e3 * variant.step.lower_quartile_s,
                   1e3 * variant.step.upper_quartile_s);
-    if (variant.same_loss.verdict != SameLoss::Verdict::itself) {
-      std::snprintf(measured, sizeof measured, "%+.2f %%", 100.0 * variant.measured_gain);
+    if (variant.same_loss.verdict != SameLoss::Verdict::itself && variant.measured_gain) {
+      std::snprintf(measured, sizeof measured, "%+.2f %%", 100.0 * *variant.measured_gain);
     }
-    if (variant.same_loss.verdict != SameLoss::Verdict::itself && variant.predicted_gain) {
+    if (variant.same_loss.verdict != SameLoss::Verdict::itself && variant.error_points()) {
       std::snprintf(predicted, sizeof predicted, "%+.2f %%", 100.0 * *variant.predicted_gain);
       std::snprintf(error, sizeof error, "%+.2f", *variant.error_points());
     }

@@ -82,7 +82,7 @@ Json variant_json(const AblationReport& report, const AblationVariant& variant) 
                {"tflops", variant.tflops()},
                {"memory_bytes", variant.memory_bytes},
                {"predicted_gain_fraction", number_or_null(variant.predicted_gain)},
-               {"measured_gain_fraction", variant.measured_gain},
+               {"measured_gain_fraction", number_or_null(variant.measured_gain)},
                {"prediction_error_points", number_or_null(variant.error_points())},
                {"gemm_prediction_error_fraction", number_or_null(variant.gemm_error())},
                {"same_loss", same_loss_json(variant.same_loss)},

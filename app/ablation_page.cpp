@@ -91,7 +91,8 @@ std::string steps_section(const Json& variants) {
                      .length = number("step_us"),
                      .from = number("step_lower_quartile_us"),
                      .to = number("step_upper_quartile_us")});
-    const bool compared = v["baseline"] != v["name"], predicts = compared && !v["predicted_gain_fraction"].is_null();
+    const bool compared = v["baseline"] != v["name"] && !v["measured_gain_fraction"].is_null();
+    const bool predicts = compared && !v["predicted_gain_fraction"].is_null();
     if (compared) {
       const double measured = 100.0 * number("measured_gain_fraction");
       if (predicts) {

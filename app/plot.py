@@ -119,7 +119,7 @@ def read_ablation(path):
     ablation = json.loads(path.read_text(encoding="utf-8"))
     ran = [variant for variant in ablation["variants"] if variant["ran"]]
     gains = [(variant["name"], 100 * (variant["predicted_gain_fraction"] or 0), 100 * variant["measured_gain_fraction"])
-             for variant in ran if variant["name"] != variant["baseline"]]
+             for variant in ran if variant["name"] != variant["baseline"] and variant["measured_gain_fraction"] is not None]
     changed = {gemm["layer"] for variant in ran for gemm in variant["gemms"] if gemm["concerned"]}
     layer = "decoder.projection" if changed <= {"decoder.projection"} else "decoder.*.ffn.up"
     rates = [(variant["name"], {gemm["role"]: gemm["tflops"] for gemm in variant["gemms"] if gemm["layer"] == layer}) for variant in ran]

@@ -206,8 +206,11 @@ class Ablation {
   const Contestant* comparable_baseline(Contestant& one) {
     const Contestant* const baseline = contestant_of(report_.baseline_of(*one.variant));
     if (baseline == &one) return nullptr;
-    const std::string why = baseline == nullptr ? "its baseline did not run"
-                                                : other_mathematics(one.variant->resolved.recipe, baseline->variant->resolved.recipe);
+    if (baseline == nullptr) {
+      one.variant->same_loss = {.verdict = SameLoss::Verdict::not_compared, .how = "its baseline did not run"};
+      return nullptr;
+    }
+    const std::string why = other_mathematics(one.variant->resolved.recipe, baseline->variant->resolved.recipe);
     if (why.empty()) return baseline;
     one.variant->same_loss = {.verdict = SameLoss::Verdict::another_model, .how = why};
     return nullptr;

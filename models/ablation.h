@@ -40,7 +40,7 @@ struct AblationVariant {
   Timing step;
   std::optional<double> predicted_s;  // absent where a library multiplies: its times are not modelled
   std::optional<double> predicted_gain;
-  double measured_gain = 0.0;  // fractions
+  std::optional<double> measured_gain;  // fractions; absent where the baseline did not run
   LossCurve curve;
   SameLoss same_loss;
   std::vector<GemmTimes> gemms;
@@ -52,7 +52,7 @@ struct AblationVariant {
   std::optional<double> gemm_error() const;
   // Of the predicted gain, in percentage points.
   std::optional<double> error_points() const {
-    return predicted_gain ? std::optional(100.0 * (*predicted_gain - measured_gain)) : std::nullopt;
+    return predicted_gain && measured_gain ? std::optional(100.0 * (*predicted_gain - *measured_gain)) : std::nullopt;
   }
 };
 

@@ -19,6 +19,7 @@ std::span<const TimeConstant> time_constants() {
                                                {"sustained_fraction", &M::sustained_fraction},
                                                {"l2_bytes_per_cycle", &M::l2_bytes_per_cycle},
                                                {"multicast_fraction", &M::multicast_fraction},
+                                               {"neighbours_fraction", &M::neighbours_fraction},
                                                {"memory_fraction", &M::memory_fraction},
                                                {"wgmma_fraction", &M::wgmma_fraction},
                                                {"unspecialized_fraction", &M::unspecialized_fraction},

@@ -23,6 +23,7 @@ struct TimeModel {
   double sustained_fraction = 0.899;  // of the peak rate: what power leaves of it from launch to launch
   double l2_bytes_per_cycle = 57.1;   // an SM, while all of them read
   double multicast_fraction = 0.932;  // of the traffic of two loads that one load for two blocks still makes
+  double neighbours_fraction = 0.72;  // of the traffic of columns that neighbouring blocks load alike at the same time
   double memory_fraction = 0.623;     // of the bandwidth, loads and stores of a GEMM at once
 
   // The rows on wgmma and the bulk copy engine (rows/warpgroup_time.h). First a launch's products:

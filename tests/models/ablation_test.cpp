@@ -128,7 +128,7 @@ TEST_F(Ablating, PaddingAndPitchKeepEveryBit) {
     EXPECT_GT(gemm.measured_s, 0.0);
   }
   const double expected = plain.step.median_s / padded.step.median_s - 1.0;
-  EXPECT_NEAR(padded.measured_gain, expected, 1e-12);
+  EXPECT_NEAR(padded.measured_gain.value(), expected, 1e-12);
 }
 
 TEST_F(Ablating, OtherBatchesAreComparedWithWeightsFrozen) {
@@ -141,7 +141,7 @@ TEST_F(Ablating, OtherBatchesAreComparedWithWeightsFrozen) {
   EXPECT_LE(rounded.same_loss.distance.gradient, 1e-12);
   EXPECT_EQ(rounded.same_loss.error_ratio, 0.0) << "fp64 is its own reference";
   const double tokens = static_cast<double>(rounded.target_tokens) / 50.0;
-  EXPECT_NEAR(rounded.measured_gain, tokens * report.variants[0].step.median_s / rounded.step.median_s - 1.0, 1e-12);
+  EXPECT_NEAR(rounded.measured_gain.value(), tokens * report.variants[0].step.median_s / rounded.step.median_s - 1.0, 1e-12);
 }
 
 TEST_F(Ablating, AnotherModelHasNoEqualLossToShow) {
@@ -164,8 +164,17 @@ TEST_F(Ablating, TheSameLaunchesAreMeasuredOnce) {
   const AblationReport report = report_of(small_recipe(), "batch_multiple_of=1,5,2");
   ASSERT_TRUE(report.variants[1].same_as.has_value());
   EXPECT_EQ(*report.variants[1].same_as, 0U);
-  EXPECT_EQ(report.variants[1].measured_gain, 0.0);
+  EXPECT_EQ(report.variants[1].measured_gain.value(), 0.0);
   EXPECT_FALSE(report.variants[2].same_as.has_value());  // 45 source rows became 46
+}
+
+TEST_F(Ablating, ABaselineThatDidNotRunLeavesNothingToCompareWith) {
+  const AblationReport report = report_of(small_recipe(), "pad_vocabulary_to=0,1");
+  EXPECT_FALSE(report.holds());
+  ASSERT_TRUE(report.variants[1].ran());
+  EXPECT_FALSE(report.variants[1].measured_gain.has_value());
+  EXPECT_EQ(report.variants[1].same_loss.verdict, SameLoss::Verdict::not_compared);
+  EXPECT_EQ(report.variants[1].same_loss.how, "its baseline did not run");
 }
 
 TEST_F(Ablating, WhatCannotRunSaysWhyAndTheOthersRun) {

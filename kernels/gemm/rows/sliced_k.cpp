@@ -15,6 +15,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("sliced_k", problem, tile, device.sm_count);
   plan.stages = kSlicedStages;
+  plan.raster = "columns";
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.products + time.epilogue, device), device);

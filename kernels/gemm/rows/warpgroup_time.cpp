@@ -43,7 +43,9 @@ double cycles_of_waves(std::int64_t waves, double block, const DeviceInfo& devic
 double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, double schedule_cycles, const DeviceInfo& device) {
   const Tile tile = plan.tile;
   const auto tiles = static_cast<double>(plan.tiling.tiles), depth = static_cast<double>(round_up(problem.k, kBlockK));
-  const double shared = plan.split == 1 && plan.cluster == 2 ? time_model_of(device).multicast_fraction : 1.0;
+  const TimeModel& model = time_model_of(device);
+  const bool paired = plan.split == 1 && plan.cluster == 2;
+  const double shared = paired ? model.multicast_fraction : plan.raster == "columns" ? model.neighbours_fraction : 1.0;
   const double loaded = tiles * depth * 2.0 * (shared * static_cast<double>(tile.m) + static_cast<double>(tile.n));
   const EpilogueBytes bytes = epilogue_bytes(problem);
   const double rows_bytes = static_cast<double>(problem.n * problem.k * 2);
