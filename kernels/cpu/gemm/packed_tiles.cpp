@@ -163,20 +163,25 @@ struct Sums {
 template <class T>
 class Lines {
  public:
-  Lines(const T* data, std::int64_t ld, std::int64_t rows, std::int64_t width) : row_(data), ld_(ld), rows_(rows), width_(width) {}
+  Lines(const T* data, std::int64_t ld, std::int64_t rows, std::int64_t width)
+      : next_(data), left_(ceil_div(width, kLine<T>)), row_(data), ld_(ld), rows_(rows), lines_(left_) {}
 
   HWY_INLINE const T* next() {
-    const T* const line = row_ + at_;
-    const bool row_ends = at_ + kLine<T> >= width_;
-    at_ = row_ends ? 0 : at_ + kLine<T>;
-    rows_ -= row_ends ? 1 : 0;
-    row_ += row_ends && rows_ > 0 ? ld_ : 0;
+    const T* const line = next_;
+    next_ += kLine<T>;
+    if (--left_ == 0) {
+      if (--rows_ > 0) row_ += ld_;
+      next_ = row_;
+      left_ = lines_;
+    }
     return line;
   }
 
  private:
+  const T* next_;
+  std::int64_t left_;  // lines of the row
   const T* row_;
-  std::int64_t ld_, rows_, width_, at_ = 0;
+  std::int64_t ld_, rows_, lines_;
 };
 
 // What is asked for while register tiles sum, since all of it at once would hold the panels up: what this one's sums meet, and

@@ -45,8 +45,8 @@ constexpr std::int64_t packed_parts(const GemmProblem& problem) {
 // The workspace: in each slot packed panels of one block of K of both operands, and the sums of one tile; behind the slots the parts'
 // sums. It is the same for every width of registers, so that a plan made without the CPU at hand holds.
 struct PackedLayout {
-  static constexpr std::int64_t kBlockK = 256;  // a register tile's panels of one block stay in the first-level cache
-
+  static constexpr std::int64_t kBlockK = 256;        // a register tile's panels of one block stay in the first-level cache
+  static constexpr std::int64_t kOneBlockK = 512;     // at most: sums that stay in registers are worth more than that
   static constexpr std::int64_t kColumnsAtOnce = 48;  // packed columns along j: whole cache lines, whole panels of any width
 
   std::int64_t tile_i = 0, tile_j = 0;
@@ -63,7 +63,7 @@ struct PackedLayout {
     tile_j = swapped ? tile.m : tile.n;
     parts = packed_parts(problem);
     const std::int64_t part_k = ceil_div(problem.k, parts);
-    blocks_k = ceil_div(part_k, kBlockK);
+    blocks_k = part_k <= kOneBlockK ? 1 : ceil_div(part_k, kBlockK);
     block_k = ceil_div(part_k, blocks_k);
     padded_i = round_up(std::min(tile_i, i) + kWidestPanel - 1, kWidestPanel);
     padded_j = round_up(std::min(tile_j, j) + kWidestPanel - 1, kWidestPanel);
