@@ -1,6 +1,7 @@
 // Rows in packs: neighbouring columns that one thread loads, computes and stores together. A pack is logical columns
 // [W p, W p + W) whatever the addresses are; Access says how they are moved: 16 bytes at once where every base and pitch allows
-// it, else element by element. So the same thread owns the same columns on either path, and no sum depends on a pitch.
+// it, else 8 where a pack starts on them, else element by element. So the same thread owns the same columns on every path, and no sum
+// depends on a pitch.
 #pragma once
 
 #include <algorithm>
@@ -82,6 +83,11 @@ __device__ __forceinline__ bool moves_whole(std::int64_t column, std::int64_t co
   return kAccess == Access::whole || (kAccess == Access::wide && column + kWidth <= cols);
 }
 
+// Whether a pack of 16 bytes that does not move whole moves in two halves: rows of a vocabulary of 33,708 start on 8 bytes.
+__device__ __forceinline__ bool moves_in_halves(const void* at, int width, std::int64_t left) {
+  return width <= left && reinterpret_cast<std::uintptr_t>(at) % 8 == 0;
+}
+
 // Whether the caches keep a pack for others: what nothing reads again while it could still be there goes through and leaves first.
 enum class Reuse : std::uint8_t { soon, none };
 
@@ -98,6 +104,16 @@ __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t 
       memcpy(pack.words + i * (sizeof(W) / 4), &words, sizeof(W));
     }
     return pack;
+  }
+  if constexpr (sizeof(pack) == 16) {
+    if (moves_in_halves(row + column, kWidth, cols - column)) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const uint2 words = reinterpret_cast<const uint2*>(row + column)[half];
+        memcpy(pack.words + 2 * half, &words, sizeof(words));
+      }
+      return pack;
+    }
   }
   pack = {};
 #pragma unroll
@@ -123,6 +139,17 @@ __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int
       }
     }
     return;
+  }
+  if constexpr (sizeof(pack) == 16) {
+    if (moves_in_halves(row + column, kWidth, cols - column)) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        uint2 words;
+        memcpy(&words, pack.words + 2 * half, sizeof(words));
+        reinterpret_cast<uint2*>(row + column)[half] = words;
+      }
+      return;
+    }
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {

@@ -19,7 +19,6 @@ std::span<const TimeConstant> time_constants() {
                                                {"sustained_fraction", &M::sustained_fraction},
                                                {"l2_bytes_per_cycle", &M::l2_bytes_per_cycle},
                                                {"multicast_fraction", &M::multicast_fraction},
-                                               {"neighbours_fraction", &M::neighbours_fraction},
                                                {"memory_fraction", &M::memory_fraction},
                                                {"wgmma_fraction", &M::wgmma_fraction},
                                                {"unspecialized_fraction", &M::unspecialized_fraction},
@@ -51,7 +50,9 @@ std::span<const TimeConstant> time_constants() {
                                                {"mma_store_cycles", &M::mma_store_cycles},
                                                {"mma_pass_cycles", &M::mma_pass_cycles},
                                                {"cuda_core_fraction", &M::cuda_core_fraction},
-                                               {"one_output_fraction", &M::one_output_fraction}};
+                                               {"one_output_fraction", &M::one_output_fraction},
+                                               {"neighbours_fraction", &M::neighbours_fraction},
+                                               {"narrow_side_cycles", &M::narrow_side_cycles}};
   return constants;
 }
 

@@ -42,6 +42,7 @@ struct TimeModel {
   double activation_cycles = 0.0727;                                         // for a GELU
   double derivative_cycles = 0.205;                                          // for a GELU's derivative
   double narrow_store_cycles = 2.21;                                         // where D's rows do not start on 16 bytes
+  double narrow_side_cycles = 6.2;                                           // and for each element beside D's there
   // Likewise, where it delays the next tile's products that it runs under:
   double late_side_cycles = 0.175;         // for each element that is loaded or stored beside D's
   double late_activation_cycles = 0.0333;  // for a GELU

@@ -27,8 +27,9 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
   const EpilogueBytes bytes = epilogue_bytes(problem);
   const double store_rate = shape.direct_stores ? time.direct_store_bytes_per_cycle : time.store_bytes_per_cycle;
   const double half = 0.5 * area;  // a third warpgroup has so few registers that it does not speed the other two up
-  const double computing = finishing + time.activation_cycles * activates + time.derivative_cycles * derives +
-                           (problem.d_alignment >= 16 ? 0.0 : time.narrow_store_cycles);
+  const double narrow = time.narrow_store_cycles + time.narrow_side_cycles * (epilogue.passes() - 1);
+  const double computing =
+      finishing + time.activation_cycles * activates + time.derivative_cycles * derives + (problem.d_alignment >= 16 ? 0.0 : narrow);
   const double late = finishing + time.late_side_cycles * (epilogue.passes() - 1) + time.late_activation_cycles * activates;
   return {.products = stages * (shape.own_loop ? math : std::max(math, shared)) * (1.0 + row_sums) / time.wgmma_fraction,
           .epilogue = area * bytes.stored / store_rate + half * computing,
