@@ -1,5 +1,6 @@
 // tilewave plan: what a step, a layer or a GEMM will cost on a device, here or not, and which numbers would be better.
 // docs/plan.md explains the columns.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -290,11 +291,12 @@ int plan_recipe(const Options& options) {
   const StepPlan step = plan_step(resolved, trace, device);
   const std::vector<Advice> advice = advise(resolved.recipe, device);
   const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device);
+  const int exit_code = std::ranges::any_of(settings, &PredictedSetting::refused_input) ? 2 : 0;
   if (options.json) {
     for (const GemmLine& line : step.gemms) print_json(line, device, step.predicted_s());
     print_json(step, resolved, advice, device);
     print_json(settings);
-    return 0;
+    return exit_code;
   }
   print_device(device, table.activation, table.math);
   print_adjustments(std::cout, resolved);
@@ -314,7 +316,7 @@ int plan_recipe(const Options& options) {
   print_memory(resolved, trace, device);
   print_advice(advice);
   print_settings(settings, device);
-  return 0;
+  return exit_code;
 }
 
 GemmLine planned(const std::string& name, const GemmProblem& problem, const Options& options, const DeviceInfo& device) {

@@ -51,7 +51,7 @@ const GemmRow& check(const GemmArgs& args, const DeviceInfo& device) {
   TW_CHECK(std::count(row->tiles.begin(), row->tiles.end(), plan.tile) == 1 && plan.tiling.slots > 0, "gemm ", name_of(args.role),
            ": the row ", row->name, " has no tile ", plan.tile.m, "x", plan.tile.n, " on ", plan.tiling.slots,
            device.backend == Backend::cpu ? " threads" : " slots", "; choose(problem_of(args), device) makes a plan.");
-  const std::string refusal = row->refuse(problem, device);
+  const std::string refusal = row->refuse(problem, device, {&plan.tile, 1});
   TW_CHECK(refusal.empty(), "gemm ", name_of(args.role), ": the plan's row ", plan.row, " does not run this problem: ", refusal);
   GemmPlan planned = row->unpredicted_plan != nullptr ? row->unpredicted_plan(problem, plan.tile, device)
                                                       : row->plan(problem, plan.tile, device, plan.split);

@@ -9,10 +9,13 @@ namespace tilewave {
 namespace {
 
 PredictedSetting predict(const Recipe& recipe, const Setting& setting, const DeviceInfo& device) {
-  PredictedSetting result{.setting = setting, .refused = {}, .shapes = {}, .step = {}, .gain = {}};
+  PredictedSetting result{.setting = setting, .refused = {}, .refused_input = false, .shapes = {}, .step = {}, .gain = {}};
   try {
     const Recipe own = with_setting(recipe, setting);
-    TW_CHECK_INPUT(own.gemm.engine == GemmEngine::in_house, "a library's times are not predicted.");
+    if (own.gemm.engine != GemmEngine::in_house) {
+      result.refused = "a library's times are not predicted.";
+      return result;
+    }
     check_plannable(own, device);
     const ResolvedRecipe resolved = resolve(predictable(own), {}, device);
     result.shapes = resolved.shapes;
@@ -22,6 +25,7 @@ PredictedSetting predict(const Recipe& recipe, const Setting& setting, const Dev
     if (device.backend == Backend::cuda) result.refused = memory_shortage(resolved, trace, device, device.memory_bytes);
   } catch (const InputError& error) {
     result.refused = error.what();
+    result.refused_input = true;
   }
   return result;
 }

@@ -15,7 +15,8 @@ namespace tilewave {
 
 struct PredictedSetting {
   Setting setting;
-  std::string refused;  // why there is no prediction; empty: there is one
+  std::string refused;         // why there is no prediction; empty: there is one
+  bool refused_input = false;  // since the setting itself cannot be planned
   StepShapes shapes;
   StepPlan step;
   std::int64_t target_rows = 0;  // of a step, all its passes together

@@ -30,9 +30,21 @@ struct WaveTile {
 };
 std::vector<WaveTile> wave_tiles(const GuidelinesConfig& guidelines, const GemmLine& line, const DeviceInfo& device) {
   constexpr double kNear = 1.5;  // times as long
-  if (const std::optional<Tile> tile = parse_tile(guidelines.wave_tile)) return {{.tile = *tile, .slots = device.sm_count}};
+  const std::vector<GemmPlan> candidates = gemm_candidates(line.problem, device);
+  if (const std::optional<Tile> tile = parse_tile(guidelines.wave_tile)) {
+    std::vector<std::string> known;
+    for (const GemmPlan& plan : candidates) {
+      if (plan.tile == *tile) return {{.tile = *tile, .slots = device.sm_count}};
+      const std::string text = sentence(plan.tile.m, "x", plan.tile.n);
+      if (std::find(known.begin(), known.end(), text) == known.end()) known.push_back(text);
+    }
+    std::string all = "chosen";
+    for (const std::string& one : known) all += sentence(", ", one);
+    throw InputError(sentence("guidelines.wave_tile = \"", guidelines.wave_tile, "\" is no tile that ", name_of(guidelines.wave_role),
+                              " of ", line.layer, " can have on ", device.name, "; write one of ", all, "."));
+  }
   std::vector<WaveTile> tiles;
-  for (const GemmPlan& plan : gemm_candidates(line.problem, device)) {
+  for (const GemmPlan& plan : candidates) {
     if (plan.predicted_s <= kNear * line.plan.predicted_s) tiles.push_back({.tile = plan.tile, .slots = plan.tiling.slots});
   }
   return tiles;

@@ -34,7 +34,8 @@ struct WaveRows {
 std::vector<WaveRows> wave_rows(const Recipe& recipe, const DeviceInfo& device);
 
 // Every wave-free number from `least` to `most`, ascending, with the step planned anew for it. Numbers are multiples of
-// guidelines.batch_multiple_of and hold the longest sequence.
+// guidelines.batch_multiple_of and hold the longest sequence. InputError where no row of the device that runs the GEMM has
+// guidelines.wave_tile.
 std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows, std::int64_t least, std::int64_t most,
                                       const DeviceInfo& device);
 

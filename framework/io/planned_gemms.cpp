@@ -82,7 +82,8 @@ GemmProblem problem_in(const nlohmann::json& line) {
 std::optional<GemmPlan> plan_in(const nlohmann::json& line, const GemmProblem& problem, const DeviceInfo& device) {
   const GemmRow* const row = find_gemm_row(device.backend, line.at("row").get<std::string>());
   const Tile tile = {.m = line.at("tile_m").get<std::int64_t>(), .n = line.at("tile_n").get<std::int64_t>()};
-  if (row == nullptr || std::count(row->tiles.begin(), row->tiles.end(), tile) == 0 || !row->refuse(problem, device).empty()) return {};
+  if (row == nullptr || std::count(row->tiles.begin(), row->tiles.end(), tile) == 0 || !row->refuse(problem, device, {&tile, 1}).empty())
+    return {};
   const int split = line.at("split").get<int>();
   GemmPlan plan = row->plan(problem, tile, device, split);
   plan.algorithm = line.at("algorithm").get<int>();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -27,34 +28,37 @@ std::string text(const GemmProblem& problem) {
                   " x ", problem.k);
 }
 
-// "<row>" or "<row>/<tile>", checked against the catalog; tile is empty where none is named.
+// "<row>" or "<row>/<tile>", checked against the catalog: the row, and the tile named or all of them.
 struct Forced {
   const GemmRow* row = nullptr;
-  std::string_view tile;
+  std::span<const Tile> tiles;
 };
 
 Forced parse(std::string_view forced, Backend backend) {
   const std::size_t slash = forced.find('/');
   const std::string_view name = forced.substr(0, slash);
   const GemmRow* const row = find_gemm_row(backend, name);
-  const Forced choice = {.row = row != nullptr ? row : find_gemm_row(name),
-                         .tile = slash == std::string_view::npos ? std::string_view() : forced.substr(slash + 1)};
+  Forced choice = {.row = row != nullptr ? row : find_gemm_row(name), .tiles = {}};
   if (choice.row == nullptr) {
     std::string known;
     for (const std::string_view other : gemm_row_names()) known += sentence(known.empty() ? "" : ", ", other);
     throw InputError(sentence("no GEMM row is called \"", name, "\"; the rows are ", known, "."));
   }
-  const auto tiles = choice.row->tiles;
-  const bool known_tile = std::any_of(tiles.begin(), tiles.end(), [&](Tile tile) { return choice.tile == text(tile); });
-  if (slash != std::string_view::npos && !known_tile) {
-    std::string known;
-    for (const Tile tile : tiles) known += sentence(known.empty() ? "" : ", ", text(tile));
-    throw InputError(sentence("the GEMM row ", choice.row->name, " has no tile \"", choice.tile, "\"; its tiles are ", known, "."));
+  choice.tiles = choice.row->tiles;
+  if (slash == std::string_view::npos) return choice;
+  const std::string_view tile = forced.substr(slash + 1);
+  std::string known;
+  for (const Tile& one : choice.row->tiles) {
+    if (tile == text(one)) choice.tiles = {&one, 1};
+    known += sentence(known.empty() ? "" : ", ", text(one));
   }
+  TW_CHECK_INPUT(choice.tiles.size() == 1 && tile == text(choice.tiles.front()), "the GEMM row ", choice.row->name, " has no tile \"", tile,
+                 "\"; its tiles are ", known, ".");
   return choice;
 }
 
-std::string refusal_of(const GemmRow& row, const GemmProblem& problem, const DeviceInfo& device, AlignmentPolicy policy) {
+std::string refusal_of(const GemmRow& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device,
+                       AlignmentPolicy policy) {
   if (row.backend != device.backend)
     return sentence("it runs on a ", row.backend == Backend::cuda ? "GPU" : "CPU", ", and this is ", device.name,
                     "; take gemm.choice = \"model\", or another --device.");
@@ -62,7 +66,7 @@ std::string refusal_of(const GemmRow& row, const GemmProblem& problem, const Dev
   if (policy == AlignmentPolicy::strict && row.tensor_cores && size_of(problem.operand_dtype) == 2 && !multiples_of_8) {
     return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to M, N and K that are multiples of 8.";
   }
-  return row.refuse(problem, device);
+  return row.refuse(problem, device, tiles);
 }
 
 bool faster(const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.predicted_s; }
@@ -72,13 +76,15 @@ struct Willing {
   Forced forced;
   std::vector<const GemmRow*> rows;
   std::string refusals;
+
+  std::span<const Tile> tiles_of(const GemmRow& row) const { return forced.row != nullptr ? forced.tiles : row.tiles; }
 };
 Willing willing_rows(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
   Willing willing = {.forced = choice.forced.empty() ? Forced{} : parse(choice.forced, device.backend), .rows = {}, .refusals = {}};
   const GemmRow* const forced = willing.forced.row;
   for (const GemmRow* row : gemm_catalog()) {
     if (forced != nullptr ? row != forced : row->backend != device.backend || row->reference) continue;
-    const std::string refusal = refusal_of(*row, problem, device, choice.alignment_policy);
+    const std::string refusal = refusal_of(*row, willing.tiles_of(*row), problem, device, choice.alignment_policy);
     if (refusal.empty()) {
       willing.rows.push_back(row);
     } else {
@@ -90,11 +96,11 @@ Willing willing_rows(const GemmProblem& problem, const DeviceInfo& device, const
   return willing;
 }
 
-// The plans of one row, of the forced tile alone where one is forced, the least predicted time first.
-std::vector<GemmPlan> plans_of(const GemmRow& row, const GemmProblem& problem, const DeviceInfo& device, std::string_view tile) {
+// The row's plans with those of the tiles that fit, the least predicted time first.
+std::vector<GemmPlan> plans_of(const GemmRow& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device) {
   std::vector<GemmPlan> plans;
-  for (const Tile one : row.tiles) {
-    if (tile.empty() || tile == text(one)) plans.push_back(row.plan(problem, one, device, 0));
+  for (const Tile tile : tiles) {
+    if (row.fits(tile, device)) plans.push_back(row.plan(problem, tile, device, 0));
   }
   std::stable_sort(plans.begin(), plans.end(), faster);
   return plans;
@@ -110,9 +116,10 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
   if (device.backend == Backend::cpu) row_device.sm_count = 1;
 
   std::vector<GemmPlan> rows;  // the best plan of each row on row_device
-  for (const GemmRow* row : willing.rows) rows.push_back(plans_of(*row, problem, row_device, {}).front());
+  for (const GemmRow* row : willing.rows) rows.push_back(plans_of(*row, row->tiles, problem, row_device).front());
   std::stable_sort(rows.begin(), rows.end(), faster);
-  const std::vector<GemmPlan> tiles = plans_of(*find_gemm_row(device.backend, rows.front().row), problem, device, willing.forced.tile);
+  const GemmRow& row = *find_gemm_row(device.backend, rows.front().row);
+  const std::vector<GemmPlan> tiles = plans_of(row, willing.tiles_of(row), problem, device);
   GemmPlan best = tiles.front();
   if (willing.forced.row != nullptr) {
     best.reason = sentence("forced by \"", choice.forced, "\"");
@@ -132,7 +139,7 @@ std::vector<GemmPlan> gemm_candidates(const GemmProblem& problem, const DeviceIn
   const Willing willing = willing_rows(problem, device, choice);
   std::vector<GemmPlan> candidates;
   for (const GemmRow* row : willing.rows) {
-    for (GemmPlan& plan : plans_of(*row, problem, device, willing.forced.tile)) candidates.push_back(std::move(plan));
+    for (GemmPlan& plan : plans_of(*row, willing.tiles_of(*row), problem, device)) candidates.push_back(std::move(plan));
   }
   std::stable_sort(candidates.begin(), candidates.end(), faster);
   return candidates;

@@ -1,12 +1,15 @@
 // One way to run GEMMs, as data compiled by the host compiler in every build, so that a laptop can plan for any device.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kernels/device.h"
+#include "kernels/error.h"
 #include "kernels/gemm/plan.h"
 #include "kernels/gemm/problem.h"
 #include "kernels/gemm/tiling.h"
@@ -27,6 +30,8 @@ struct GemmRow {
   bool reference = false;       // a library's: it runs where it is forced and is never chosen
   std::span<const Tile> tiles;  // in order of preference
   bool sums_outputs = false;    // it stores sums of D over N beside D where they are asked for
+  // Of a block that computes such a tile; null where a block on every device has what it needs.
+  std::int64_t (*shared_bytes)(Tile tile) = nullptr;
   // Why this row cannot run the problem on the device, but for what refuse() says of every row.
   std::string (*own_refusal)(const GemmProblem& problem, const DeviceInfo& device) = nullptr;
   // Everything of the plan but the reason: waves, alignments, workspace, predicted time. A row that can split K does so in `split`
@@ -40,13 +45,26 @@ struct GemmRow {
   // Of a library's row: how many candidates its heuristic has for this problem, GemmPlan::algorithm naming one. Null elsewhere.
   int (*candidates)(CudaQueue& queue, const GemmArgs& args) = nullptr;
 
-  // Why this row cannot run the problem on the device, as a sentence; empty where it can.
-  std::string refuse(const GemmProblem& problem, const DeviceInfo& device) const {
+  bool fits(Tile tile, const DeviceInfo& device) const { return shared_bytes == nullptr || shared_bytes(tile) <= device.shared_bytes; }
+
+  // Why this row cannot run the problem on the device in any tile of `some`, its own, as a sentence; empty where it can in one.
+  std::string refuse(const GemmProblem& problem, const DeviceInfo& device, std::span<const Tile> some) const {
     if (problem.epilogue.output_sums && !sums_outputs) {
       return "it stores no sums of D over N; the wgrad of the layer below sums them on its way, as its bias gradient.";
     }
-    return own_refusal(problem, device);
+    std::string refusal = own_refusal(problem, device);
+    const auto tile_fits = [&](Tile tile) { return fits(tile, device); };
+    if (!refusal.empty() || std::ranges::any_of(some, tile_fits)) return refusal;
+    const Tile least = *std::ranges::min_element(some, {}, shared_bytes);
+    refusal = sentence("a block of ", least.m, "x", least.n, " needs ", shared_bytes(least),
+                       " bytes of shared memory, and the device gives ", device.shared_bytes);
+    std::string_view before = "; of its tiles there fit ";
+    for (const Tile tile : tiles) {
+      if (tile_fits(tile)) refusal += sentence(std::exchange(before, ", "), tile.m, "x", tile.n);
+    }
+    return refusal + ".";
   }
+  std::string refuse(const GemmProblem& problem, const DeviceInfo& device) const { return refuse(problem, device, tiles); }
 };
 
 // What every row's plan has in common: the tiles, the waves that `slots` tiles at a time make of them, the alignments.

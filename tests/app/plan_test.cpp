@@ -139,6 +139,18 @@ TEST_F(PlanCommand, PredictsTheSettingsOfAnAblation) {
   EXPECT_EQ(plan(recipe("tiny.toml") + " --for h200").output.find("switches, by"), std::string::npos);
 }
 
+// The settings that can be planned are printed, and the exit code is that of the one that cannot.
+TEST_F(PlanCommand, ASettingThatCannotBePlannedIsAnInputError) {
+  for (const char* form : {"", " --json"}) {
+    const Outcome outcome = plan(recipe("tiny.toml") + " --for h200 --switch pad_vocabulary_to=1,bad,8" + form);
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    for (const char* part :
+         {"is no value of guidelines.pad_vocabulary_to; it must be an integer from 1 to 65536.", "pad_vocabulary_to=8"}) {
+      EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\n" << outcome.output;
+    }
+  }
+}
+
 TEST_F(PlanCommand, MovesABatchToWholeWavesAndSaysSo) {
   const std::string waves = " --set guidelines.wave_free_batch=up --set guidelines.wave_tile=256x128 --set guidelines.wave_limit=0.3";
   const std::string batch = " --set batch.source_tokens=4096 --set batch.target_tokens=4096 --set run.precision=fp16";

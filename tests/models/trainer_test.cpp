@@ -232,12 +232,12 @@ TEST_F(Trainer, PaddingPitchAndWhatIsKeptMayChangeOnTheWay) {
 
 // What asks a device is settled where a run begins; resuming on another one keeps the answer.
 TEST_F(Trainer, WholeWavesAreSettledOnce) {
-  const std::vector<std::string> waves = {"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=16x16", "guidelines.wave_limit=0.5"};
+  const std::vector<std::string> waves = {"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=64x8", "guidelines.wave_limit=0.5"};
   attempt(folder("run"), {.overrides = waves, .stop_after = 4});
   const std::string kept = file_text(folder("run") / "recipe.toml");
   const Recipe recipe = read_recipe(folder("run") / "recipe.toml");
   EXPECT_EQ(recipe.guidelines.wave_free_batch, WaveFreeBatch::off);
-  EXPECT_EQ(recipe.guidelines.wave_tile, "16x16");
+  EXPECT_EQ(recipe.guidelines.wave_tile, "64x8");
   std::ifstream stream(folder("run") / "adjustments.jsonl");
   std::map<std::string, std::int64_t> moved;
   for (std::string line; std::getline(stream, line);) {

@@ -158,8 +158,8 @@ TEST(WaveFree, RoundedRowsCostWhatTheTraceSays) {
 
 TEST(WaveFree, TheCpusThreadsStandForSms) {
   DeviceInfo cpu = probe_cpu(3);
-  const Recipe asked = small_recipe({"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=16x16", "guidelines.wave_limit=0.5"});
-  for (const RowsPlan& step : wave_free_steps(asked, wave_rows(asked, cpu).back(), 25, 75, cpu)) EXPECT_EQ(step.rows % 16, 0);
+  const Recipe asked = small_recipe({"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=64x8", "guidelines.wave_limit=0.5"});
+  for (const RowsPlan& step : wave_free_steps(asked, wave_rows(asked, cpu).back(), 25, 75, cpu)) EXPECT_EQ(step.rows % 8, 0);
   EXPECT_NO_THROW(resolve(asked, {}, cpu));
 }
 
@@ -175,6 +175,12 @@ TEST(WaveFree, RefusalsAreSentences) {
   const std::string layer = refused({"guidelines.wave_layer=fn.up"});
   EXPECT_NE(layer.find("\"fn.up\" names no layer"), std::string::npos) << layer;
   EXPECT_NE(layer.find("decoder.*.ffn.up"), std::string::npos) << layer;
+  const std::string tile = refused({"guidelines.wave_tile=7x9"});
+  EXPECT_TRUE(
+      tile.starts_with("guidelines.wave_tile = \"7x9\" is no tile that forward of encoder.*.ffn.up can have on "
+                       "Tesla V100-SXM2-32GB; write one of chosen, "))
+      << tile;
+  EXPECT_NE(tile.find(", 256x128"), std::string::npos) << tile;
 }
 
 }  // namespace

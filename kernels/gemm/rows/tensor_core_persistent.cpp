@@ -1,15 +1,20 @@
 // Model: gpu_model.h's; a smaller tile reads shared memory more often for each product.
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 
+#include <algorithm>
+
 #include "kernels/gemm/rows/tensor_core_refusals.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
 namespace {
 
-std::int64_t shared_bytes(std::int64_t rows, std::int64_t cols) {
-  return tensor_core_shared_bytes(rows, cols, tensor_core_persistent_config(rows, cols).stages);
+// Whichever way the tile lies in memory.
+constexpr std::int64_t shared_bytes(Tile tile) {
+  return tensor_core_shared_bytes(tile.m, tile.n, tensor_core_persistent_config(tile.m, tile.n).stages);
 }
+static_assert(std::ranges::all_of(kTensorCorePersistentTiles,
+                                  [](Tile tile) { return shared_bytes(tile) == shared_bytes({.m = tile.n, .n = tile.m}); }));
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (problem.operand_dtype == DType::f32) return "its operands are bf16 or f16.";
@@ -21,11 +26,6 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
     return "it has no kernel for a D whose rows come from an operand that lies across K and its columns from one that lies along it.";
   }
   if (problem.epilogue.bias_gradient && problem.b_major != Major::n) return "it sums a bias gradient where B is n-major.";
-  const Tile largest = kTensorCorePersistentTiles[0];
-  if (device.shared_bytes < shared_bytes(largest.m, largest.n)) {
-    return sentence("its stages take up to ", shared_bytes(largest.m, largest.n), " bytes of shared memory, and a block here has ",
-                    device.shared_bytes, ".");
-  }
   return refuse_without_tensor_cores(problem, device);
 }
 
@@ -38,7 +38,7 @@ double efficiency(Tile tile) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   const auto [rows, cols] = in_memory(problem, tile);
   const TensorCoreConfig config = tensor_core_persistent_config(rows, cols);
-  const std::int64_t blocks = resident_blocks(config.blocks, shared_bytes(rows, cols), device);
+  const std::int64_t blocks = resident_blocks(config.blocks, shared_bytes(tile), device);
   return plan_on_gpu("tensor_core_persistent", problem, tile, device,
                      {.multiply_adds_per_cycle = efficiency(tile) * time_model_of(device).mma_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
@@ -61,6 +61,7 @@ const GemmRow kTensorCorePersistentRow = {.name = "tensor_core_persistent",
                                           .backend = Backend::cuda,
                                           .tensor_cores = true,
                                           .tiles = kTensorCorePersistentTiles,
+                                          .shared_bytes = shared_bytes,
                                           .own_refusal = refuse,
                                           .plan = plan,
                                           .launch_cuda = cuda_launch()};

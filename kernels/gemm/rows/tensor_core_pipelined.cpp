@@ -7,14 +7,6 @@
 namespace tilewave {
 namespace {
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  if (device.shared_bytes < kTensorCorePipelinedSharedBytes) {
-    return sentence("its stages take ", kTensorCorePipelinedSharedBytes, " bytes of shared memory, and a block here has ",
-                    device.shared_bytes, ".");
-  }
-  return refuse_without_tensor_cores(problem, device);
-}
-
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   const TimeModel& time = time_model_of(device);
   const std::int64_t alignment = std::min({problem.a_alignment, problem.b_alignment, std::int64_t{16}});
@@ -42,7 +34,8 @@ const GemmRow kTensorCorePipelinedRow = {.name = "tensor_core_pipelined",
                                          .backend = Backend::cuda,
                                          .tensor_cores = true,
                                          .tiles = kTensorCorePipelinedTiles,
-                                         .own_refusal = refuse,
+                                         .shared_bytes = [](Tile) { return kTensorCorePipelinedSharedBytes; },
+                                         .own_refusal = refuse_without_tensor_cores,
                                          .plan = plan,
                                          .launch_cuda = cuda_launch()};
 

@@ -14,10 +14,6 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
     return "the operand that D's columns come from lies across K, and its rows start on 16 bytes.";
   }
   if (problem.epilogue.bias_gradient) return "it sums no bias gradient.";
-  if (device.shared_bytes < kTensorCoreResiduesSharedBytes) {
-    return sentence("its stages take ", kTensorCoreResiduesSharedBytes, " bytes of shared memory, and a block here has ",
-                    device.shared_bytes, ".");
-  }
   return refuse_without_tensor_cores(problem, device);
 }
 
@@ -52,6 +48,7 @@ const GemmRow kTensorCoreResiduesRow = {.name = "tensor_core_residues",
                                         .backend = Backend::cuda,
                                         .tensor_cores = true,
                                         .tiles = kTensorCoreResiduesTiles,
+                                        .shared_bytes = [](Tile) { return kTensorCoreResiduesSharedBytes; },
                                         .own_refusal = refuse,
                                         .plan = plan,
                                         .launch_cuda = cuda_launch()};

@@ -4,6 +4,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+#include "kernels/device_profiles.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm/catalog.h"
 #include "kernels/queue.h"
@@ -85,6 +86,29 @@ TEST(GemmPlan, Forced) {
   gpu.backend = Backend::cuda;
   EXPECT_THROW(choose(p, gpu, {.forced = "packed_tiles"}), InputError);
   EXPECT_EQ(choose(p, gpu, {.forced = "naive"}).row, "naive");  // each back end has one
+}
+
+// Blocks of at most 99 KiB of shared memory have room for some of a row's tiles.
+TEST(GemmPlan, TilesThatFitTheDevice) {
+  const DeviceInfo l4 = device_profile("l4").device;
+  GemmProblem p = problem(4096, 4096, 1024);
+  p.operand_dtype = p.output_dtype = DType::bf16;
+  p.a_alignment = p.b_alignment = p.d_alignment = 128;
+  const GemmPlan plan = choose(p, l4);
+  EXPECT_EQ(plan.row, "tensor_core_persistent") << plan.reason;
+  EXPECT_EQ(plan.tile, (Tile{.m = 128, .n = 128}));
+  for (const GemmPlan& candidate : gemm_candidates(p, l4))
+    EXPECT_TRUE(find_gemm_row(Backend::cuda, candidate.row)->fits(candidate.tile, l4));
+
+  EXPECT_EQ(choose(p, l4, {.forced = "tensor_core_persistent/64x128"}).tile, (Tile{.m = 64, .n = 128}));
+  EXPECT_EQ(message_of([&] { choose(p, l4, {.forced = "tensor_core_persistent/256x128"}); }),
+            "the bf16 forward gemm M x N x K = 4096 x 4096 x 1024 cannot run as \"tensor_core_persistent/256x128\": "
+            "tensor_core_persistent: a block of 256x128 needs 147456 bytes of shared memory, and the device gives 101376; of its tiles "
+            "there fit 128x128, 128x64, 64x128, 64x64.");
+  DeviceInfo little = l4;
+  little.shared_bytes = 40 << 10;
+  EXPECT_EQ(find_gemm_row("tensor_core_persistent")->refuse(p, little),
+            "a block of 64x64 needs 49152 bytes of shared memory, and the device gives 40960.");
 }
 
 TEST(GemmPlan, AnUnknownClockStillRanks) {
