@@ -50,13 +50,15 @@ double larger(double a, double b) { return std::isnan(b) || b > a ? b : a; }
 
 double rounding_tolerance(DType dtype, std::int64_t k) { return unit_roundoff(dtype) * (64.0 + 8.0 * std::sqrt(static_cast<double>(k))); }
 
-Precision reference_precision(Precision precision) {
-  return precision == Precision::fp32 || precision == Precision::fp64 ? Precision::fp64 : Precision::fp32;
+Precision reference_precision(const Recipe& recipe) {
+  const Precision precision = recipe.run.precision;
+  const bool widest = precision == Precision::fp32 || precision == Precision::fp64 || recipe.model.activation == Activation::relu;
+  return widest ? Precision::fp64 : Precision::fp32;
 }
 
 Recipe reference_of(const Recipe& recipe) {
   Recipe reference = recipe;
-  reference.run.precision = reference_precision(recipe.run.precision);
+  reference.run.precision = reference_precision(recipe);
   reference.gemm = {};
   return reference;
 }
@@ -177,7 +179,8 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
     other_batches.push_back(repacked(batch, other));
   }
   const StepReport report = steps.ours.run(batches, 1, Update::no), expected = steps.baseline.run(other_batches, 1, Update::no);
-  const Precision precision = steps.baseline.resolved().recipe.run.precision, wider = reference_precision(precision);
+  const Recipe& recipe = steps.baseline.resolved().recipe;
+  const Precision precision = recipe.run.precision, wider = reference_precision(recipe);
   SameLoss same{.how = sentence(report.target_tokens, " target tokens, weights frozen"),
                 .reference = wider,
                 .tolerance = rounding_tolerance(precision_table(wider).statistics, longest_k(trace.trace))};

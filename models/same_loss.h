@@ -26,8 +26,9 @@ double rounding_tolerance(DType dtype, std::int64_t k);
 inline constexpr double kNoWorse = 1.25;   // their geometric mean over the parameters
 inline constexpr double kNoOutlier = 4.0;  // any one's
 
-// What shows whether a narrower precision's rounding is all that differs; the same precision where there is no wider one.
-Precision reference_precision(Precision precision);
+// What shows whether rounding is all that differs: fp32; fp64 for fp32 and fp64, and where the activation is ReLU, whose derivative jumps:
+// of millions of hidden units a few are so near 0 that in fp32 another order of sums takes them to its other side.
+Precision reference_precision(const Recipe& recipe);
 // The recipe as the reference runs it: in that precision, by tilewave's own GEMMs as the model chooses them.
 Recipe reference_of(const Recipe& recipe);
 

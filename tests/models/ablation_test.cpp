@@ -257,9 +257,10 @@ TEST(SameLoss, SeesWrongGradientsAndOtherWeights) {
 TEST(SameLoss, ToleranceGrowsWithRoundingAndK) {
   EXPECT_DOUBLE_EQ(rounding_tolerance(DType::f32, 4096), std::ldexp(64.0 + 8.0 * 64.0, -24));
   EXPECT_LT(rounding_tolerance(DType::f64, 1 << 20), 1e-11);
-  EXPECT_EQ(reference_precision(Precision::bf16), Precision::fp32);
-  EXPECT_EQ(reference_precision(Precision::fp32), Precision::fp64);
-  const Recipe reference = reference_of(small_recipe({"run.precision=bf16", "gemm.alignment_policy=strict"}));
+  EXPECT_EQ(reference_precision(small_recipe({"run.precision=bf16", "model.activation=gelu_tanh"})), Precision::fp32);
+  EXPECT_EQ(reference_precision(small_recipe({"run.precision=fp32", "model.activation=gelu_tanh"})), Precision::fp64);
+  EXPECT_EQ(reference_precision(small_recipe({"run.precision=bf16", "model.activation=relu"})), Precision::fp64);
+  const Recipe reference = reference_of(small_recipe({"run.precision=bf16", "model.activation=gelu_erf", "gemm.alignment_policy=strict"}));
   EXPECT_EQ(reference.run.precision, Precision::fp32);
   EXPECT_EQ(reference.gemm, GemmConfig{});
 }

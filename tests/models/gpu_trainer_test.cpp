@@ -12,6 +12,7 @@
 #include "tests/memory_folder.h"
 #include "tests/models/small_runs.h"
 #include "tests/shell.h"
+#include "tests/test_environment.h"
 
 namespace tilewave {
 namespace {
@@ -58,6 +59,24 @@ TEST_F(GpuTrainer, AProfileNamesEveryLaunchAndChangesNoBit) {
   }
   std::ifstream lines(folder_.path() / "profiled" / "profile.jsonl");
   EXPECT_EQ(static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(lines), {}, '\n')), launches.size());
+}
+
+TEST_F(GpuTrainer, ToyTranslationLearnsInBf16AsInFp32) {
+  const auto mean_loss = [&](const std::string& precision) {
+    TrainingRequest toy = request(precision, {});
+    const std::vector<std::string> overrides = {"run.precision=" + precision, "run.steps=200", "run.validate_every=0",
+                                                "run.checkpoint_every=0"};
+    toy.recipe = read_recipe(test_environment().data / ".." / "recipes" / "toy_translation.toml", overrides);
+    double first = 0.0, sum = 0.0;
+    train(toy, {.stepped = [&](const TrainingProgress& progress) {
+            if (progress.step.step == 1) first = progress.step.loss;
+            if (progress.step.step > 180) sum += progress.step.loss;
+          }});
+    EXPECT_LT(sum / 20.0, 0.5 * first);
+    return sum / 20.0;
+  };
+  const double narrow = mean_loss("bf16"), wide = mean_loss("fp32");
+  EXPECT_NEAR(narrow / wide, 1.0, 0.01) << narrow << " and " << wide;
 }
 
 }  // namespace
