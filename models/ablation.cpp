@@ -20,8 +20,9 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kMostCpuFlops = 20'000'000'000;  // of a step that a CPU measures as it is
-// Of a GEMM's times, launched again and again.
+// Of a GEMM's times, launched again and again; on a CPU a launch over all its operands is long enough by itself.
 constexpr InterleaveOptions kGemmTiming = {.load_s = 0.0, .block_s = 0.006, .screening_block_s = 0.002, .screening_blocks = 1, .rounds = 5};
+constexpr InterleaveOptions kCpuGemmTiming = {.load_s = 0.0, .block_s = 0.0, .screening_block_s = 0.0, .screening_blocks = 1, .rounds = 1};
 
 // A variant that runs.
 struct Contestant {
@@ -249,7 +250,8 @@ class Ablation {
       }
     }
     request_.noted(sentence("timing the GEMMs of ", groups.size(), " layers and roles"));
-    for (std::vector<PlannedGemm>& group : groups) time_gemms(queue_, group, kGemmTiming);
+    for (std::vector<PlannedGemm>& group : groups)
+      time_gemms(queue_, group, request_.device.backend == Backend::cuda ? kGemmTiming : kCpuGemmTiming);
     for (Contestant& contestant : contestants_) contestant.variant->gemms = gemm_times(contestant.trace, groups);
   }
 
