@@ -2,6 +2,7 @@
 // belong to the mathematics changes nothing.
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "kernels/gemm/catalog.h"
 #include "tests/kernels/gpu.h"
@@ -164,6 +165,18 @@ TEST_F(GpuTrainStep, StrictAlignmentKeepsTensorCoresToMultiplesOf8) {
   EXPECT_GT(off_them, 0);
   for (const auto& [problem, plan] : any.context.plans()) on_tensor_cores += find_gemm_row(Backend::cuda, plan.row)->tensor_cores ? 1 : 0;
   EXPECT_GT(on_tensor_cores, 0);
+}
+
+TEST_F(GpuTrainStep, ToyTranslationLearnsInBf16AsInFp32) {
+  const auto mean_loss = [&](const char* precision) {
+    const std::vector<std::string> overrides = {sentence("run.precision=", precision)};
+    SmallRun run(read_recipe(test_environment().data / ".." / "recipes" / "toy_translation.toml", overrides), queue_, device_);
+    run.step.use_step_memory(trace_step(run.resolved, device_).memory);
+    const std::vector<double> losses = run.losses(200);
+    EXPECT_LT(losses.back(), 0.5 * losses.front());
+    return std::accumulate(losses.end() - 20, losses.end(), 0.0) / 20.0;
+  };
+  EXPECT_NEAR(mean_loss("bf16") / mean_loss("fp32"), 1.0, 0.01);
 }
 
 }  // namespace
