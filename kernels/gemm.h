@@ -48,6 +48,7 @@ struct GemmArgs {
   MatrixView bias_gradient;  // [1, N]
   bool accumulate_bias_gradient = false;
   MatrixView output_sums;  // [1, M]
+  bool owns_gaps = false;  // what lies between the rows of D and of saved_input may be overwritten
 
   const GemmPlan* plan = nullptr;  // must have been chosen for problem_of(*this)
   void* workspace = nullptr;

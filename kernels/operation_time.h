@@ -20,13 +20,14 @@ struct OperationModel {
 
   // Bytes a second over a copy's; above 1 where what is read again lies in the second-level cache.
   double activation_share = 0.95, activation_backward_share = 0.98;
-  double adamw_share = 0.84, gradient_norm_share = 0.92;
+  double adamw_share = 0.91, gradient_norm_share = 0.92;
   double add_share = 1.0, dropout_share = 0.5;
   double cross_entropy_share = 0.8;
   double embedding_share = 1.35, embedding_backward_share = 0.56;
   double layer_norm_share = 0.91, layer_norm_backward_share = 0.83;
   double softmax_share = 0.94, softmax_backward_share = 1.0;
-  double other_share = 0.9;  // not measured: fill, convert
+  double repack_share = 0.73;  // a GEMM's operand, from rows that start anywhere to aligned rows or back
+  double other_share = 0.9;    // not measured: fill, convert
 
   // Attention on tensor cores: rates over the peak while keys pass by; what a block costs beside that, as keys; draws for dropout a
   // cycle of an SM. Heads above 64 columns are wide: a backward block then keeps fewer rows.

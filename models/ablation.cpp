@@ -21,8 +21,10 @@ namespace {
 
 constexpr std::int64_t kMostCpuFlops = 20'000'000'000;  // of a step that a CPU measures as it is
 // Of a GEMM's times, launched again and again; on a CPU a launch over all its operands is long enough by itself.
-constexpr InterleaveOptions kGemmTiming = {.load_s = 0.0, .block_s = 0.006, .screening_block_s = 0.002, .screening_blocks = 1, .rounds = 5};
+constexpr InterleaveOptions kGemmTiming = {.load_s = 0.2, .block_s = 0.006, .screening_block_s = 0.002, .screening_blocks = 1, .rounds = 5};
 constexpr InterleaveOptions kCpuGemmTiming = {.load_s = 0.0, .block_s = 0.0, .screening_block_s = 0.0, .screening_blocks = 1, .rounds = 1};
+// A GPU is as fast as the work before left it power for: a step after slow ones gains 2 %.
+constexpr double kSettleS = 0.1;
 
 // A variant that runs.
 struct Contestant {
@@ -230,7 +232,9 @@ class Ablation {
                             .always_final = true,
                             .wait = [&] { contestant.context->read_step_state(); }});
     }
-    for (const Timing& timing : compare(candidates, {}, request_.timing).ours) {
+    InterleaveOptions timed = request_.timing;
+    if (request_.device.backend == Backend::cuda) timed.settle_s = kSettleS;
+    for (const Timing& timing : compare(candidates, {}, timed).ours) {
       for (Contestant& contestant : contestants_) {
         if (contestant.variant->setting.name == timing.name) contestant.variant->step = timing;
       }

@@ -92,6 +92,7 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
   std::vector<Contender> our_finalists = screen(ours, options), peer_finalists = screen(peers, options);
   const auto measure = [&](Contender& contender) {
     if (options.before_block != nullptr) (*options.before_block)();
+    for (const Clock::time_point begun = Clock::now(); seconds_since(begun) < options.settle_s;) contender.block();
     contender.measure();
   };
   for (int round = 0; round < options.rounds; ++round) {

@@ -34,6 +34,7 @@ struct InterleaveOptions {
   int rounds = 9;
   std::size_t finalists = 3;                            // a side
   const std::function<void()>* before_block = nullptr;  // of a round: to meet each block in the same state
+  double settle_s = 0.0;  // of a candidate's own work before each of its blocks of a round: the state that it makes for itself
 };
 
 // Timings of each side's finalists, the fastest first. A side may be empty.

@@ -17,6 +17,7 @@
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 #include "kernels/gemm/rows/persistent_residues.h"
 #include "kernels/gemm/rows/realigned_fragments.h"
+#include "kernels/gemm/rows/repacked.h"
 #include "kernels/gemm/rows/shared_memory_tiles.h"
 #include "kernels/gemm/rows/sliced_k.h"
 #include "kernels/gemm/rows/stream_k.h"
@@ -52,6 +53,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kStreamKRow,
                                             &kPersistentResiduesRow,
                                             &kRealignedFragmentsRow,
+                                            &kRepackedRow,
                                             &kCublasRow,
                                             &kCublasLtRow,
                                             &kGuideTensorCoresRow,

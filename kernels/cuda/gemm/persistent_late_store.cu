@@ -6,7 +6,7 @@ namespace {
 
 LateForm form_of(const WarpgroupEpilogue& e) {
   if (e.activation != Activation::none) return LateForm::activation;
-  return e.d.mapped_cols == e.cols ? LateForm::sums : LateForm::elements;
+  return e.d.mapped_cols == e.cols && e.cols % 8 == 0 ? LateForm::sums : LateForm::elements;
 }
 
 }  // namespace

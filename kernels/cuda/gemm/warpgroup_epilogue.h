@@ -30,8 +30,10 @@ struct WarpgroupEpilogue {
 };
 
 inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
-  const auto whole_words = [](ConstMatrixView view) {  // the engine would write the whole of a row's last 16 bytes
-    view.cols -= view.cols % (16 / size_of(view.dtype));
+  // The engine would write the whole of a row's last 16 bytes, and a bias is read so.
+  const bool cuts = !args.owns_gaps || (args.bias && args.d_major == Major::m);
+  const auto whole_words = [&](ConstMatrixView view) {
+    if (cuts) view.cols -= view.cols % (16 / size_of(view.dtype));
     return view;
   };
   const auto like_d = [&](const ConstMatrixView& view) -> LikeD {

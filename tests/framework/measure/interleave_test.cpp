@@ -80,6 +80,25 @@ TEST(Interleave, EveryBlockOfARoundIsMetInTheSameState) {
   EXPECT_EQ(before, 3 * options.rounds);
 }
 
+TEST(Interleave, ABlockMayFollowItsOwnCandidatesWork) {
+  InterleaveOptions options = kShort;
+  options.settle_s = 0.02;
+  std::size_t after_another = 0, turns = 0;
+  std::string last;
+  const auto logged = [&](const std::string& name) {
+    Candidate one = busy(name, 2000);
+    one.wait = [&, name] {  // the end of a block
+      after_another += last != name ? 1 : 0;
+      last = name;
+      ++turns;
+    };
+    return one;
+  };
+  compare({logged("ours")}, {logged("peer")}, options);
+  EXPECT_GE(after_another, 2u * static_cast<std::size_t>(options.rounds));
+  EXPECT_GE(turns, 2u * after_another) << "a block that settles, and then the one that counts";
+}
+
 TEST(Interleave, RoundsTakeTurns) {
   std::vector<std::string> order;
   compare({busy("ours", 100, &order)}, {busy("peer", 100, &order)}, kShort);

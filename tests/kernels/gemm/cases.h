@@ -261,6 +261,14 @@ inline std::int64_t gap_of(Pitch pitch, std::int64_t cols, DType dtype) {
   return 0;
 }
 
+// The same problem with all rows on `bytes`, and with those of one matrix on 2 bytes, for a row that has nothing to do elsewhere.
+inline std::vector<GemmProblem> with_alignments(const GemmProblem& problem, std::int64_t bytes, std::int64_t d_bytes) {
+  std::vector<GemmProblem> some(4, problem);
+  for (GemmProblem& one : some) one.a_alignment = one.b_alignment = bytes, one.d_alignment = d_bytes;
+  some[1].a_alignment = some[2].b_alignment = some[3].d_alignment = 2;
+  return some;
+}
+
 // What a row accepts of all majors and all types, on a problem that has nothing else to refuse, with some majors of its operands.
 template <class T, class Set>
 std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std::vector<T>& all, Set&& set) {
@@ -268,9 +276,17 @@ std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std:
   for (const Major a : {Major::k, Major::m}) {
     for (const Major b : {Major::k, Major::n}) {
       GemmProblem problem = {.m = 8, .n = 8, .k = 8, .a_major = a, .b_major = b, .a_pitch = 8, .b_pitch = 8, .d_pitch = 8};
-      problem.a_alignment = problem.b_alignment = problem.d_alignment = 16;
-      if (!row.refuse(problem, device).empty()) problem.operand_dtype = problem.output_dtype = DType::bf16;
-      if (row.refuse(problem, device).empty()) plain.push_back(problem);
+      const auto find = [&] {
+        for (const GemmProblem& one : with_alignments(problem, 16, 16)) {
+          if (!row.refuse(one, device).empty()) continue;
+          plain.push_back(one);
+          return true;
+        }
+        return false;
+      };
+      if (find()) continue;
+      problem.operand_dtype = problem.output_dtype = DType::bf16;
+      find();
     }
   }
   std::vector<T> some;
@@ -302,9 +318,8 @@ inline bool takes(const GemmRow& row, const DeviceInfo& device, const Case& c, s
                                       .bias_gradient = c.bias_gradient != BiasGradient::none,
                                       .output_sums = c.output_sums,
                                       .accumulate = c.accumulate}};
-  problem.a_alignment = problem.b_alignment = 128;
-  problem.d_alignment = d_alignment;
-  return row.refuse(problem, device).empty();
+  const std::vector<GemmProblem> some = with_alignments(problem, 128, d_alignment);
+  return std::any_of(some.begin(), some.end(), [&](const GemmProblem& one) { return row.refuse(one, device).empty(); });
 }
 
 struct Majors {

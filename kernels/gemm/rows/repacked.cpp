@@ -1,0 +1,101 @@
+// Model: the aligned row's time, and of each copy a launch and its bytes, read and written, at the rate of such passes.
+#include "kernels/gemm/rows/repacked.h"
+
+#include <algorithm>
+
+#include "kernels/gemm/rows/persistent_late_store.h"
+#include "kernels/gemm/time_model.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+// The problem that the copies pose.
+GemmProblem aligned_problem(GemmProblem p) {
+  const Repacked copied = repacked(p);
+  const auto align = [](bool copy, std::int64_t cols, std::int64_t& pitch, std::int64_t& alignment) {
+    if (!copy) return;
+    pitch = repacked_pitch(cols);
+    alignment = 128;
+  };
+  align(copied.a, p.a_major == Major::k ? p.k : p.m, p.a_pitch, p.a_alignment);
+  align(copied.b, p.b_major == Major::k ? p.k : p.n, p.b_pitch, p.b_alignment);
+  align(copied.d, p.d_major == Major::m ? p.m : p.n, p.d_pitch, p.d_alignment);
+  return p;
+}
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  std::string refusal = kPersistentCooperativeRow.own_refusal(aligned_problem(problem), device);
+  if (!refusal.empty()) return refusal;
+  const Repacked copied = repacked(problem);
+  return copied.a || copied.b || copied.d ? "" : "all rows start on multiples of 16 bytes already.";
+}
+
+// The workspace and the seconds of all copies.
+struct Copies {
+  std::int64_t workspace_bytes = 0;
+  double seconds = 0.0;
+
+  void add(std::int64_t rows, std::int64_t cols, std::int64_t element_bytes, int passes, const DeviceInfo& device) {
+    const OperationModel& model = time_model_of(device).operations;
+    workspace_bytes += repacked_bytes(rows, cols, element_bytes);
+    const double rate = device.bandwidth_bytes_per_s * model.copy_fraction * model.repack_share;
+    const double pass = rate > 0.0 ? 2.0 * static_cast<double>(rows * cols * element_bytes) / rate : 0.0;
+    seconds += passes * (model.launch_s + pass);
+  }
+};
+Copies copies_of(const GemmProblem& p, const DeviceInfo& device) {
+  const Repacked copied = repacked(p);
+  const Epilogue& e = p.epilogue;
+  const std::int64_t operand = size_of(p.operand_dtype), output = size_of(p.output_dtype);
+  Copies copies;
+  if (copied.a) copies.add(p.a_major == Major::k ? p.m : p.k, p.a_major == Major::k ? p.k : p.m, operand, 1, device);
+  if (copied.b) copies.add(p.b_major == Major::k ? p.n : p.k, p.b_major == Major::k ? p.k : p.n, operand, 1, device);
+  const auto add_like_d = [&](std::int64_t element_bytes, int passes) {
+    copies.add(p.d_major == Major::m ? p.n : p.m, p.d_major == Major::m ? p.m : p.n, element_bytes, passes, device);
+  };
+  if (copied.d) {
+    add_like_d(output, e.accumulate ? 2 : 1);
+    for (const bool beside : {e.saved_input, e.derivative != Activation::none, e.residual}) {
+      if (beside) add_like_d(std::max(operand, output), 1);  // of either type
+    }
+  }
+  return copies;
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  const GemmProblem aligned = aligned_problem(problem);
+  const Copies copies = copies_of(problem, device);
+  GemmPlan plan = row_of_repacked(aligned, tile, device).plan(aligned, tile, device, 0);
+  plan.row = "repacked";
+  plan.a_alignment = problem.a_alignment;
+  plan.b_alignment = problem.b_alignment;
+  plan.d_alignment = problem.d_alignment;
+  plan.workspace_bytes = copies.workspace_bytes;
+  plan.predicted_s += copies.seconds;
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_repacked;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow& row_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  const GemmRow& late = kPersistentLateStoreRow;
+  const bool whole_eights = (problem.d_major == Major::m ? problem.m : problem.n) % 8 == 0;
+  const bool stores_late = whole_eights && std::ranges::count(late.tiles, tile) > 0 && late.own_refusal(problem, device).empty();
+  return stores_late ? late : kPersistentCooperativeRow;
+}
+
+const GemmRow kRepackedRow = {.name = "repacked",
+                              .backend = Backend::cuda,
+                              .tensor_cores = true,
+                              .tiles = kRepackedTiles,
+                              .own_refusal = refuse,
+                              .plan = plan,
+                              .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave
