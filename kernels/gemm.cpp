@@ -61,6 +61,8 @@ const GemmRow& check(const GemmArgs& args, const DeviceInfo& device) {
            " x ", problem.n, " x ", problem.k, " here; choose one with problem_of(args).");
   TW_CHECK(plan.workspace_bytes == 0 || args.workspace != nullptr, "gemm ", name_of(args.role), ": the plan needs ", plan.workspace_bytes,
            " bytes of workspace and none was given.");
+  TW_CHECK(device.backend == Backend::cpu || reinterpret_cast<std::uintptr_t>(args.workspace) % 128 == 0, "gemm ", name_of(args.role),
+           ": its workspace begins within 128 bytes.");
   check_overlap(args);
   return *row;
 }

@@ -9,7 +9,8 @@
 //   bias_gradient[n] = sum over k of B[k, n]   where asked for (wgrad: the bias gradient without a second pass over dY)
 //   output_sums[m] = sum over n of D[m, n]     where asked for, of D's type (dgrad: the bias gradient of the layer below)
 // Views are matrices as they lie in memory (problem.h has the table); D, saved_input, derivative_of and residual lie alike.
-// The caller provides plan->workspace_bytes of workspace. No operand may overlap D, except residual, which may be D itself.
+// The caller provides plan->workspace_bytes of workspace, on a GPU from a multiple of 128 bytes on. No operand may overlap D, except
+// residual, which may be D itself.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct GemmArgs {
   MatrixView bias_gradient;  // [1, N]
   bool accumulate_bias_gradient = false;
   MatrixView output_sums;  // [1, M]
-  bool owns_gaps = false;  // what lies between the rows of D and of saved_input may be overwritten
+  bool owns_gaps = false;  // what lies between the rows of D and of saved_input may be overwritten, as in copies of a row's own
 
   const GemmPlan* plan = nullptr;  // must have been chosen for problem_of(*this)
   void* workspace = nullptr;

@@ -90,7 +90,6 @@ std::span<const OperationConstant> operation_constants() {
                                                     {"layer_norm_backward_share", &M::layer_norm_backward_share},
                                                     {"softmax_share", &M::softmax_share},
                                                     {"softmax_backward_share", &M::softmax_backward_share},
-                                                    {"repack_share", &M::repack_share},
                                                     {"other_share", &M::other_share},
                                                     {"attention_forward_fraction", &M::attention_forward_fraction},
                                                     {"attention_forward_keys", &M::attention_forward_keys},

@@ -26,8 +26,7 @@ struct OperationModel {
   double embedding_share = 1.35, embedding_backward_share = 0.56;
   double layer_norm_share = 0.91, layer_norm_backward_share = 0.83;
   double softmax_share = 0.94, softmax_backward_share = 1.0;
-  double repack_share = 0.73;  // a GEMM's operand, from rows that start anywhere to aligned rows or back
-  double other_share = 0.9;    // not measured: fill, convert
+  double other_share = 0.9;  // not measured: fill, convert
 
   // Attention on tensor cores: rates over the peak while keys pass by; what a block costs beside that, as keys; draws for dropout a
   // cycle of an SM. Heads above 64 columns are wide: a backward block then keeps fewer rows.

@@ -94,7 +94,9 @@ std::optional<GemmPlan> plan_in(const nlohmann::json& line, const GemmProblem& p
 }  // namespace
 
 void write_planned_gemms(const std::filesystem::path& path, const PlannedGemms& gemms) {
-  std::string text = JsonObject().add("format", kFormat).add("device", gemms.device).add("driver", gemms.driver).text() + "\n";
+  std::string text =
+      JsonObject().add("format", kFormat).add("device", gemms.device).add("driver", gemms.driver).add("catalog", gemms.catalog).text() +
+      "\n";
   for (const PlannedGemm& gemm : gemms.gemms) text += line_of(gemm);
   write_file_atomically(path, text);
 }
@@ -112,6 +114,7 @@ ReadGemms read_planned_gemms(const std::filesystem::path& path, const DeviceInfo
         TW_CHECK_INPUT(line.at("format") == kFormat, "its format is another");
         read.gemms.device = line.at("device").get<std::string>();
         read.gemms.driver = line.at("driver").get<std::string>();
+        read.gemms.catalog = line.value("catalog", std::uint32_t{0});  // earlier files have none
         continue;
       }
       const GemmProblem problem = problem_in(line);

@@ -21,9 +21,10 @@ struct PlannedGemm {
   double seconds = 0.0;  // measured; 0: not
 };
 
-// The first line says on what: plans are those of one device under one driver.
+// The first line says on what: plans are those of one device under one driver and, where the fastest of all was wanted, of one catalog.
 struct PlannedGemms {
   std::string device, driver;
+  std::uint32_t catalog = 0;  // a checksum; 0: no matter
   std::vector<PlannedGemm> gemms;
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "framework/io/checksum.h"
 #include "framework/io/file.h"
 #include "framework/io/planned_gemms.h"
 #include "framework/measure/gemm_scratch.h"
@@ -30,14 +31,26 @@ std::filesystem::path cache_path(const MeasuredChoice& choice) {
   return folder / sentence(file_name_of({.name = device_key(choice.device)}), ".", engine, strict, ".plans.jsonl");
 }
 
+// Of the rows and tiles among which the fastest is found.
+std::uint32_t catalog_of(Backend backend) {
+  std::string text;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->backend != backend) continue;
+    text += row->name;
+    for (const Tile tile : row->tiles) text += sentence(" ", tile.m, "x", tile.n);
+  }
+  return crc32c(std::as_bytes(std::span(text)));
+}
+
 std::vector<PlannedGemm> remembered(const std::filesystem::path& path, const MeasuredChoice& choice) {
   std::error_code code;
   if (path.empty() || !std::filesystem::exists(path, code)) return {};
   try {
     ReadGemms read = read_planned_gemms(path, choice.device);
-    if (read.gemms.device == device_key(choice.device) && read.gemms.driver == choice.device.driver) return std::move(read.gemms.gemms);
-    choice.noted(sentence(path.string(), " was measured on ", printable(read.gemms.device), " under driver ", printable(read.gemms.driver),
-                          "; its GEMMs are measured anew."));
+    const bool here = read.gemms.device == device_key(choice.device) && read.gemms.driver == choice.device.driver;
+    if (here && read.gemms.catalog == catalog_of(choice.device.backend)) return std::move(read.gemms.gemms);
+    const std::string where = sentence("on ", printable(read.gemms.device), " under driver ", printable(read.gemms.driver));
+    choice.noted(sentence(path.string(), " was measured ", here ? "among other rows or tiles" : where, "; its GEMMs are measured anew."));
   } catch (const InputError& error) {
     choice.noted(sentence(error.what(), " Its GEMMs are measured anew."));
   }
@@ -97,7 +110,10 @@ GemmPlans measured_plans(const std::set<GemmProblem>& problems, const MeasuredCh
                         from_cache, " were known", path.empty() ? "" : " from ", path.string(), "."));
   if (!path.empty()) {
     make_folders(path.parent_path());
-    write_planned_gemms(path, {.device = device_key(choice.device), .driver = choice.device.driver, .gemms = known});
+    write_planned_gemms(path, {.device = device_key(choice.device),
+                               .driver = choice.device.driver,
+                               .catalog = catalog_of(choice.device.backend),
+                               .gemms = known});
   }
   return plans;
 }

@@ -14,7 +14,7 @@
 namespace tilewave {
 namespace {
 
-constexpr std::size_t kMostSets = 16;  // of operands
+constexpr std::int64_t kMostSets = 16;  // of operands
 constexpr std::int64_t kCopyBytes = std::int64_t{1} << 30;
 constexpr InterleaveOptions kTiming = {
     .load_s = 0.5, .block_s = 0.01, .screening_block_s = 0.003, .screening_blocks = 1, .rounds = 3, .finalists = 1};
@@ -60,8 +60,9 @@ MeasuredOperations measure_operations(const Queue& queue, const DeviceInfo& devi
     context.write_step_state({.step = 1, .seed = 1, .learning_rate = 1e-4, .real_tokens = 1000});
     std::vector<OperationWork> sets{point.prepare(context)};
     const std::int64_t bytes = std::max<std::int64_t>(1, sets.front().entry.cost.bytes);
-    while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes && sets.size() < kMostSets)
-      sets.push_back(point.prepare(context));
+    const auto launches = static_cast<std::size_t>(std::clamp<std::int64_t>(kRotatedBytes / bytes + 1, 1, kMostSets));
+    while (sets.size() < launches && bytes > device.l2_bytes / 2) sets.push_back(point.prepare(context));
+    sets.resize(launches, sets.front());
     for (const OperationWork& set : sets) set.launch();  // loads kernels
     Graph graph = capture(context.queue(), [&] {
       for (const OperationWork& set : sets) set.launch();

@@ -26,7 +26,8 @@ struct MeasuredOperations {
   std::vector<MeasuredOperation> operations;
   double copy_bytes_per_s = 0.0;  // reads and writes both counted
 };
-// Each point as a captured step launches it, one launch after the other; `done` hears of each as it ends.
+// Each point as a captured step launches it, one launch after the other: on the same operands where the second-level cache holds them,
+// since there an operation finds what the one before it wrote. `done` hears of each as it ends.
 MeasuredOperations measure_operations(const Queue& queue, const DeviceInfo& device, std::span<const OperationPoint> points,
                                       const std::function<void()>& done);
 

@@ -125,6 +125,7 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
     best.reason = sentence("forced by \"", choice.forced, "\"");
   } else {
     best.reason = sentence("predicted ", microseconds(best.predicted_s));
+    if (!best.inside.empty()) best.reason += sentence(" (", best.inside, ")");
     if (tiles.size() > 1) best.reason += sentence(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
     for (const GemmPlan& other : rows) {
       if (other.row != best.row)

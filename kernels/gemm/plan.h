@@ -29,6 +29,7 @@ struct GemmPlan {
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes
   std::int64_t workspace_bytes = 0;
   double predicted_s = 0.0;  // by the row's model; where the device's clock is unknown, at 1 GHz: it ranks and tells no time
+  std::string inside;        // what stands behind a row of several launches, to be read
   std::string reason;
 
   // The same launch: what was predicted and why it was chosen do not count.

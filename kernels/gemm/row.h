@@ -77,6 +77,7 @@ inline GemmPlan plan_tiles(std::string_view row, const GemmProblem& problem, Til
           .a_alignment = problem.a_alignment,
           .b_alignment = problem.b_alignment,
           .d_alignment = problem.d_alignment,
+          .inside = {},
           .reason = {}};
 }
 

@@ -25,6 +25,7 @@ struct TimeModel {
   double multicast_fraction = 0.932;  // of the traffic of two loads that one load for two blocks still makes
   double neighbours_fraction = 0.72;  // of the traffic of columns that neighbouring blocks load alike at the same time
   double memory_fraction = 0.623;     // of the bandwidth, loads and stores of a GEMM at once
+  double repack_fraction = 0.645;     // of the bandwidth, of a pass from rows that start anywhere to aligned ones or back
 
   // The rows on wgmma and the bulk copy engine (rows/warpgroup_time.h). First a launch's products:
   double wgmma_fraction = 0.715;          // of the tensor cores' or shared memory's rate, whichever bounds a stage

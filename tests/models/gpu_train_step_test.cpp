@@ -1,5 +1,6 @@
 // A whole step on a GPU: the CPU's numbers within rounding, equal bits from run to run and captured or not, and what does not
 // belong to the mathematics changes nothing.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -146,6 +147,26 @@ TEST_F(GpuTrainStep, AStepThatOverflowsIsSkippedAndLowersTheLossScale) {
     EXPECT_EQ(report.loss_scale, scale);
     EXPECT_TRUE(std::isfinite(report.loss));
     EXPECT_NE(run.weights(), weights);
+  }
+}
+
+TEST_F(GpuTrainStep, HoppersRowsFollowThePortableOnes) {
+  if (device_.capability != 90) GTEST_SKIP() << "this GPU has no wgmma of compute capability 9.0";
+  const std::vector<std::string> base = {"run.precision=bf16",    "model.d_model=256",       "model.d_ff=1024",
+                                         "model.vocabulary=1001", "batch.source_tokens=501", "batch.target_tokens=501"};
+  SmallRun portable = on_gpu(with(base, {"gemm.choice=tensor_core_persistent"}));
+  const std::vector<double> losses = portable.losses(5), weights = portable.weights();
+  for (const auto& layout : {std::vector<std::string>{}, {"guidelines.ffn_hidden_layout=feature_major", "guidelines.row_pitch=packed"}}) {
+    SCOPED_TRACE(layout.size());
+    SmallRun run = on_gpu(with(base, layout));
+    EXPECT_LE(difference(run.losses(5), losses), 1e-2);
+    EXPECT_LE(difference(run.weights(), weights), 5e-2);
+    DeviceInfo older = device_;
+    older.capability = 80;
+    const auto plans = run.context.plans();
+    EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), [&](const auto& one) {
+      return !find_gemm_row(Backend::cuda, one.second.row)->refuse(one.first, older).empty();
+    })) << "no plan is of one of Hopper's own rows";
   }
 }
 

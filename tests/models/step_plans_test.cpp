@@ -92,6 +92,12 @@ TEST_F(StepPlans, AreMeasuredAnewWhereTheCacheIsNotThisDevicesOrCannotBeRead) {
   EXPECT_TRUE(said("its GEMMs are measured anew") && said("measured 2 GEMMs")) << notes_;
   measured(updated);
   EXPECT_EQ(notes_, "");
+  PlannedGemms among_others = read_planned_gemms(cache_file(), updated).gemms;
+  ASSERT_NE(among_others.catalog, 0u);
+  ++among_others.catalog;
+  write_planned_gemms(cache_file(), among_others);
+  measured(updated);
+  EXPECT_TRUE(said("among other rows or tiles; its GEMMs are measured anew") && said("measured 2 GEMMs")) << notes_;
   std::ofstream(cache_file()) << "no plans\n";
   measured(updated);
   EXPECT_TRUE(said("line 1: ") && said("measured 2 GEMMs")) << notes_;

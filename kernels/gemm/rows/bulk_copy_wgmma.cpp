@@ -8,10 +8,6 @@
 namespace tilewave {
 namespace {
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  return refuse_warpgroup(problem, device, most_shared_bytes(kBulkCopyWgmmaTiles, bulk_copy_wgmma_shared_bytes));
-}
-
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
   plan.stages = kBulkCopyWgmmaStages;
@@ -32,7 +28,8 @@ const GemmRow kBulkCopyWgmmaRow = {.name = "bulk_copy_wgmma",
                                    .backend = Backend::cuda,
                                    .tensor_cores = true,
                                    .tiles = kBulkCopyWgmmaTiles,
-                                   .own_refusal = refuse,
+                                   .shared_bytes = bulk_copy_wgmma_shared_bytes,
+                                   .own_refusal = refuse_warpgroup,
                                    .plan = plan,
                                    .launch_cuda = cuda_launch()};
 

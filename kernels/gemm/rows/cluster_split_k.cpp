@@ -8,10 +8,6 @@
 namespace tilewave {
 namespace {
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  return refuse_warpgroup(problem, device, most_shared_bytes(kClusterSplitKTiles, cluster_split_k_shared_bytes));
-}
-
 // Clusters that run at a time. A cluster lies within a group of SMs, whose sizes differ from chip to chip: pairs fill an H200's 132
 // SMs, larger ones leave some idle; these many of each size were seen to run together.
 std::int64_t clusters_at_a_time(int size, const DeviceInfo& device) {
@@ -51,7 +47,8 @@ const GemmRow kClusterSplitKRow = {.name = "cluster_split_k",
                                    .backend = Backend::cuda,
                                    .tensor_cores = true,
                                    .tiles = kClusterSplitKTiles,
-                                   .own_refusal = refuse,
+                                   .shared_bytes = cluster_split_k_shared_bytes,
+                                   .own_refusal = refuse_warpgroup,
                                    .plan = plan,
                                    .launch_cuda = cuda_launch()};
 

@@ -10,10 +10,6 @@
 namespace tilewave {
 namespace {
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  return refuse_warpgroup(problem, device, most_shared_bytes(kPersistentCooperativeTiles, persistent_cooperative_shared_bytes));
-}
-
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("persistent_cooperative", problem, tile, device.sm_count);
   plan.stages = cooperative_stages(tile);
@@ -40,7 +36,8 @@ const GemmRow kPersistentCooperativeRow = {.name = "persistent_cooperative",
                                            .backend = Backend::cuda,
                                            .tensor_cores = true,
                                            .tiles = kPersistentCooperativeTiles,
-                                           .own_refusal = refuse,
+                                           .shared_bytes = persistent_cooperative_shared_bytes,
+                                           .own_refusal = refuse_warpgroup,
                                            .plan = plan,
                                            .launch_cuda = cuda_launch()};
 

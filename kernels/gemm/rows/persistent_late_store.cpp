@@ -11,8 +11,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  const std::string refusal =
-      refuse_warpgroup(problem, device, most_shared_bytes(kPersistentLateStoreTiles, persistent_late_store_shared_bytes));
+  const std::string refusal = refuse_warpgroup(problem, device);
   if (!refusal.empty()) return refusal;
   if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
   const Epilogue& e = problem.epilogue;
@@ -56,6 +55,7 @@ const GemmRow kPersistentLateStoreRow = {.name = "persistent_late_store",
                                          .backend = Backend::cuda,
                                          .tensor_cores = true,
                                          .tiles = kPersistentLateStoreTiles,
+                                         .shared_bytes = persistent_late_store_shared_bytes,
                                          .own_refusal = refuse,
                                          .plan = plan,
                                          .launch_cuda = cuda_launch()};

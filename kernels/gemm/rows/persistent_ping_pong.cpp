@@ -10,10 +10,6 @@
 namespace tilewave {
 namespace {
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  return refuse_warpgroup(problem, device, most_shared_bytes(kPersistentPingPongTiles, persistent_ping_pong_shared_bytes));
-}
-
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("persistent_ping_pong", problem, tile, device.sm_count);
   plan.stages = ping_pong_stages(tile);
@@ -39,7 +35,8 @@ const GemmRow kPersistentPingPongRow = {.name = "persistent_ping_pong",
                                         .backend = Backend::cuda,
                                         .tensor_cores = true,
                                         .tiles = kPersistentPingPongTiles,
-                                        .own_refusal = refuse,
+                                        .shared_bytes = persistent_ping_pong_shared_bytes,
+                                        .own_refusal = refuse_warpgroup,
                                         .plan = plan,
                                         .launch_cuda = cuda_launch()};
 

@@ -12,8 +12,7 @@ namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   const SidesInMemory sides = sides_in_memory(problem);
-  const std::string refusal =
-      refuse_warpgroup(with_aligned_rows(problem), device, most_shared_bytes(kPersistentResiduesTiles, persistent_residues_shared_bytes));
+  const std::string refusal = refuse_warpgroup(with_aligned_rows(problem), device);
   if (!refusal.empty()) return refusal;
   if (problem.output_dtype == DType::f32) return "a thread can keep a tile's sums for later in 16 bits, not in f32.";
   if (problem.epilogue != Epilogue{})
@@ -96,6 +95,7 @@ const GemmRow kPersistentResiduesRow = {.name = "persistent_residues",
                                         .backend = Backend::cuda,
                                         .tensor_cores = true,
                                         .tiles = kPersistentResiduesTiles,
+                                        .shared_bytes = persistent_residues_shared_bytes,
                                         .own_refusal = refuse,
                                         .plan = plan,
                                         .launch_cuda = cuda_launch()};

@@ -12,8 +12,7 @@ namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   const SidesInMemory sides = sides_in_memory(problem);
-  const std::string refusal =
-      refuse_warpgroup(with_aligned_rows(problem), device, most_shared_bytes(kRealignedFragmentsTiles, realigned_fragments_shared_bytes));
+  const std::string refusal = refuse_warpgroup(with_aligned_rows(problem), device);
   if (!refusal.empty()) return refusal;
   if (sides.rows_along_k || sides.cols_along_k)
     return "it takes K residue by residue, so both operands must lie across it, as a wgrad's do.";
@@ -59,6 +58,7 @@ const GemmRow kRealignedFragmentsRow = {.name = "realigned_fragments",
                                         .backend = Backend::cuda,
                                         .tensor_cores = true,
                                         .tiles = kRealignedFragmentsTiles,
+                                        .shared_bytes = realigned_fragments_shared_bytes,
                                         .own_refusal = refuse,
                                         .plan = plan,
                                         .launch_cuda = cuda_launch()};

@@ -2,6 +2,7 @@
 #include "kernels/gemm/rows/repacked.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/time_model.h"
@@ -31,28 +32,31 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return copied.a || copied.b || copied.d ? "" : "all rows start on multiples of 16 bytes already.";
 }
 
-// The workspace and the seconds of all copies.
+// The workspace of all copies, and their passes.
 struct Copies {
-  std::int64_t workspace_bytes = 0;
-  double seconds = 0.0;
+  std::int64_t workspace_bytes = 0, moved_bytes = 0;
+  int passes = 0;
 
-  void add(std::int64_t rows, std::int64_t cols, std::int64_t element_bytes, int passes, const DeviceInfo& device) {
-    const OperationModel& model = time_model_of(device).operations;
+  void add(std::int64_t rows, std::int64_t cols, std::int64_t element_bytes, int times) {
     workspace_bytes += repacked_bytes(rows, cols, element_bytes);
-    const double rate = device.bandwidth_bytes_per_s * model.copy_fraction * model.repack_share;
-    const double pass = rate > 0.0 ? 2.0 * static_cast<double>(rows * cols * element_bytes) / rate : 0.0;
-    seconds += passes * (model.launch_s + pass);
+    moved_bytes += times * 2 * rows * cols * element_bytes;
+    passes += times;
+  }
+  double seconds(const DeviceInfo& device) const {
+    const TimeModel& model = time_model_of(device);
+    const double rate = device.bandwidth_bytes_per_s * model.repack_fraction;
+    return passes * model.launch_s + (rate > 0.0 ? static_cast<double>(moved_bytes) / rate : 0.0);
   }
 };
-Copies copies_of(const GemmProblem& p, const DeviceInfo& device) {
+Copies copies_of(const GemmProblem& p) {
   const Repacked copied = repacked(p);
   const Epilogue& e = p.epilogue;
   const std::int64_t operand = size_of(p.operand_dtype), output = size_of(p.output_dtype);
   Copies copies;
-  if (copied.a) copies.add(p.a_major == Major::k ? p.m : p.k, p.a_major == Major::k ? p.k : p.m, operand, 1, device);
-  if (copied.b) copies.add(p.b_major == Major::k ? p.n : p.k, p.b_major == Major::k ? p.k : p.n, operand, 1, device);
-  const auto add_like_d = [&](std::int64_t element_bytes, int passes) {
-    copies.add(p.d_major == Major::m ? p.n : p.m, p.d_major == Major::m ? p.m : p.n, element_bytes, passes, device);
+  if (copied.a) copies.add(p.a_major == Major::k ? p.m : p.k, p.a_major == Major::k ? p.k : p.m, operand, 1);
+  if (copied.b) copies.add(p.b_major == Major::k ? p.n : p.k, p.b_major == Major::k ? p.k : p.n, operand, 1);
+  const auto add_like_d = [&](std::int64_t element_bytes, int times) {
+    copies.add(p.d_major == Major::m ? p.n : p.m, p.d_major == Major::m ? p.m : p.n, element_bytes, times);
   };
   if (copied.d) {
     add_like_d(output, e.accumulate ? 2 : 1);
@@ -63,16 +67,26 @@ Copies copies_of(const GemmProblem& p, const DeviceInfo& device) {
   return copies;
 }
 
+bool stored_late(Tile tile) { return std::ranges::count(kPersistentLateStoreTiles, tile) > 0; }
+
+// Whoever multiplies.
+std::int64_t shared_bytes(Tile tile) {
+  return std::max(persistent_cooperative_shared_bytes(tile), stored_late(tile) ? persistent_late_store_shared_bytes(tile) : 0);
+}
+
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   const GemmProblem aligned = aligned_problem(problem);
-  const Copies copies = copies_of(problem, device);
+  const Copies copies = copies_of(problem);
   GemmPlan plan = row_of_repacked(aligned, tile, device).plan(aligned, tile, device, 0);
+  const double seconds = copies.seconds(device);
+  plan.inside = sentence(plan.row, " multiplies; ", std::round(1e7 * seconds) / 10.0, " us are for ", copies.passes,
+                         copies.passes == 1 ? " pass" : " passes", " over ", (copies.moved_bytes / 2 + 50'000) / 100'000 / 10.0, " MB");
   plan.row = "repacked";
   plan.a_alignment = problem.a_alignment;
   plan.b_alignment = problem.b_alignment;
   plan.d_alignment = problem.d_alignment;
   plan.workspace_bytes = copies.workspace_bytes;
-  plan.predicted_s += copies.seconds;
+  plan.predicted_s += seconds;
   return plan;
 }
 
@@ -86,7 +100,7 @@ constexpr CudaGemmLaunch cuda_launch() {
 const GemmRow& row_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   const GemmRow& late = kPersistentLateStoreRow;
   const bool whole_eights = (problem.d_major == Major::m ? problem.m : problem.n) % 8 == 0;
-  const bool stores_late = whole_eights && std::ranges::count(late.tiles, tile) > 0 && late.own_refusal(problem, device).empty();
+  const bool stores_late = whole_eights && stored_late(tile) && late.own_refusal(problem, device).empty();
   return stores_late ? late : kPersistentCooperativeRow;
 }
 
@@ -94,6 +108,7 @@ const GemmRow kRepackedRow = {.name = "repacked",
                               .backend = Backend::cuda,
                               .tensor_cores = true,
                               .tiles = kRepackedTiles,
+                              .shared_bytes = shared_bytes,
                               .own_refusal = refuse,
                               .plan = plan,
                               .launch_cuda = cuda_launch()};

@@ -8,10 +8,6 @@
 namespace tilewave {
 namespace {
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  return refuse_warpgroup(problem, device, most_shared_bytes(kSlicedKTiles, sliced_k_shared_bytes));
-}
-
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("sliced_k", problem, tile, device.sm_count);
   plan.stages = kSlicedStages;
@@ -33,7 +29,8 @@ const GemmRow kSlicedKRow = {.name = "sliced_k",
                              .backend = Backend::cuda,
                              .tensor_cores = true,
                              .tiles = kSlicedKTiles,
-                             .own_refusal = refuse,
+                             .shared_bytes = sliced_k_shared_bytes,
+                             .own_refusal = refuse_warpgroup,
                              .plan = plan,
                              .launch_cuda = cuda_launch()};
 

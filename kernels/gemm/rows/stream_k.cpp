@@ -11,7 +11,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  const std::string refusal = refuse_warpgroup(problem, device, most_shared_bytes(kStreamKTiles, stream_k_shared_bytes));
+  const std::string refusal = refuse_warpgroup(problem, device);
   if (!refusal.empty()) return refusal;
   Epilogue others = problem.epilogue;
   others.bias_gradient = others.accumulate = false;
@@ -51,6 +51,7 @@ const GemmRow kStreamKRow = {.name = "stream_k",
                              .backend = Backend::cuda,
                              .tensor_cores = true,
                              .tiles = kStreamKTiles,
+                             .shared_bytes = stream_k_shared_bytes,
                              .own_refusal = refuse,
                              .plan = plan,
                              .launch_cuda = cuda_launch()};

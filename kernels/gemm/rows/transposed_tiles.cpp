@@ -8,7 +8,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  const std::string refusal = refuse_warpgroup(problem, device, most_shared_bytes(kTransposedTiles, transposed_tiles_shared_bytes));
+  const std::string refusal = refuse_warpgroup(problem, device);
   if (!refusal.empty()) return refusal;
   if (problem.b_major != Major::k || problem.d_major != Major::m) return "it takes activations as rows of features, in and out.";
   if (problem.output_dtype == DType::f32) return "it transposes sums in 16 bits, not in f32.";
@@ -38,6 +38,7 @@ const GemmRow kTransposedTilesRow = {.name = "transposed_tiles",
                                      .backend = Backend::cuda,
                                      .tensor_cores = true,
                                      .tiles = kTransposedTiles,
+                                     .shared_bytes = transposed_tiles_shared_bytes,
                                      .own_refusal = refuse,
                                      .plan = plan,
                                      .launch_cuda = cuda_launch()};

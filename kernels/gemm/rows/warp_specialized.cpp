@@ -7,10 +7,6 @@
 namespace tilewave {
 namespace {
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  return refuse_warpgroup(problem, device, most_shared_bytes(kWarpSpecializedTiles, warp_specialized_shared_bytes));
-}
-
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("warp_specialized", problem, tile, device.sm_count);
   plan.stages = kWarpSpecializedStages;
@@ -31,7 +27,8 @@ const GemmRow kWarpSpecializedRow = {.name = "warp_specialized",
                                      .backend = Backend::cuda,
                                      .tensor_cores = true,
                                      .tiles = kWarpSpecializedTiles,
-                                     .own_refusal = refuse,
+                                     .shared_bytes = warp_specialized_shared_bytes,
+                                     .own_refusal = refuse_warpgroup,
                                      .plan = plan,
                                      .launch_cuda = cuda_launch()};
 

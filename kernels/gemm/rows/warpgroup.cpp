@@ -8,13 +8,10 @@
 
 namespace tilewave {
 
-std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device, std::int64_t shared_bytes) {
+std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device) {
   if (device.capability != 90) {
     return sentence("it uses wgmma and the bulk copy engine of compute capability 9.0; this device has ", device.capability / 10, ".",
                     device.capability % 10, ".");
-  }
-  if (shared_bytes > device.shared_bytes) {
-    return sentence("a block needs ", shared_bytes, " bytes of shared memory and the device gives ", device.shared_bytes, ".");
   }
   if (problem.operand_dtype != DType::bf16 && problem.operand_dtype != DType::f16) {
     return sentence("its tensor cores take bf16 and f16 in either major, not ", name_of(problem.operand_dtype), ".");

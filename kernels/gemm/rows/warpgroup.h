@@ -1,8 +1,6 @@
 // What the rows on Hopper's tensor cores have in common: how they lay out a block, and what they refuse.
 #pragma once
 
-#include <algorithm>
-#include <span>
 #include <string>
 
 #include "kernels/gemm/row.h"
@@ -23,15 +21,8 @@ inline constexpr std::int64_t kBlockBytes = std::int64_t{227} * 1024;  // of sha
 constexpr int stages_beside(std::int64_t rest, Tile tile) { return static_cast<int>((kBlockBytes - rest) / stage_bytes(tile)); }
 constexpr std::int64_t shared_bytes_beside(std::int64_t rest, Tile tile) { return stages_beside(rest, tile) * stage_bytes(tile) + rest; }
 
-// What a block needs with the tile that needs the most.
-constexpr std::int64_t most_shared_bytes(std::span<const Tile> tiles, std::int64_t (*shared_bytes)(Tile)) {
-  std::int64_t most = 0;
-  for (const Tile tile : tiles) most = std::max(most, shared_bytes(tile));
-  return most;
-}
-
-// Why the problem cannot run on wgmma and the bulk copy engine with blocks of that much shared memory; empty where it can.
-std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device, std::int64_t shared_bytes);
+// Why the problem cannot run on wgmma and the bulk copy engine; empty where it can.
+std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device);
 
 // plan_tiles for D as it lies in memory: tiles of an n-major D are N x M.
 GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots);

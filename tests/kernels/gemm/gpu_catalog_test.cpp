@@ -185,18 +185,19 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     activated = ragged, with_side = ragged;
     activated.bias = true, activated.activation = Activation::relu;
     with_side.residual = Residual::in_place;
-    Case forward = activated, dgrad = ragged, whole_forward = sums, whole_dgrad = sums;
-    for (Case* const c : {&forward, &whole_forward}) {
+    Case forward = activated, dgrad = ragged, whole_forward = sums, whole_dgrad = sums, copied_forward = sums;
+    for (Case* const c : {&forward, &whole_forward, &copied_forward}) {
       c->a_major = c->b_major = Major::k;
       c->bias = c->saved_input = true, c->activation = Activation::gelu_tanh;
     }
     for (Case* const c : {&dgrad, &whole_dgrad}) c->b_major = Major::k, c->derivative = Activation::gelu_tanh;
     forward.a_gap = 0;
     whole_forward.saved_gap = 8;                                        // its rows start on 16 bytes, as D's do
+    copied_forward.saved_gap = 3;                                       // and these do not, though they are whole eights
     packed_d.a_major = packed_d.b_major = packed_b.b_major = Major::k;  // a vocabulary that no one padded: forward, dgrad and wgrad
-    packed_d.m -= 3, packed_b.k -= 1, packed_k.n -= 1;
-    for (const Case& c :
-         {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad, packed_d, packed_b, packed_k}) {
+    packed_d.m = 4095, packed_b.k -= 1, packed_k.n -= 1;                // 8,190 bytes: one word of 16 more where they begin late in one
+    for (const Case& c : {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad, copied_forward,
+                          packed_d, packed_b, packed_k}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       if (!row->refuse(problem, device_).empty()) continue;

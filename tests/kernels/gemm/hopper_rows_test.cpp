@@ -54,7 +54,7 @@ TEST(HopperRows, SayWhatTheyRefuse) {
     DeviceInfo small = h200();
     small.shared_bytes = 100 << 10;
     expect_refusal(problem, a100(), "compute capability 9.0; this device has 8.0");
-    expect_refusal(problem, small, "bytes of shared memory and the device gives 102400");
+    expect_refusal(problem, small, "bytes of shared memory, and the device gives 102400");
     GemmProblem other = problem;
     other.operand_dtype = DType::f32;
     expect_refusal(other, h200(), "not f32");

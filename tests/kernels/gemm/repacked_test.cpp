@@ -65,7 +65,10 @@ TEST(Repacked, IsMultipliedByTheRowThatStoresLateWhereThatCan) {
 }
 
 TEST(Repacked, IsChosenWhereTheProductsAreLongAndTheCopiesShort) {
-  EXPECT_EQ(choose(feature_major_forward(4095), h200()).row, "repacked");
+  const GemmPlan plan = choose(feature_major_forward(4095), h200());
+  EXPECT_EQ(plan.row, "repacked");
+  EXPECT_NE(plan.reason.find("persistent_late_store multiplies; "), std::string::npos) << plan.reason;
+  EXPECT_NE(plan.reason.find(" us are for 1 pass over 33.5 MB"), std::string::npos) << plan.reason;
   EXPECT_NE(choose(feature_major_forward(4096), h200()).row, "repacked");
   GemmProblem vocabulary = feature_major_forward(5120);  // dW of 50,257 columns of logits: more bytes than products
   vocabulary.role = GemmRole::wgrad;
