@@ -80,7 +80,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = row_of_repacked(aligned, tile, device).plan(aligned, tile, device, 0);
   const double seconds = copies.seconds(device);
   plan.inside = sentence(plan.row, " multiplies; ", std::round(1e7 * seconds) / 10.0, " us are for ", copies.passes,
-                         copies.passes == 1 ? " pass" : " passes", " over ", (copies.moved_bytes / 2 + 50'000) / 100'000 / 10.0, " MB");
+                         copies.passes == 1 ? " pass" : " passes", " over ",
+                         std::round(0.5e-5 * static_cast<double>(copies.moved_bytes)) / 10.0, " MB");
   plan.row = "repacked";
   plan.a_alignment = problem.a_alignment;
   plan.b_alignment = problem.b_alignment;
