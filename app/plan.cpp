@@ -212,6 +212,14 @@ void print_json(const std::vector<PredictedSetting>& all) {
   }
 }
 
+// What the chosen rows are and what else was near; why others refuse is for --json.
+void print_reasons(const std::vector<GemmLine>& lines) {
+  for (const GemmLine& line : lines) {
+    const std::string reason = line.plan.reason.substr(0, line.plan.reason.find("; refused:"));
+    if (!reason.empty()) std::cout << '\n' << name_of(line.problem.role) << ": " << line.plan.row << ", " << reason << '\n';
+  }
+}
+
 void print_json(const GemmLine& line, const DeviceInfo& device, double step_s) {
   const GemmProblem& problem = line.problem;
   const GemmPlan& plan = line.plan;
@@ -231,6 +239,7 @@ void print_json(const GemmLine& line, const DeviceInfo& device, double step_s) {
   object.add("useful_fraction", plan.tiling.useful_fraction).add("blocks_per_sm", blocks_per_sm(plan, device));
   object.add("waves", waves.waves).add("tail_fraction", waves.tail_fraction).add("wave_fraction", waves.efficiency);
   object.add("predicted_us", microseconds(line.predicted_s(), device)).add("share_fraction", line.predicted_s() / step_s);
+  object.add("reason", plan.reason);
   std::cout << object.text() << '\n';
 }
 
@@ -349,6 +358,7 @@ int plan_gemms(const Options& options) {
   if (!options.json) {
     print_device(device, table.activation, table.math);
     print_gemms(lines, device, seconds);
+    print_reasons(lines);
     return 0;
   }
   for (const GemmLine& line : lines) print_json(line, device, seconds);

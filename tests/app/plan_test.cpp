@@ -72,7 +72,11 @@ TEST_F(PlanCommand, ALayersThreeGemms) {
   for (const json& gemm : gemms) shares += gemm.at("share_fraction").get<double>();
   EXPECT_NEAR(shares, 1.0, 1e-9);
   // Step 1's alignment, as rows that follow one another have it, and as aligned rows do.
-  EXPECT_EQ(objects("--layer '33708<-1024@5120' --for h200").at(0).at("d_alignment_bytes"), 8);
+  const json packed = objects("--layer '33708<-1024@5120' --for h200").at(0);
+  EXPECT_EQ(packed.at("d_alignment_bytes"), 8);
+  const std::string reason = packed.at("reason");
+  EXPECT_EQ(reason.rfind("predicted ", 0), 0u) << reason;
+  EXPECT_NE(reason.find("; refused: "), std::string::npos) << reason;
   EXPECT_EQ(objects("--layer '33708<-1024@5120' --for h200 --pitch aligned").at(0).at("d_alignment_bytes"), 128);
 }
 
