@@ -39,7 +39,7 @@ struct Copies {
 
   void add(std::int64_t rows, std::int64_t cols, std::int64_t element_bytes, int times) {
     workspace_bytes += repacked_bytes(rows, cols, element_bytes);
-    moved_bytes += times * 2 * rows * cols * element_bytes;
+    moved_bytes += 2 * rows * cols * element_bytes * times;
     passes += times;
   }
   double seconds(const DeviceInfo& device) const {
