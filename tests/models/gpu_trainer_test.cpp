@@ -61,12 +61,12 @@ TEST_F(GpuTrainer, AProfileNamesEveryLaunchAndChangesNoBit) {
   EXPECT_EQ(static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(lines), {}, '\n')), launches.size());
 }
 
-// At the rates of the recipe's 400 steps, by the trainer and over eight seeds: told apart, a precision that learns otherwise and one run in
-// which roundings have grown.
+// GpuTrainStep.ToyTranslationLearnsInBf16AsInFp32 over four seeds and by the trainer: told apart, a precision that learns otherwise and
+// one run in which roundings have grown.
 TEST_F(GpuTrainer, ToyTranslationLearnsInBf16AsInFp32OverSeeds) {
   const auto mean_loss = [&](const std::string& precision) {
     double sum = 0.0;
-    for (const std::string seed : {"1", "2", "3", "4", "5", "6", "7", "8"}) {
+    for (const std::string seed : {"1", "2", "3", "4"}) {
       const std::vector<std::string> overrides = {"run.precision=" + precision, "run.seed=" + seed,     "run.steps=200",
                                                   "schedule.decay_steps=400",   "run.validate_every=0", "run.checkpoint_every=0"};
       TrainingRequest toy = request(precision + seed, {});
@@ -79,7 +79,7 @@ TEST_F(GpuTrainer, ToyTranslationLearnsInBf16AsInFp32OverSeeds) {
       EXPECT_LT(last, 0.5 * first);
       sum += last;
     }
-    return sum / 8.0;
+    return sum / 4.0;
   };
   const double narrow = mean_loss("bf16"), wide = mean_loss("fp32");
   EXPECT_NEAR(narrow / wide, 1.0, 0.01) << narrow << " and " << wide;

@@ -207,14 +207,14 @@ TEST(Plans, SettingsArePredictedWithoutTheirDevice) {
   EXPECT_EQ(all[0].gain, 0.0);
   EXPECT_GT(*all[2].gain, 0.0);
   EXPECT_EQ(all[2].shapes.vocabulary_padded, 30008);
-  EXPECT_NEAR(*all[2].gain, all[0].step.predicted_s() / all[2].step.predicted_s() - 1.0, 1e-12);
+  EXPECT_DOUBLE_EQ(1.0 + *all[2].gain, all[0].step.predicted_s() / all[2].step.predicted_s());
   EXPECT_EQ(all[3].refused, "a library's times are not predicted.");
   EXPECT_NE(all[4].refused.find("must be an integer from 1"), std::string::npos) << all[4].refused;
   const auto rows = predict_settings(recipe, settings_of(parse_switches("batch.target_tokens=50,100")), h200);
-  EXPECT_NEAR(*rows[1].gain, 2.0 * rows[0].step.predicted_s() / rows[1].step.predicted_s() - 1.0, 1e-12);
+  EXPECT_DOUBLE_EQ(1.0 + *rows[1].gain, 2.0 * rows[0].step.predicted_s() / rows[1].step.predicted_s());
   const auto passes = predict_settings(recipe, settings_of(parse_switches("batch.accumulate=1,3")), h200);
   EXPECT_EQ(passes[1].target_rows, 3 * passes[0].target_rows);
-  EXPECT_NEAR(*passes[1].gain, 3.0 * passes[0].step.predicted_s() / passes[1].step.predicted_s() - 1.0, 1e-12);
+  EXPECT_DOUBLE_EQ(1.0 + *passes[1].gain, 3.0 * passes[0].step.predicted_s() / passes[1].step.predicted_s());
   const auto without = predict_settings(recipe, settings_of(parse_switches("pad_vocabulary_to=0,8")), h200);
   EXPECT_TRUE(without[1].predicted() && !without[1].gain) << "its baseline has no prediction";
   // What fits and what does not, on a GPU of 16 GiB.
