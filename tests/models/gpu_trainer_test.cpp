@@ -61,12 +61,14 @@ TEST_F(GpuTrainer, AProfileNamesEveryLaunchAndChangesNoBit) {
   EXPECT_EQ(static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(lines), {}, '\n')), launches.size());
 }
 
-// GpuTrainStep.ToyTranslationLearnsInBf16AsInFp32 over four seeds and by the trainer: told apart, a precision that learns otherwise and
-// one run in which roundings have grown.
-TEST_F(GpuTrainer, ToyTranslationLearnsInBf16AsInFp32OverSeeds) {
+// Rates are near their peak at these steps, where one rounding sends a run another way: single seeds scatter by 1.2 % in either direction
+// (docs/results/training-h200.md), the mean of sixteen by 0.3 %.
+TEST_F(GpuTrainer, ToyTranslationLearnsInBf16AsInFp32) {
+  constexpr int kSeeds = 16;
   const auto mean_loss = [&](const std::string& precision) {
     double sum = 0.0;
-    for (const std::string seed : {"1", "2", "3", "4"}) {
+    for (int of = 1; of <= kSeeds; ++of) {
+      const std::string seed = std::to_string(of);
       const std::vector<std::string> overrides = {"run.precision=" + precision, "run.seed=" + seed,     "run.steps=200",
                                                   "schedule.decay_steps=400",   "run.validate_every=0", "run.checkpoint_every=0"};
       TrainingRequest toy = request(precision + seed, {});
@@ -79,7 +81,7 @@ TEST_F(GpuTrainer, ToyTranslationLearnsInBf16AsInFp32OverSeeds) {
       EXPECT_LT(last, 0.5 * first);
       sum += last;
     }
-    return sum / 4.0;
+    return sum / kSeeds;
   };
   const double narrow = mean_loss("bf16"), wide = mean_loss("fp32");
   EXPECT_NEAR(narrow / wide, 1.0, 0.01) << narrow << " and " << wide;
