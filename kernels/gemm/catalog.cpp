@@ -13,6 +13,7 @@
 #include "kernels/gemm/rows/packed_pairs.h"
 #include "kernels/gemm/rows/packed_tiles.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/rows/persistent_late_derivative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 #include "kernels/gemm/rows/persistent_residues.h"
@@ -47,6 +48,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kTransposedTilesRow,
                                             &kPersistentCooperativeRow,
                                             &kPersistentLateStoreRow,
+                                            &kPersistentLateDerivativeRow,
                                             &kPersistentPingPongRow,
                                             &kClusterSplitKRow,
                                             &kSlicedKRow,

@@ -269,6 +269,8 @@ inline std::vector<GemmProblem> with_alignments(const GemmProblem& problem, std:
   return some;
 }
 
+inline constexpr std::int64_t kLongK = 512;  // for a row that has work to do under products
+
 // What a row accepts of all majors and all types, on a problem that has nothing else to refuse, with some majors of its operands.
 template <class T, class Set>
 std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std::vector<T>& all, Set&& set) {
@@ -286,6 +288,9 @@ std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std:
       };
       if (find()) continue;
       problem.operand_dtype = problem.output_dtype = DType::bf16;
+      if (find()) continue;
+      problem.k = kLongK;  // for a row that is there for derivatives
+      problem.epilogue.derivative = Activation::relu;
       find();
     }
   }
@@ -423,8 +428,8 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     if (std::find(majors_with_gradient.begin(), majors_with_gradient.end(), c.d_major) == majors_with_gradient.end()) {
       c.bias_gradient = BiasGradient::none;
     }
-    // What a row takes one by one it may refuse together: then a derivative has nothing beside it, the majors follow the epilogue, and
-    // D's rows are whole 16 bytes.
+    // What a row takes one by one it may refuse together: then a derivative has nothing beside it, the majors follow the epilogue, D's
+    // rows are whole 16 bytes, and K is long.
     const auto settle = [&] {
       if (!takes(row, device, c) && c.derivative != Activation::none) {
         c.bias = c.saved_input = false;
@@ -440,6 +445,10 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     settle();
     if (!takes(row, device, c)) {
       c.m = round_up(c.m, 8);
+      settle();
+    }
+    if (!takes(row, device, c)) {
+      c.k += kLongK;
       settle();
     }
     const Majors lie = {c.a_major, c.b_major, c.d_major};

@@ -16,7 +16,7 @@ namespace {
 
 using namespace gemm_sweep;
 
-const Lengths kLengths = {.ks = {1, 2, 7, 63, 64, 72, 129, 200, 520, 4099}, .most_work = 64 << 20};
+const Lengths kLengths = {.ks = {1, 2, 7, 63, 64, 72, 129, 200, 520, 4099}, .most_work = 96 << 20};
 constexpr std::size_t kSample = 48;  // cases of every tile but the first
 
 // A few small cases of each row where TILEWAVE_GEMM_CASES says how many: what a sanitizer has the time for.
@@ -185,19 +185,20 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     activated = ragged, with_side = ragged;
     activated.bias = true, activated.activation = Activation::relu;
     with_side.residual = Residual::in_place;
-    Case forward = activated, dgrad = ragged, whole_forward = sums, whole_dgrad = sums, copied_forward = sums;
+    Case forward = activated, dgrad = ragged, whole_forward = sums, whole_dgrad = sums, copied_forward = sums, relu_dgrad = sums;
     for (Case* const c : {&forward, &whole_forward, &copied_forward}) {
       c->a_major = c->b_major = Major::k;
       c->bias = c->saved_input = true, c->activation = Activation::gelu_tanh;
     }
     for (Case* const c : {&dgrad, &whole_dgrad}) c->b_major = Major::k, c->derivative = Activation::gelu_tanh;
+    relu_dgrad.b_major = Major::k, relu_dgrad.derivative = Activation::relu, relu_dgrad.k = 520;
     forward.a_gap = 0;
     whole_forward.saved_gap = 8;                                        // its rows start on 16 bytes, as D's do
     copied_forward.saved_gap = 3;                                       // and these do not, though they are whole eights
     packed_d.a_major = packed_d.b_major = packed_b.b_major = Major::k;  // a vocabulary that no one padded: forward, dgrad and wgrad
     packed_d.m = 4095, packed_b.k -= 1, packed_k.n -= 1;                // 8,190 bytes: one word of 16 more where they begin late in one
     for (const Case& c : {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad, copied_forward,
-                          packed_d, packed_b, packed_k}) {
+                          relu_dgrad, packed_d, packed_b, packed_k}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       if (!row->refuse(problem, device_).empty()) continue;

@@ -7,6 +7,7 @@
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 #include "kernels/gemm/rows/cluster_split_k.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/rows/persistent_late_derivative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 #include "kernels/gemm/rows/sliced_k.h"
@@ -90,6 +91,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kWarpSpecializedRow, warp_specialized_shared_bytes);
   fits(kPersistentCooperativeRow, persistent_cooperative_shared_bytes);
   fits(kPersistentLateStoreRow, persistent_late_store_shared_bytes);
+  fits(kPersistentLateDerivativeRow, persistent_late_derivative_shared_bytes);
   fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
   fits(kTransposedTilesRow, transposed_tiles_shared_bytes);
   fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
@@ -119,6 +121,30 @@ TEST(HopperRows, FewTilesShareTheirK) {
 TEST(HopperRows, SlicesOfKFillAWave) {
   EXPECT_EQ(kSlicedKRow.plan(aligned(1024, 1024, 4096), {128, 64}, h200(), 0).blocks, 128);
   EXPECT_EQ(choose(aligned(1024, 1024, 1024), h200()).row, kSlicedKRow.name);
+}
+
+TEST(HopperRows, DerivativesMeetSumsUnderTheNextTilesProducts) {
+  GemmProblem problem = aligned(1024, 5120, 4096);
+  problem.a_major = Major::m;
+  problem.a_pitch = 1024;
+  problem.epilogue.derivative = Activation::relu;
+  const GemmRow& row = kPersistentLateDerivativeRow;
+  EXPECT_EQ(row.refuse(problem, h200()), "");
+  for (const Tile tile : row.tiles) EXPECT_GE(row.plan(problem, tile, h200(), 0).stages, 4);
+  const auto expect_refusal = [&](auto&& change, const std::string& text) {
+    GemmProblem other = problem;
+    change(other);
+    EXPECT_NE(row.refuse(other, h200()).find(text), std::string::npos) << row.refuse(other, h200());
+  };
+  expect_refusal([](GemmProblem& p) { p.epilogue.derivative = Activation::none; }, "by ReLU's derivative");
+  expect_refusal([](GemmProblem& p) { p.epilogue.derivative = Activation::gelu_tanh; }, "GELU's derivative");
+  expect_refusal([](GemmProblem& p) { p.epilogue.residual = true; }, "beside a derivative it finishes nothing");
+  expect_refusal([](GemmProblem& p) { p.output_dtype = DType::f32; }, "not in f32");
+  expect_refusal([](GemmProblem& p) { p.d_major = Major::n; }, "as a dgrad's");
+  expect_refusal([](GemmProblem& p) { p.d_alignment = 8; }, "whole 16 bytes");
+  expect_refusal([](GemmProblem& p) { p.k = 448; }, "K is below 449");
+  problem.k = 449;
+  EXPECT_EQ(row.refuse(problem, h200()), "");
 }
 
 // Whole waves take whole tiles; what they leave, and one whole wave with it, goes in equal shares.
