@@ -20,14 +20,20 @@ endfunction()
 
 set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/gemm/library_pass.cu kernels/cuda/gemm/split.cu
                  kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
+set(hopper_sources "")
 foreach(operation IN LISTS TILEWAVE_OPERATIONS)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/kernels/cuda/${operation}.cu)
     message(FATAL_ERROR "operation ${operation} has no kernels/cuda/${operation}.cu")
   endif()
   set(parts "")
+  set(warpgroup_parts "")
   if(NOT operation STREQUAL gemm)  # whose rows are named
     file(GLOB parts CONFIGURE_DEPENDS kernels/cuda/${operation}/*.cu)  # of an operation that tells more than one story
+    set(warpgroup_parts ${parts})
+    list(FILTER parts EXCLUDE REGEX "/warpgroup_[^/]*$")
+    list(FILTER warpgroup_parts INCLUDE REGEX "/warpgroup_[^/]*$")  # Hopper's own instructions
   endif()
+  list(APPEND hopper_sources ${warpgroup_parts})
   list(APPEND cuda_sources kernels/cuda/${operation}.cu ${parts})
 endforeach()
 foreach(row IN LISTS TILEWAVE_CUDA_GEMM_ROWS)
@@ -38,7 +44,6 @@ endforeach()
 set_source_files_properties(kernels/cuda/gemm/naive.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
 tilewave_cuda_objects(tilewave_cuda "80-real;90" ${cuda_sources})
 if(TILEWAVE_HOPPER_GEMM_ROWS)
-  set(hopper_sources "")
   foreach(row IN LISTS TILEWAVE_HOPPER_GEMM_ROWS)
     file(GLOB instances CONFIGURE_DEPENDS kernels/cuda/gemm/${row}_*.cu)
     list(APPEND hopper_sources kernels/cuda/gemm/${row}.cu ${instances})

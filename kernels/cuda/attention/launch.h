@@ -8,6 +8,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/cuda/elements.h"
+#include "kernels/device.h"
 #include "kernels/math/random.h"
 
 namespace tilewave::attention_on_gpu {
@@ -111,7 +112,8 @@ struct Backward {
   }
 };
 
-// Each launches one kernel a pass. Tensor Cores take bf16 and f16 with heads of 32, 64 and 128; CUDA cores take everything.
+// Each launches one kernel a pass. Warpgroups (Hopper's own instructions) take bf16 and f16 with heads of 64 and 128 where the copy
+// engine takes every matrix; Tensor Cores take those types with heads of 32, 64 and 128; CUDA cores take everything.
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionBackwardArgs& args);
 inline bool tensor_cores_take(DType dtype, std::int64_t head_size) {
@@ -119,5 +121,17 @@ inline bool tensor_cores_take(DType dtype, std::int64_t head_size) {
 }
 void attend_on_tensor_cores(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_tensor_cores(CudaQueue& queue, const AttentionBackwardArgs& args);
+inline bool warpgroups_take(const DeviceInfo& device, DType dtype, std::int64_t head_size) {
+  return device.capability == 90 && (dtype == DType::bf16 || dtype == DType::f16) && (head_size == 64 || head_size == 128);
+}
+inline bool copy_engine_takes(const ConstMatrixView& view) {
+  return view.rows > 0 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && view.ld * size_of(view.dtype) % 16 == 0;
+}
+inline bool warpgroups_take(const DeviceInfo& device, const AttentionBackwardArgs& args) {
+  return warpgroups_take(device, args.q.dtype, args.q.cols / args.heads) && copy_engine_takes(args.q) && copy_engine_takes(args.k) &&
+         copy_engine_takes(args.v) && copy_engine_takes(args.out) && copy_engine_takes(args.dout) && copy_engine_takes(args.dq) &&
+         copy_engine_takes(args.dk) && copy_engine_takes(args.dv);
+}
+void attend_on_warpgroups(CudaQueue& queue, const AttentionBackwardArgs& args);
 
 }  // namespace tilewave::attention_on_gpu
