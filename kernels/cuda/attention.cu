@@ -83,6 +83,7 @@ void run(CudaQueue& queue, const AttentionArgs& args) {
                                                                  args.spans.row<Span>(0) + args.q.rows);
     TW_CUDA_LAUNCHED("segments_to_spans");
   }
+  if (warpgroups_take(device_of(queue), args)) return attend_on_warpgroups(queue, args);
   if (tensor_cores_take(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);
   attend_on_cuda_cores(queue, args);
 }

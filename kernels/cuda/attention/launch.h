@@ -127,11 +127,16 @@ inline bool warpgroups_take(const DeviceInfo& device, DType dtype, std::int64_t 
 inline bool copy_engine_takes(const ConstMatrixView& view) {
   return view.rows > 0 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && view.ld * size_of(view.dtype) % 16 == 0;
 }
+inline bool warpgroups_take(const DeviceInfo& device, const AttentionArgs& args) {
+  return warpgroups_take(device, args.q.dtype, args.q.cols / args.heads) && copy_engine_takes(args.q) && copy_engine_takes(args.k) &&
+         copy_engine_takes(args.v) && copy_engine_takes(args.out);
+}
 inline bool warpgroups_take(const DeviceInfo& device, const AttentionBackwardArgs& args) {
   return warpgroups_take(device, args.q.dtype, args.q.cols / args.heads) && copy_engine_takes(args.q) && copy_engine_takes(args.k) &&
          copy_engine_takes(args.v) && copy_engine_takes(args.out) && copy_engine_takes(args.dout) && copy_engine_takes(args.dq) &&
          copy_engine_takes(args.dk) && copy_engine_takes(args.dv);
 }
+void attend_on_warpgroups(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_warpgroups(CudaQueue& queue, const AttentionBackwardArgs& args);
 
 }  // namespace tilewave::attention_on_gpu

@@ -101,7 +101,7 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[Other::kColumns /
 template <int kCount>
 __device__ __forceinline__ void sums_arrive(float (&sums)[kCount]) {
 #pragma unroll
-  for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
 // Sums of 64 rows as the next product's terms.
