@@ -55,7 +55,9 @@ double attention_seconds(const AttentionWork& work, bool backward, const DeviceI
   const M& model = time_model_of(device).operations;
   const bool wide = work.head_size > 64;
   const bool tensor_cores = size_of(work.dtype) == 2 && (work.head_size == 32 || work.head_size == 64 || work.head_size == 128);
+  const bool warpgroups = !backward && device.capability == 90 && tensor_cores && work.head_size >= 64;
   const double fraction = !tensor_cores ? (backward ? model.cuda_core_backward_fraction : model.cuda_core_forward_fraction)
+                          : warpgroups  ? (wide ? model.warpgroup_forward_wide_fraction : model.warpgroup_forward_fraction)
                           : !backward   ? model.attention_forward_fraction
                           : wide        ? model.attention_backward_wide_fraction
                                         : model.attention_backward_fraction;
@@ -63,7 +65,7 @@ double attention_seconds(const AttentionWork& work, bool backward, const DeviceI
   if (peak <= 0.0) return 0.0;
   // Products of a query and a key: scores and sums; backward in two passes, seven in all.
   const double flops_a_key = (backward ? 7.0 : 2.0) * 2.0 * static_cast<double>(work.head_size);
-  const double beside = backward ? model.attention_backward_keys : model.attention_forward_keys;
+  const double beside = backward ? model.attention_backward_keys : warpgroups ? model.warpgroup_forward_keys : model.attention_forward_keys;
   const double keys = keys_of_window(work);
   const std::int64_t blocks = std::max(ceil_div(work.query_rows, kWindow) * work.heads, device.sm_count);
   const auto rows = static_cast<double>(blocks * kWindow);
@@ -94,6 +96,9 @@ std::span<const OperationConstant> operation_constants() {
                                                     {"attention_forward_fraction", &M::attention_forward_fraction},
                                                     {"attention_forward_keys", &M::attention_forward_keys},
                                                     {"attention_forward_draws", &M::attention_forward_draws},
+                                                    {"warpgroup_forward_fraction", &M::warpgroup_forward_fraction},
+                                                    {"warpgroup_forward_wide_fraction", &M::warpgroup_forward_wide_fraction},
+                                                    {"warpgroup_forward_keys", &M::warpgroup_forward_keys},
                                                     {"attention_backward_fraction", &M::attention_backward_fraction},
                                                     {"attention_backward_wide_fraction", &M::attention_backward_wide_fraction},
                                                     {"attention_backward_keys", &M::attention_backward_keys},

@@ -1,4 +1,5 @@
-// Attention on a GPU: segments become spans of rows once, before the forward pass; then CUDA cores or Tensor Cores do the work.
+// Attention on a GPU: segments become spans of rows once, before the forward pass; then CUDA cores, Tensor Cores or Hopper's
+// warpgroups do the work.
 // Every element is summed by one block in one order, so that two runs give the same bits.
 #include "kernels/attention.h"
 #include "kernels/contract.h"

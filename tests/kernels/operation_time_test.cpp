@@ -75,15 +75,15 @@ TEST(OperationTime, IsWhatAttentionTakes) {
     double forward_us, backward_us;
   };
   // docs/results/attention-h200.md
-  for (const Measured& m : {Measured{80, 16, 64, 64, false, false, 25.5, 77.9},
-                            {80, 16, 64, 64, true, false, 26.2, 75.4},
-                            {64, 12, 1024, 64, true, false, 480.1, 1484.0},
-                            {16, 16, 4096, 64, true, false, 2043.7, 6268.9},
-                            {16, 16, 1024, 128, true, false, 335.9, 1031.3},
-                            {4, 16, 4096, 128, true, false, 1051.6, 3541.3},
-                            {4, 16, 4096, 128, false, false, 1820.8, 6602.3},
-                            {80, 16, 64, 64, false, true, 37.4, 112.7},
-                            {64, 12, 1024, 64, true, true, 998.0, 2822.1}}) {
+  for (const Measured& m : {Measured{80, 16, 64, 64, false, false, 18.0, 77.9},
+                            {80, 16, 64, 64, true, false, 18.5, 75.4},
+                            {64, 12, 1024, 64, true, false, 315.6, 1484.0},
+                            {16, 16, 4096, 64, true, false, 1305.8, 6268.9},
+                            {16, 16, 1024, 128, true, false, 192.5, 1031.3},
+                            {4, 16, 4096, 128, true, false, 520.4, 3541.3},
+                            {4, 16, 4096, 128, false, false, 911.2, 6602.3},
+                            {80, 16, 64, 64, false, true, 24.4, 112.7},
+                            {64, 12, 1024, 64, true, true, 793.2, 2822.1}}) {
     for (const bool backward : {false, true}) {
       const TraceEntry entry = attention(backward, m.sequences, m.heads, m.length, m.head_size, m.causal, m.dropout);
       EXPECT_NEAR(1e6 * predicted_seconds(entry, device("h200")) / (backward ? m.backward_us : m.forward_us), 1.0, 0.13)
