@@ -45,10 +45,10 @@ const OperationFacts& facts_of(std::string_view operation) {
 }
 
 // Queries that a block owns, and the keys that pass by one: those of all segments that its rows lie in.
-constexpr std::int64_t kWindow = 128;
-double keys_of_window(const AttentionWork& work) {
-  const std::int64_t keys = std::max(work.keys, std::min(kWindow, work.query_rows));
-  return work.causal && keys > kWindow ? 0.5 * static_cast<double>(keys + kWindow) : static_cast<double>(keys);
+constexpr std::int64_t kWindow = 128, kWarpgroupWindow = 64;
+double keys_of_window(const AttentionWork& work, std::int64_t window) {
+  const std::int64_t keys = std::max(work.keys, std::min(window, work.query_rows));
+  return work.causal && keys > window ? 0.5 * static_cast<double>(keys + window) : static_cast<double>(keys);
 }
 
 double attention_seconds(const AttentionWork& work, bool backward, const DeviceInfo& device) {
@@ -66,9 +66,10 @@ double attention_seconds(const AttentionWork& work, bool backward, const DeviceI
   // Products of a query and a key: scores and sums; backward in two passes, seven in all.
   const double flops_a_key = (backward ? 7.0 : 2.0) * 2.0 * static_cast<double>(work.head_size);
   const double beside = backward ? model.attention_backward_keys : warpgroups ? model.warpgroup_forward_keys : model.attention_forward_keys;
-  const double keys = keys_of_window(work);
-  const std::int64_t blocks = std::max(ceil_div(work.query_rows, kWindow) * work.heads, device.sm_count);
-  const auto rows = static_cast<double>(blocks * kWindow);
+  const std::int64_t window = warpgroups && !wide ? kWarpgroupWindow : kWindow;
+  const double keys = keys_of_window(work, window);
+  const std::int64_t blocks = std::max(ceil_div(work.query_rows, window) * work.heads, device.sm_count);
+  const auto rows = static_cast<double>(blocks * window);
   const double draws = (backward ? 0.5 * model.attention_backward_draws : model.attention_forward_draws) * device.clock_hz *
                        static_cast<double>(device.sm_count);
   return rows * (keys + beside) * flops_a_key / (fraction * peak) + (work.dropout ? rows * keys / draws : 0.0);

@@ -31,7 +31,7 @@ struct OperationModel {
   // Attention on tensor cores: rates over the peak while keys pass by; what a block costs beside that, as keys; draws for dropout a
   // cycle of an SM. Heads above 64 columns are wide: a backward block then keeps fewer rows, a warpgroup's products outweigh its softmax.
   double attention_forward_fraction = 0.31, attention_forward_keys = 205.0, attention_forward_draws = 3.35;
-  double warpgroup_forward_fraction = 0.49, warpgroup_forward_wide_fraction = 0.61, warpgroup_forward_keys = 230.0;
+  double warpgroup_forward_fraction = 0.49, warpgroup_forward_wide_fraction = 0.62, warpgroup_forward_keys = 250.0;
   double attention_backward_fraction = 0.355, attention_backward_wide_fraction = 0.33, attention_backward_keys = 215.0;
   double attention_backward_draws = 2.47;  // in each of its two passes
   // On CUDA cores.
