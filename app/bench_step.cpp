@@ -57,7 +57,7 @@ int bench_step(const StepOptions& options) {
   check_supported(recipe, device.backend);
   check_files(recipe);
   const Corpus corpus = corpus_of(recipe);
-  const ResolvedRecipe resolved = resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, device);
+  const ResolvedRecipe resolved = resolve_with(corpus, recipe, device);
   Queue queue = options.device.make_queue(device);
   const GemmPlans plans =
       plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});

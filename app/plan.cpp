@@ -145,8 +145,11 @@ std::string percent(double gain) {
 
 std::string signed_bytes(std::int64_t bytes) { return sentence(bytes < 0 ? "-" : "+", bytes_text(std::abs(bytes))); }
 
-void print_advice(const std::vector<Advice>& all) {
-  std::printf("\nadvice, by predicted time a row of tokens\n");
+void print_advice(const std::vector<Advice>& all, const RealTokenCounter& tokens) {
+  std::printf("\nadvice, by predicted time a real token\n");
+  if (!tokens.estimated().empty()) {
+    std::printf("the corpus cannot be packed, so rows of both sides are taken to fill alike: %s\n", tokens.estimated().c_str());
+  }
   for (const Advice& advice : all) {
     std::printf("%-24s %7ld", advice.quantity.c_str(), static_cast<long>(advice.from));
     if (!advice.advised) {
@@ -166,34 +169,50 @@ void print_advice(const std::vector<Advice>& all) {
 }
 
 // What --switch asks for, else the recipe's own switches; none where neither has any.
-std::vector<PredictedSetting> predicted_settings(const Options& options, const Recipe& recipe, const DeviceInfo& device) {
+std::vector<PredictedSetting> predicted_settings(const Options& options, const Recipe& recipe, const DeviceInfo& device,
+                                                 RealTokenCounter& tokens) {
   std::string switches;
   for (const std::string& one : options.switches) switches.append(switches.empty() ? "" : " ").append(one);
   if (options.switches.empty()) switches = recipe.ablation.switches;
-  return switches.empty() ? std::vector<PredictedSetting>() : predict_settings(recipe, settings_of(parse_switches(switches)), device);
+  return switches.empty() ? std::vector<PredictedSetting>()
+                          : predict_settings(recipe, settings_of(parse_switches(switches)), device, tokens);
 }
 
 void print_settings(const std::vector<PredictedSetting>& all, const DeviceInfo& device) {
   if (all.empty()) return;
   std::size_t width = 0;
   for (const PredictedSetting& one : all) width = std::max(width, one.setting.name.size());
-  std::printf("\nswitches, by predicted time %sa target row; tilewave ablate measures them\n%-*s %7s %7s %10s %9s %12s %9s\n",
-              device.bandwidth_bytes_per_s > 0.0 ? "" : "of GEMMs ", static_cast<int>(width), "setting", "rows", "V", "step us", "GEMMs us",
-              "target rows/s", "gain");
+  std::printf(
+      "\nswitches, by predicted time %sa real target token; tilewave ablate measures them\n%-*s %7s %7s %7s %10s %9s %10s %9s %9s\n",
+      device.bandwidth_bytes_per_s > 0.0 ? "" : "of GEMMs ", static_cast<int>(width), "setting", "rows", "tokens", "V", "step us",
+      "GEMMs us", "tokens/s", "gain", "of GEMMs");
   for (const PredictedSetting& one : all) {
     if (!one.predicted()) {
       std::printf("%-*s has no prediction: %s\n", static_cast<int>(width), one.setting.name.c_str(), one.refused.c_str());
       continue;
     }
     const bool baseline = &all[one.setting.baseline] == &one;
-    std::printf("%-*s %7ld %7ld %10.1f %9.1f %13.4g %9s\n", static_cast<int>(width), one.setting.name.c_str(),
-                static_cast<long>(one.target_rows), static_cast<long>(one.shapes.vocabulary_padded), 1e6 * one.step.predicted_s(),
-                1e6 * one.step.gemm_s, static_cast<double>(one.target_rows) / one.step.predicted_s(),
+    std::printf("%-*s %7ld %7ld %7ld %10.1f %9.1f %10.4g %9s %9s\n", static_cast<int>(width), one.setting.name.c_str(),
+                static_cast<long>(one.target_rows), static_cast<long>(one.target_tokens), static_cast<long>(one.shapes.vocabulary_padded),
+                1e6 * one.step.predicted_s(), 1e6 * one.step.gemm_s, static_cast<double>(one.target_tokens) / one.step.predicted_s(),
                 baseline   ? "baseline"
                 : one.gain ? percent(*one.gain).c_str()
-                           : "");
+                           : "",
+                !baseline && one.gemm_gain ? percent(*one.gemm_gain).c_str() : "");
   }
   std::fflush(stdout);
+  std::vector<AdjustedSetting> adjusted;
+  for (const PredictedSetting& one : all) {
+    if (one.predicted()) adjusted.push_back({.name = one.setting.name, .adjustments = one.adjustments});
+  }
+  print_adjustments(std::cout, adjusted);
+  std::cout << std::flush;
+}
+
+JsonObject& add_fields(JsonObject& object, const Adjustment& adjustment) {
+  object.add("rule", adjustment.rule).add("what", adjustment.what);
+  object.add("from", adjustment.from).add("to", adjustment.to).add("why", adjustment.why);
+  return object.add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
 }
 
 void print_json(const std::vector<PredictedSetting>& all) {
@@ -201,10 +220,13 @@ void print_json(const std::vector<PredictedSetting>& all) {
     JsonObject object;
     object.add("kind", "setting").add("name", one.setting.name).add("baseline", all[one.setting.baseline].setting.name);
     if (one.predicted()) {
-      object.add("target_rows", one.target_rows).add("vocabulary_padded", one.shapes.vocabulary_padded);
-      object.add("predicted_us", 1e6 * one.step.predicted_s())
-          .add("gemm_us", 1e6 * one.step.gemm_s)
-          .add("gain_fraction", one.gain.value_or(NAN));
+      object.add("target_rows", one.target_rows).add("target_tokens", one.target_tokens);
+      object.add("vocabulary_padded", one.shapes.vocabulary_padded);
+      object.add("predicted_us", 1e6 * one.step.predicted_s()).add("gemm_us", 1e6 * one.step.gemm_s);
+      object.add("gain_fraction", one.gain.value_or(NAN)).add("gemm_gain_fraction", one.gemm_gain.value_or(NAN));
+      std::vector<JsonObject> adjustments;
+      for (const Adjustment& adjustment : one.adjustments) add_fields(adjustments.emplace_back(), adjustment);
+      object.add("adjustments", adjustments);
     } else {
       object.add("refused", one.refused);
     }
@@ -253,10 +275,8 @@ void print_json(const StepPlan& step, const ResolvedRecipe& resolved, const std:
   }
   for (const Adjustment& adjustment : resolved.adjustments) {
     JsonObject object;
-    object.add("kind", "adjustment").add("rule", adjustment.rule).add("what", adjustment.what);
-    object.add("from", adjustment.from).add("to", adjustment.to).add("why", adjustment.why);
-    object.add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
-    std::cout << object.text() << '\n';
+    object.add("kind", "adjustment");
+    std::cout << add_fields(object, adjustment).text() << '\n';
   }
   for (const Advice& advice : all) {
     JsonObject object;
@@ -295,11 +315,12 @@ int plan_recipe(const Options& options) {
   const DeviceInfo device = device_of(options);
   const PrecisionTable table = precision_table(recipe.run.precision);
   check_plannable(recipe, device);
-  const ResolvedRecipe resolved = resolve(recipe, {}, device);
+  RealTokenCounter tokens(recipe);
+  const ResolvedRecipe resolved = resolve(recipe, {}, device, tokens);
   const StepTrace trace = trace_step(resolved, device);
   const StepPlan step = plan_step(resolved, trace, device);
-  const std::vector<Advice> advice = advise(resolved.recipe, device);
-  const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device);
+  const std::vector<Advice> advice = advise(resolved.recipe, device, tokens);
+  const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device, tokens);
   const int exit_code = std::ranges::any_of(settings, &PredictedSetting::refused_input) ? 2 : 0;
   if (options.json) {
     for (const GemmLine& line : step.gemms) print_json(line, device, step.predicted_s());
@@ -323,7 +344,7 @@ int plan_recipe(const Options& options) {
     std::printf("\na step's GEMMs are predicted to take %.1f us; the rest is unknown, as the device's bandwidth is\n", 1e6 * seconds);
   }
   print_memory(resolved, trace, device);
-  print_advice(advice);
+  print_advice(advice, tokens);
   print_settings(settings, device);
   return exit_code;
 }

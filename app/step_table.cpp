@@ -21,6 +21,18 @@ void print(std::ostream& stream, const char* pattern, const Values&... values) {
   stream << line << '\n';
 }
 
+// "wave_free_batch: target rows 4096 -> 4224, why; rows of a pass +128; memory +3.0 MiB"
+std::string adjustment_text(const Adjustment& adjustment) {
+  std::string text = sentence(adjustment.rule, ": ", adjustment.what, ' ', adjustment.from);
+  text += adjustment.to == adjustment.from ? " stay, " : sentence(" -> ", adjustment.to, ", ");
+  text += adjustment.why;
+  if (adjustment.cost_tokens != 0) text += sentence("; rows of a pass ", adjustment.cost_tokens > 0 ? "+" : "", adjustment.cost_tokens);
+  if (adjustment.cost_bytes != 0) {
+    text += sentence("; memory ", adjustment.cost_bytes < 0 ? "-" : "+", bytes_text(std::abs(adjustment.cost_bytes)));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string bytes_text(std::int64_t bytes) {
@@ -38,15 +50,26 @@ std::string device_text(const DeviceInfo& device) {
 }
 
 void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved) {
-  for (const Adjustment& adjustment : resolved.adjustments) {
-    stream << adjustment.rule << ": " << adjustment.what << ' ' << adjustment.from;
-    adjustment.to == adjustment.from ? stream << " stay, " : stream << " -> " << adjustment.to << ", ";
-    stream << adjustment.why;
-    if (adjustment.cost_tokens != 0) stream << "; rows of a pass " << std::showpos << adjustment.cost_tokens << std::noshowpos;
-    if (adjustment.cost_bytes != 0) {
-      stream << "; memory " << (adjustment.cost_bytes < 0 ? "-" : "+") << bytes_text(std::abs(adjustment.cost_bytes));
+  for (const Adjustment& adjustment : resolved.adjustments) stream << adjustment_text(adjustment) << '\n';
+}
+
+void print_adjustments(std::ostream& stream, const std::vector<AdjustedSetting>& settings) {
+  std::vector<Adjustment> all;
+  for (const AdjustedSetting& setting : settings) {
+    for (const Adjustment& one : setting.adjustments) {
+      if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
     }
-    stream << '\n';
+  }
+  if (!all.empty()) stream << "\nwhat the guidelines made of it\n";
+  for (const Adjustment& adjustment : all) {
+    std::string names;
+    std::size_t count = 0;
+    for (const AdjustedSetting& setting : settings) {
+      if (std::find(setting.adjustments.begin(), setting.adjustments.end(), adjustment) == setting.adjustments.end()) continue;
+      names += sentence(names.empty() ? "" : ", ", setting.name);
+      ++count;
+    }
+    stream << "  " << adjustment_text(adjustment) << "\n    in " << (count == settings.size() ? "every setting" : names) << '\n';
   }
 }
 

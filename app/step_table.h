@@ -12,6 +12,12 @@
 namespace tilewave {
 
 void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved);
+// Of several settings beside each other: each adjustment once, and the settings that make it. Nothing where none makes any.
+struct AdjustedSetting {
+  std::string name;
+  std::vector<Adjustment> adjustments;
+};
+void print_adjustments(std::ostream& stream, const std::vector<AdjustedSetting>& settings);
 void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device);
 
 // Launches that do the same in layers of the same name stand in one row: time a step, share of it, rate, and for GEMMs how the

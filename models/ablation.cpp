@@ -95,7 +95,8 @@ class Ablation {
       check_supported(recipe, request_.device.backend);
       check_files(recipe);
       open_corpus(recipe);
-      variant.resolved = resolve(recipe, {.vocabulary = corpus_->tokenizer() ? corpus_->tokenizer()->vocabulary() : 0}, request_.device);
+      variant.resolved = resolve_with(*corpus_, recipe, request_.device);
+      variant.target_tokens = RealTokenCounter(recipe, corpus_.get())(variant.resolved).target_tokens();
       const GemmPlans plans = plans_for_step(variant.resolved, {.queue = queue_, .device = request_.device, .noted = request_.noted});
       StepTrace trace = trace_step(variant.resolved, request_.device, plans);
       variant.memory_bytes = trace.bytes();
@@ -147,10 +148,7 @@ class Ablation {
   void prove() {
     request_.noted(sentence("comparing losses over ", request_.steps, " steps"));
     for (const Contestant& baseline : contestants_) prove_frozen(baseline);
-    for (Contestant& one : contestants_) {
-      one.variant->curve = run_steps(*one.step, *one.corpus, request_.steps);
-      one.variant->target_tokens = one.variant->curve.target_tokens;
-    }
+    for (Contestant& one : contestants_) one.variant->curve = run_steps(*one.step, *one.corpus, request_.steps);
     for (Contestant& one : contestants_) {
       const Contestant* const baseline = comparable_baseline(one);
       if (baseline == nullptr || !same_shape(one, *baseline)) continue;
@@ -294,7 +292,6 @@ class Ablation {
     if (!variant.ran()) return;
     if (variant.same_as) {
       const AblationVariant& same = report_.variants[*variant.same_as];
-      variant.target_tokens = same.target_tokens;
       variant.step = same.step;
       variant.predicted_s = same.predicted_s;
       variant.curve = same.curve;

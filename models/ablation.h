@@ -36,7 +36,7 @@ struct AblationVariant {
   std::optional<std::size_t> same_as;  // a variant with the very same launches, whose figures these are
   ResolvedRecipe resolved;
   std::int64_t memory_bytes = 0, matrix_flops = 0;
-  std::int64_t target_tokens = 0;  // real ones of a step
+  std::int64_t target_tokens = 0;  // real ones of a step, on average (real_tokens.h)
   Timing step;
   std::optional<double> predicted_s;  // absent where a library multiplies: its times are not modelled
   std::optional<double> predicted_gain;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "kernels/attention.h"
 #include "kernels/error.h"
@@ -52,8 +53,13 @@ std::vector<std::int64_t> neighbours(std::int64_t from, std::initializer_list<st
 
 class Adviser {
  public:
-  Adviser(const Recipe& recipe, const DeviceInfo& device)
-      : recipe_(predictable(recipe)), device_(device), resolved_(resolve(recipe_)), step_(plan_step(resolved_, device)) {}
+  Adviser(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens)
+      : recipe_(predictable(recipe)),
+        device_(device),
+        counter_(tokens),
+        resolved_(resolve(recipe_)),
+        step_(plan_step(resolved_, device)),
+        worth_({.seconds = step_.predicted_s(), .tokens = counter_(resolved_)}) {}
 
   std::vector<Advice> advise() {
     std::vector<Advice> all;
@@ -124,15 +130,30 @@ class Adviser {
       }
       for (const std::int64_t number : numbers) {
         if (number < recipe_.batch.sequence || number == quantity.from) continue;
-        const Recipe moved = rows.moved(recipe_, number);
-        std::string set = rows.source ? sentence("--set batch.source_tokens=", number) : "";
-        if (rows.target) set += sentence(set.empty() ? "" : " ", "--set batch.target_tokens=", number);
-        add(
-            quantity, number, [&](Recipe& changed) { changed = moved; }, std::move(set));
+        add_rows(quantity, number, rows.moved(recipe_, number));
+        if (rows.source && rows.target) continue;
+        // The other side in proportion: rows of one side alone may well be ghosts.
+        const std::int64_t other = rows.source ? recipe_.batch.target_tokens : recipe_.batch.source_tokens;
+        const std::int64_t beside = round_up(ceil_div(other * number, quantity.from), 8);
+        if (other == 0 || beside < recipe_.batch.sequence) continue;
+        Recipe both = rows.moved(recipe_, number);
+        (rows.source ? both.batch.target_tokens : both.batch.source_tokens) = beside;
+        add_rows(quantity, number, both);
       }
       quantities.push_back(std::move(quantity));
     }
     return quantities;
+  }
+
+  void add_rows(Quantity& quantity, std::int64_t number, const Recipe& moved) {
+    std::string set;
+    const auto say = [&](const char* key, std::int64_t from, std::int64_t to) {
+      if (from != to) set += sentence(set.empty() ? "" : " ", "--set batch.", key, "=", to);
+    };
+    say("source_tokens", recipe_.batch.source_tokens, moved.batch.source_tokens);
+    say("target_tokens", recipe_.batch.target_tokens, moved.batch.target_tokens);
+    add(
+        quantity, number, [&](Recipe& changed) { changed = moved; }, std::move(set));
   }
 
   Quantity d_ff() {
@@ -187,14 +208,17 @@ class Adviser {
     double rate_gain = 0.0;  // of the step's FLOPs a second
   };
 
-  std::vector<Advice> advice_of(const Quantity& quantity) const {
+  std::vector<Advice> advice_of(const Quantity& quantity) {
     std::vector<Tried> tried;
     for (const Candidate& candidate : quantity.candidates) {
-      const StepPlan step = plan_step(resolve(candidate.recipe), device_);
-      const double part = quantity.part_seconds(step_) / static_cast<double>(step_.rows);
-      const double part_after = quantity.part_seconds(step) / static_cast<double>(step.rows);
+      const ResolvedRecipe resolved = resolve(candidate.recipe);
+      const StepPlan step = plan_step(resolved, device_);
+      const RealTokens tokens = counter_(resolved);
+      const double part = quantity.part_seconds(step_);
+      const double part_after = quantity.part_seconds(step) / growth(tokens, worth_.tokens);
       const auto rate = [](const StepPlan& plan) { return static_cast<double>(plan.matrix_flops) / plan.predicted_s(); };
-      const double gain = 1.0 - step.seconds_a_row() / step_.seconds_a_row(), rate_gain = rate(step) / rate(step_) - 1.0;
+      const double gain = 1.0 - relative_time({.seconds = step.predicted_s(), .tokens = tokens}, worth_);
+      const double rate_gain = rate(step) / rate(step_) - 1.0;
       tried.push_back({.advice = {.quantity = quantity.name,
                                   .from = quantity.from,
                                   .to = candidate.value,
@@ -210,7 +234,10 @@ class Adviser {
                        .rate_gain = rate_gain});
     }
     const auto distance = [](const Tried& one) { return std::abs(one.advice.to - one.advice.from); };
-    std::sort(tried.begin(), tried.end(), [&](const Tried& a, const Tried& b) { return distance(a) < distance(b); });
+    // Of two settings with one number the better one first.
+    std::sort(tried.begin(), tried.end(), [&](const Tried& a, const Tried& b) {
+      return std::pair(distance(a), -a.advice.step_gain) < std::pair(distance(b), -b.advice.step_gain);
+    });
 
     std::vector<Advice> given;
     for (const bool up : {false, true}) {
@@ -236,12 +263,21 @@ class Adviser {
 
   Recipe recipe_;
   const DeviceInfo& device_;
+  RealTokenCounter& counter_;
   ResolvedRecipe resolved_;
   StepPlan step_;
+  StepWorth worth_;
 };
 
 }  // namespace
 
-std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device) { return Adviser(recipe, device).advise(); }
+std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens) {
+  return Adviser(recipe, device, tokens).advise();
+}
+
+std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device) {
+  RealTokenCounter tokens(recipe);
+  return advise(recipe, device, tokens);
+}
 
 }  // namespace tilewave

@@ -77,7 +77,6 @@ struct StepPlan {
   std::int64_t matrix_flops = 0;  // attention's included
 
   double predicted_s() const { return gemm_s + other_s; }
-  double seconds_a_row() const { return predicted_s() / static_cast<double>(rows); }
   // Of the GEMMs whose layer ends in `layer`, all roles together.
   double seconds_of_layer(std::string_view layer) const;
 };

@@ -8,8 +8,9 @@
 namespace tilewave {
 namespace {
 
-PredictedSetting predict(const Recipe& recipe, const Setting& setting, const DeviceInfo& device) {
-  PredictedSetting result{.setting = setting, .refused = {}, .refused_input = false, .shapes = {}, .step = {}, .gain = {}};
+PredictedSetting predict(const Recipe& recipe, const Setting& setting, const DeviceInfo& device, RealTokenCounter& tokens) {
+  PredictedSetting result{
+      .setting = setting, .refused = {}, .refused_input = false, .shapes = {}, .step = {}, .adjustments = {}, .gain = {}, .gemm_gain = {}};
   try {
     const Recipe own = with_setting(recipe, setting);
     if (own.gemm.engine != GemmEngine::in_house) {
@@ -17,9 +18,11 @@ PredictedSetting predict(const Recipe& recipe, const Setting& setting, const Dev
       return result;
     }
     check_plannable(own, device);
-    const ResolvedRecipe resolved = resolve(predictable(own), {}, device);
+    const ResolvedRecipe resolved = resolve(predictable(own), {}, device, tokens);
     result.shapes = resolved.shapes;
+    result.adjustments = resolved.adjustments;
     result.target_rows = resolved.shapes.target_rows * own.batch.accumulate;
+    result.target_tokens = tokens(resolved).target_tokens();
     const StepTrace trace = trace_step(resolved, device);
     result.step = plan_step(resolved, trace, device);
     if (device.backend == Backend::cuda) result.refused = memory_shortage(resolved, trace, device, device.memory_bytes);
@@ -30,18 +33,25 @@ PredictedSetting predict(const Recipe& recipe, const Setting& setting, const Dev
   return result;
 }
 
-double seconds_a_target_row(const PredictedSetting& one) { return one.step.predicted_s() / static_cast<double>(one.target_rows); }
-
 }  // namespace
 
-std::vector<PredictedSetting> predict_settings(const Recipe& recipe, const std::vector<Setting>& settings, const DeviceInfo& device) {
+std::vector<PredictedSetting> predict_settings(const Recipe& recipe, const std::vector<Setting>& settings, const DeviceInfo& device,
+                                               RealTokenCounter& tokens) {
   std::vector<PredictedSetting> all;
-  for (const Setting& setting : settings) all.push_back(predict(recipe, setting, device));
+  for (const Setting& setting : settings) all.push_back(predict(recipe, setting, device, tokens));
   for (PredictedSetting& one : all) {
     const PredictedSetting& baseline = all[one.setting.baseline];
-    if (one.predicted() && baseline.predicted()) one.gain = seconds_a_target_row(baseline) / seconds_a_target_row(one) - 1.0;
+    if (!one.predicted() || !baseline.predicted()) continue;
+    const double more_tokens = static_cast<double>(one.target_tokens) / static_cast<double>(baseline.target_tokens);
+    one.gain = more_tokens * baseline.step.predicted_s() / one.step.predicted_s() - 1.0;
+    one.gemm_gain = more_tokens * baseline.step.gemm_s / one.step.gemm_s - 1.0;
   }
   return all;
+}
+
+std::vector<PredictedSetting> predict_settings(const Recipe& recipe, const std::vector<Setting>& settings, const DeviceInfo& device) {
+  RealTokenCounter tokens(recipe);
+  return predict_settings(recipe, settings, device, tokens);
 }
 
 }  // namespace tilewave

@@ -85,7 +85,6 @@ LossCurve run_steps(TrainStep& step, const Corpus& corpus, std::int64_t steps) {
     const StepReport report = step.run(batches, done);
     curve.losses.push_back(report.loss);
     curve.gradient_norms.push_back(report.gradient_norm);
-    curve.target_tokens = report.target_tokens;
   }
   return curve;
 }

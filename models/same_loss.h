@@ -38,7 +38,6 @@ bool same_sums(const Trace& a, const Trace& b);
 // Losses and gradient norms of steps from the beginning on.
 struct LossCurve {
   std::vector<double> losses, gradient_norms;
-  std::int64_t target_tokens = 0;  // real ones of the last step
 };
 LossCurve run_steps(TrainStep& step, const Corpus& corpus, std::int64_t steps);
 

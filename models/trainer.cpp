@@ -125,7 +125,7 @@ StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request,
 struct PlannedStep {
   PlannedStep(const TrainingRequest& request, const TrainingObserver& observer, const Recipe& recipe, const Corpus& corpus,
               const RunFolder* resumed = nullptr)
-      : resolved(resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, request.device)),
+      : resolved(resolve_with(corpus, recipe, request.device)),
         plans(plans_of(resolved, {.queue = request.queue, .device = request.device, .noted = observer.noted}, resumed)),
         trace(traced(resolved, request, plans)),
         stream(corpus.training(batch_shape(resolved))) {}

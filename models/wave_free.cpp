@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -80,27 +81,146 @@ std::string waves_text(const GuidelinesConfig& guidelines, const GemmLine& line,
   return stream.str();
 }
 
-Adjustment adjustment_of(const Recipe& recipe, const WaveRows& rows, const RowsPlan& from, const RowsPlan& to, const DeviceInfo& device) {
-  const GuidelinesConfig& guidelines = recipe.guidelines;
-  const std::string before = waves_text(guidelines, line_of(from.step, guidelines, from.rows), device);
-  const std::int64_t sides = (rows.source ? 1 : 0) + (rows.target ? 1 : 0);
-  std::string why = sentence(name_of(guidelines.wave_role), " of ", rows.layer, " on ", device.name, ", ", before);
-  if (to.rows == from.rows) {
-    why += sentence("; no wave-free number within ", percent(guidelines.wave_limit), " is predicted to take less time a row");
-  } else {
-    why += sentence("; then ", waves_text(guidelines, line_of(to.step, guidelines, to.rows), device), "; the step is predicted to take ",
-                    percent(1.0 - to.step.seconds_a_row() / from.step.seconds_a_row()), " less time a row");
+// One way to settle the rows of each side: a number for each of the WaveRows, and what its step is worth.
+struct Choice {
+  std::vector<std::int64_t> rows;
+  Recipe recipe;
+  StepPlan step;
+  StepWorth worth;
+};
+
+class Settling {
+ public:
+  Settling(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens)
+      : recipe_(recipe), device_(device), tokens_(tokens), sides_(wave_rows(recipe, device)) {
+    for (const WaveRows& side : sides_) asked_.push_back(round_up(side.asked, recipe.guidelines.batch_multiple_of));
   }
-  return {.rule = "wave_free_batch",
-          .what = rows.source && rows.target ? "source and target rows"
-                  : rows.source              ? "source rows"
-                                             : "target rows",
-          .from = to.rows == from.rows ? from.rows : rows.asked,
-          .to = to.rows,
-          .why = std::move(why),
-          .cost_tokens = to.rows == from.rows ? 0 : sides * (to.rows - rows.asked),
-          .cost_bytes = to.step.bytes - from.step.bytes};
-}
+
+  WaveFree settle() {
+    std::vector<std::set<std::int64_t>> numbers;
+    for (std::size_t i = 0; i < sides_.size(); ++i) numbers.push_back(numbers_of(i));
+    const Choice stay = choice(asked_);
+    std::vector<Choice> choices;
+    for (const std::vector<std::int64_t>& rows : combinations(numbers)) {
+      if (rows != asked_) choices.push_back(choice(rows));
+    }
+    double best = 1.0;
+    for (const Choice& one : choices) best = std::min(best, relative_time(one.worth, stay.worth));
+    const Choice* chosen = &stay;
+    const double same = std::min(1.0, best * (1.0 + kSameTime));  // what stays is 1, and nothing slower wins
+    const auto is_best = [&](const Choice& one) { return relative_time(one.worth, stay.worth) <= same; };
+    for (const Choice& one : choices) {
+      if (is_best(one) && (!is_best(*chosen) || distance(one) < distance(*chosen))) chosen = &one;
+    }
+    WaveFree result{.recipe = without_waves(chosen->recipe), .adjustments = {}};
+    for (std::size_t i = 0; i < sides_.size(); ++i) result.adjustments.push_back(adjustment_of(i, stay, *chosen));
+    return result;
+  }
+
+ private:
+  // The wave-free numbers of a side, and the one asked for.
+  std::set<std::int64_t> numbers_of(std::size_t side) const {
+    const GuidelinesConfig& guidelines = recipe_.guidelines;
+    const WaveFreeBatch direction = guidelines.wave_free_batch;
+    const WaveRows& rows = sides_[side];
+    const auto reach = static_cast<std::int64_t>(guidelines.wave_limit * static_cast<double>(rows.asked));
+    const std::int64_t least = std::max<std::int64_t>(1, rows.asked - (direction == WaveFreeBatch::up ? 0 : reach));
+    const std::int64_t most = rows.asked + (direction == WaveFreeBatch::down ? 0 : reach);
+    const std::vector<RowsPlan> steps = wave_free_steps(recipe_, rows, least, most, device_);
+    TW_CHECK_INPUT(!steps.empty(), "guidelines.wave_free_batch = \"", name_of(direction), "\": from ", least, " to ", most,
+                   " rows no number fills whole waves in ", name_of(guidelines.wave_role), " of ", rows.layer, " on ", device_.name, " (",
+                   device_.sm_count, device_.backend == Backend::cuda ? " SMs" : " threads",
+                   "); widen guidelines.wave_limit, or name another wave_layer or wave_tile.");
+    std::set<std::int64_t> numbers = {asked_[side]};
+    for (const RowsPlan& step : steps) numbers.insert(step.rows);
+    return numbers;
+  }
+
+  // Of two sides: each number beside the other side's asked one and beside those nearest to its proportion.
+  std::set<std::vector<std::int64_t>> combinations(const std::vector<std::set<std::int64_t>>& numbers) const {
+    std::set<std::vector<std::int64_t>> all;
+    if (numbers.size() == 1) {
+      for (const std::int64_t number : numbers.front()) all.insert({number});
+      return all;
+    }
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+      const std::size_t other = 1 - side;
+      const auto add = [&](std::int64_t number, std::int64_t beside) {
+        all.insert(side == 0 ? std::vector{number, beside} : std::vector{beside, number});
+      };
+      for (const std::int64_t number : numbers[side]) {
+        add(number, asked_[other]);
+        const auto above = numbers[other].lower_bound(number * asked_[other] / asked_[side]);
+        if (above != numbers[other].end()) add(number, *above);
+        if (above != numbers[other].begin()) add(number, *std::prev(above));
+      }
+    }
+    return all;
+  }
+
+  Choice choice(const std::vector<std::int64_t>& rows) {
+    Choice one{.rows = rows, .recipe = moved(rows), .step = {}, .worth = {}};
+    const ResolvedRecipe resolved = resolve(predictable(one.recipe));
+    one.step = plan_step(resolved, device_);
+    one.worth = {.seconds = one.step.predicted_s(), .tokens = tokens_(resolved)};
+    return one;
+  }
+
+  // Rows that stay are those that the recipe says, which batch_multiple_of rounds.
+  Recipe moved(const std::vector<std::int64_t>& rows) const {
+    Recipe recipe = without_waves(recipe_);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] != asked_[i]) recipe = sides_[i].moved(recipe, rows[i]);
+    }
+    return recipe;
+  }
+
+  double distance(const Choice& one) const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+      sum += std::abs(static_cast<double>(one.rows[i] - sides_[i].asked)) / static_cast<double>(sides_[i].asked);
+    }
+    return sum;
+  }
+
+  // Memory is counted side after side.
+  Adjustment adjustment_of(std::size_t side, const Choice& from, const Choice& to) {
+    const GuidelinesConfig& guidelines = recipe_.guidelines;
+    const WaveRows& rows = sides_[side];
+    std::string why = sentence(name_of(guidelines.wave_role), " of ", rows.layer, " on ", device_.name, ", ",
+                               waves_text(guidelines, line_of(from.step, guidelines, from.rows[side]), device_));
+    std::vector<std::int64_t> before = from.rows;
+    std::copy_n(to.rows.begin(), side, before.begin());
+    std::vector<std::int64_t> after = before;
+    after[side] = to.rows[side];
+    const bool stays = to.rows[side] == from.rows[side];
+    if (stays) {
+      why += sentence("; no wave-free number within ", percent(guidelines.wave_limit), " is predicted to take less time a real token");
+    } else {
+      why += sentence("; then ", waves_text(guidelines, line_of(to.step, guidelines, to.rows[side]), device_),
+                      "; the step is predicted to take ", percent(1.0 - relative_time(to.worth, from.worth)), " less time a real token");
+    }
+    return {.rule = "wave_free_batch",
+            .what = rows.source && rows.target ? "source and target rows"
+                    : rows.source              ? "source rows"
+                                               : "target rows",
+            .from = stays ? from.rows[side] : rows.asked,
+            .to = to.rows[side],
+            .why = std::move(why),
+            .cost_tokens = stays ? 0 : ((rows.source ? 1 : 0) + (rows.target ? 1 : 0)) * (to.rows[side] - rows.asked),
+            .cost_bytes = stays ? 0 : bytes_of(after) - bytes_of(before)};
+  }
+
+  std::int64_t bytes_of(const std::vector<std::int64_t>& rows) const {
+    return trace_step(resolve(predictable(moved(rows))), device_).bytes();
+  }
+
+  const Recipe& recipe_;
+  const DeviceInfo& device_;
+  RealTokenCounter& tokens_;
+  std::vector<WaveRows> sides_;
+  std::vector<std::int64_t> asked_;  // of each side, rounded
+};
 
 // What step 2's rows cost in memory, which only a traced step tells.
 void count_bytes_of_rows(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device,
@@ -159,6 +279,7 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
   const StepPlan asked = plan_step(resolve(predictable(without_waves(recipe))), device);
   const GemmLine& line = line_of(asked, guidelines, round_up(rows.asked, multiple));
   std::set<std::int64_t> candidates;
+  if (line.problem.n >= least && line.problem.n <= most) candidates.insert(line.problem.n);
   for (const WaveTile& wave : wave_tiles(guidelines, line, device)) {
     for (std::int64_t columns = ceil_div(least, wave.tile.n); columns * wave.tile.n <= most; ++columns) {
       const std::int64_t number = columns * wave.tile.n / multiple * multiple;
@@ -167,56 +288,45 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
     }
   }
   std::vector<RowsPlan> steps;
-  for (const std::int64_t number : candidates) {
+  const auto try_number = [&](std::int64_t number) {
     StepPlan step = plan_step(resolve(predictable(rows.moved(recipe, number))), device);
-    if (wave_efficiency(guidelines, line_of(step, guidelines, number), device) < kWaveFreeEfficiency) continue;
+    if (wave_efficiency(guidelines, line_of(step, guidelines, number), device) < kWaveFreeEfficiency) return;
     steps.push_back({.rows = number, .step = std::move(step)});
-  }
+  };
+  for (const std::int64_t number : candidates) try_number(number);
+  // A last column of tiles that `most` cuts may fill the wave.
+  const std::int64_t edge = most / multiple * multiple;
+  if (steps.empty() && edge >= std::max(least, recipe.batch.sequence)) try_number(edge);
   return steps;
 }
 
-WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device) {
-  WaveFree result{.recipe = recipe, .adjustments = {}};
-  const GuidelinesConfig& guidelines = recipe.guidelines;
-  const WaveFreeBatch direction = guidelines.wave_free_batch;
-  if (direction == WaveFreeBatch::off) return result;
-  for (const WaveRows& rows : wave_rows(recipe, device)) {
-    const double reach = guidelines.wave_limit * static_cast<double>(rows.asked);
-    const std::int64_t least = rows.asked - (direction == WaveFreeBatch::up ? 0 : static_cast<std::int64_t>(reach));
-    const std::int64_t most = rows.asked + (direction == WaveFreeBatch::down ? 0 : static_cast<std::int64_t>(reach));
-    const std::vector<RowsPlan> steps = wave_free_steps(result.recipe, rows, std::max<std::int64_t>(1, least), most, device);
-    TW_CHECK_INPUT(!steps.empty(), "guidelines.wave_free_batch = \"", name_of(direction), "\": from ", least, " to ", most,
-                   " rows no number fills whole waves in ", name_of(guidelines.wave_role), " of ", rows.layer, " on ", device.name, " (",
-                   device.sm_count, device.backend == Backend::cuda ? " SMs" : " threads",
-                   "); widen guidelines.wave_limit, or name another wave_layer or wave_tile.");
-
-    const std::int64_t asked = round_up(rows.asked, guidelines.batch_multiple_of);
-    const RowsPlan stay{.rows = asked, .step = plan_step(resolve(predictable(without_waves(result.recipe))), device)};
-    double best = stay.step.seconds_a_row();
-    for (const RowsPlan& step : steps) best = std::min(best, step.step.seconds_a_row());
-    const RowsPlan* chosen = &stay;
-    const auto wins = [&](const RowsPlan& candidate) {
-      const bool chosen_is_slow = chosen->step.seconds_a_row() > best * (1.0 + kSameTime);
-      const auto distance = [&](const RowsPlan& plan) { return std::abs(plan.rows - rows.asked); };
-      return candidate.step.seconds_a_row() <= best * (1.0 + kSameTime) && (chosen_is_slow || distance(candidate) < distance(*chosen));
-    };
-    for (const RowsPlan& step : steps) {
-      if (wins(step)) chosen = &step;
-    }
-    result.adjustments.push_back(adjustment_of(result.recipe, rows, stay, *chosen, device));
-    if (chosen != &stay) result.recipe = rows.moved(result.recipe, chosen->rows);
-  }
-  result.recipe = without_waves(result.recipe);
-  return result;
+WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens) {
+  if (recipe.guidelines.wave_free_batch == WaveFreeBatch::off) return {.recipe = recipe, .adjustments = {}};
+  return Settling(recipe, device, tokens).settle();
 }
 
-ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device) {
+WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device) {
+  RealTokenCounter tokens(recipe);
+  return settle_wave_free_batch(recipe, device, tokens);
+}
+
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device, RealTokenCounter& tokens) {
   validate(recipe);
-  const WaveFree waves = settle_wave_free_batch(recipe, device);
+  const WaveFree waves = settle_wave_free_batch(recipe, device, tokens);
   ResolvedRecipe resolved = resolve(waves.recipe, tokenizer);
   count_bytes_of_rows(waves.recipe, tokenizer, device, resolved.adjustments);
   resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
   return resolved;
+}
+
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device) {
+  RealTokenCounter tokens(recipe);
+  return resolve(recipe, tokenizer, device, tokens);
+}
+
+ResolvedRecipe resolve_with(const Corpus& corpus, const Recipe& recipe, const DeviceInfo& device) {
+  RealTokenCounter tokens(recipe, &corpus);
+  return resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, device, tokens);
 }
 
 Recipe with_settled_waves(const Recipe& asked, const Recipe& settled, std::span<const Adjustment> answers) {

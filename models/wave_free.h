@@ -9,6 +9,7 @@
 
 #include "models/guidelines.h"
 #include "models/plan.h"
+#include "models/real_tokens.h"
 
 namespace tilewave {
 
@@ -33,9 +34,9 @@ struct WaveRows {
 // InputError where no layer of that name has such a GEMM, or its tiles do not depend on rows.
 std::vector<WaveRows> wave_rows(const Recipe& recipe, const DeviceInfo& device);
 
-// Every wave-free number from `least` to `most`, ascending, with the step planned anew for it. Numbers are multiples of
-// guidelines.batch_multiple_of and hold the longest sequence. InputError where no row of the device that runs the GEMM has
-// guidelines.wave_tile.
+// The wave-free numbers from `least` to `most`, ascending, with the step planned anew for each: the number asked for and whole columns
+// of tiles; where none of these is, `most`. Numbers are multiples of guidelines.batch_multiple_of and hold the longest sequence. InputError
+// where no row of the device that runs the GEMM has guidelines.wave_tile.
 std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows, std::int64_t least, std::int64_t most,
                                       const DeviceInfo& device);
 
@@ -44,13 +45,18 @@ struct WaveFree {
   std::vector<Adjustment> adjustments;
 };
 
-// Moves the rows to the wave-free number within guidelines.wave_limit whose step is predicted to take the least time a row; of times
-// within kSameTime the nearest wins, and rows that nothing betters stay, which the adjustment says. A recipe with wave_free_batch =
-// "off" comes back as it is. InputError where no wave-free number lies within the limit.
+// Moves the rows to the wave-free number within guidelines.wave_limit whose step is predicted to take the least time a real token
+// (real_tokens.h); of times within kSameTime the nearest wins, and rows that nothing betters stay, which the adjustment says. Sides asked
+// for as different numbers are weighed together: one moves alone, or both to wave-free numbers near their proportion. A recipe with
+// wave_free_batch = "off" comes back as it is. InputError where no wave-free number lies within the limit.
+WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens);
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device);
 
 // On a device: the wave-free batch settled first, and the memory that step 2's rows cost counted.
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device, RealTokenCounter& tokens);
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device);
+// The same with the corpus that the recipe trains on.
+ResolvedRecipe resolve_with(const Corpus& corpus, const Recipe& recipe, const DeviceInfo& device);
 
 // The recipe as asked, its waves as a run that began with it has settled them: with the numbers of `settled`, where these are what
 // `answers` says was made of the rows asked for. Otherwise, and where nothing was asked, as it is.

@@ -28,6 +28,12 @@ bool is_kept(std::string_view line, std::int64_t last_step) {
 
 JsonObject& JsonObject::add(std::string_view key, std::string_view value) { return add_literal(key, json_string(value)); }
 
+JsonObject& JsonObject::add(std::string_view key, std::span<const JsonObject> objects) {
+  std::string array = "[";
+  for (const JsonObject& object : objects) array += (array.size() > 1 ? "," : "") + object.text();
+  return add_literal(key, array + "]");
+}
+
 JsonObject& JsonObject::add_literal(std::string_view key, std::string_view literal) {
   fields_ += fields_.empty() ? "{" : ", ";
   fields_.append(json_string(key)).append(": ").append(literal);

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,8 @@ class JsonObject {
     char digits[64];
     return add_literal(key, {digits, std::to_chars(digits, digits + sizeof digits, value).ptr});
   }
+
+  JsonObject& add(std::string_view key, std::span<const JsonObject> objects);
 
   std::string text() const { return fields_.empty() ? "{}" : fields_ + "}"; }
 

@@ -136,11 +136,39 @@ TEST_F(PlanCommand, PredictsTheSettingsOfAnAblation) {
   EXPECT_NEAR(settings.at("pad_vocabulary_to=8 row_pitch=aligned").at("gain_fraction").get<double>(), 0.0, 0.01);
   const Outcome table = plan(recipe("tiny.toml") + " --for h200 --switch pad_vocabulary_to=1,8 --switch gemm.engine=in_house,cublaslt");
   ASSERT_EQ(table.status, 0) << table.output;
-  for (const char* part : {"switches, by predicted time a target row", "pad_vocabulary_to=8 engine=in_house", "baseline",
+  for (const char* part : {"switches, by predicted time a real target token", "pad_vocabulary_to=8 engine=in_house", "baseline",
                            "pad_vocabulary_to=1 engine=cublaslt has no prediction: a library's times are not predicted."}) {
     EXPECT_NE(table.output.find(part), std::string::npos) << part << "\n" << table.output;
   }
   EXPECT_EQ(plan(recipe("tiny.toml") + " --for h200").output.find("switches, by"), std::string::npos);
+}
+
+// Each setting's adjustments stand beneath the table with the waves on both sides, and in its JSON.
+TEST_F(PlanCommand, SettingsSayWhatTheGuidelinesMadeOfThem) {
+  const std::string options = recipe("transformer_big.toml") +
+                              " --for h200 --switch wave_free_batch=off,nearest --switch batch.source_tokens+batch.target_tokens=4096,5120"
+                              " --set guidelines.row_pitch=packed";
+  const Outcome table = plan(options);
+  ASSERT_EQ(table.status, 0) << table.output;
+  for (const char* part : {"\nwhat the guidelines made of it\n  wave_free_batch: source and target rows 4096", " waves; ",
+                           "\n    in wave_free_batch=nearest batch.source_tokens+batch.target_tokens=4096\n", "of GEMMs"}) {
+    EXPECT_NE(table.output.find(part), std::string::npos) << part << "\n" << table.output;
+  }
+  int settings = 0;
+  for (const json& object : objects(options)) {
+    if (object.at("kind") != "setting") continue;
+    ++settings;
+    const bool waves = object.at("name").get<std::string>().starts_with("wave_free_batch=nearest");
+    ASSERT_EQ(object.at("adjustments").size(), waves ? 1U : 0U) << object;
+    EXPECT_TRUE(object.at("gemm_gain_fraction").is_number()) << object;
+    EXPECT_EQ(object.at("target_tokens"), object.at("target_rows"));
+    if (!waves) continue;
+    const json& adjustment = object.at("adjustments").at(0);
+    EXPECT_EQ(adjustment.at("rule"), "wave_free_batch");
+    EXPECT_EQ(adjustment.at("to"), object.at("target_rows"));
+    EXPECT_NE(adjustment.at("why").get<std::string>().find(" waves"), std::string::npos) << adjustment;
+  }
+  EXPECT_EQ(settings, 4);
 }
 
 // The settings that can be planned are printed, and the exit code is that of the one that cannot.

@@ -234,7 +234,8 @@ std::vector<std::string> overrides_of(const std::string& set) {
   return overrides;
 }
 
-// What is advised is predicted to take less time a row than what it replaces, and is what the recipe it names gives.
+// What is advised is predicted to take less time a real token than what it replaces, and is what the recipe it names gives; also where
+// the sides differ and a corpus decides how many rows hold tokens.
 TEST(Plans, NoAdviceIsSlower) {
   Draw draw(11);
   int advised = 0, none = 0;
@@ -242,14 +243,21 @@ TEST(Plans, NoAdviceIsSlower) {
                                            probe_cpu(2)};
   for (int i = 0; i < 12; ++i) {
     const DeviceInfo& device = devices[static_cast<std::size_t>(i) % devices.size()];
-    const std::int64_t heads = draw(1, 8), rows = draw(200, 6000);
+    const std::int64_t heads = draw(1, 8), rows = draw(200, 6000), target_rows = i % 3 == 0 ? rows : draw(200, 6000);
     const Precision precision = device.backend == Backend::cpu ? Precision::fp32 : half_of(device);
     const Recipe recipe = small_recipe(
         {sentence("model.d_model=", heads * draw(20, 128)), sentence("model.heads=", heads), sentence("model.d_ff=", draw(100, 4000)),
-         sentence("model.vocabulary=", draw(1000, 40000)), sentence("batch.source_tokens=", rows), sentence("batch.target_tokens=", rows),
-         sentence("run.precision=", name_of(precision)), sentence("guidelines.row_pitch=", draw(0, 2) == 0 ? "aligned" : "packed")});
-    const double before = plan_step(resolve(recipe), device).seconds_a_row();
-    for (const Advice& advice : advise(recipe, device)) {
+         sentence("model.vocabulary=", draw(1000, 40000)), sentence("batch.source_tokens=", rows),
+         sentence("batch.target_tokens=", target_rows), "model.max_positions=96", "batch.sequence=96", "data.tokenizer=bytes",
+         sentence("data.kind=", i % 2 == 0 ? "synthetic" : "number_names"), sentence("run.precision=", name_of(precision)),
+         sentence("guidelines.row_pitch=", draw(0, 2) == 0 ? "aligned" : "packed")});
+    RealTokenCounter tokens(recipe);
+    const auto worth = [&](const Recipe& one) {
+      const ResolvedRecipe resolved = resolve(one);
+      return StepWorth{.seconds = plan_step(resolved, device).predicted_s(), .tokens = tokens(resolved)};
+    };
+    const StepWorth before = worth(recipe);
+    for (const Advice& advice : advise(recipe, device, tokens)) {
       if (!advice.advised) {
         EXPECT_LT(advice.step_gain, kLeastGain) << advice.quantity;
         ++none;
@@ -259,7 +267,9 @@ TEST(Plans, NoAdviceIsSlower) {
       EXPECT_NE(advice.to, advice.from) << advice.quantity;
       EXPECT_GE(advice.step_gain, kLeastGain) << advice.quantity;
       const Recipe followed = parse_recipe({.source = "advised", .text = to_toml(recipe)}, overrides_of(advice.set));
-      EXPECT_NEAR(plan_step(resolve(followed), device).seconds_a_row() / before, 1.0 - advice.step_gain, 1e-9) << advice.set;
+      const StepWorth after = worth(followed);
+      EXPECT_NEAR(relative_time(after, before), 1.0 - advice.step_gain, 1e-9) << advice.set;
+      EXPECT_LT(after.seconds / after.tokens.target, before.seconds / before.tokens.target) << "as ablations count: " << advice.set;
       EXPECT_FALSE(advice.section.empty() || advice.set.empty());
     }
   }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <gtest/gtest.h>
+#include <random>
 
 #include "kernels/device_profiles.h"
 #include "tests/models/small_runs.h"
@@ -68,12 +69,14 @@ TEST(WaveFree, TheLeastTimeARowWinsAndTheAdjustmentSaysSo) {
   EXPECT_EQ(adjustment.cost_tokens, 2 * (adjustment.to - 4096));
   EXPECT_NE(adjustment.why.find("512 tiles, 6.40 waves; then 4096 x "), std::string::npos) << adjustment.why;
   // No other candidate, nor the number asked for, is predicted to be faster by more than what counts as the same.
-  const double chosen = plan_step(resolve(settled.recipe), v100).seconds_a_row();
+  // Made-up ids: every row holds a token.
+  const auto seconds_a_row = [](const StepPlan& step) { return step.predicted_s() / static_cast<double>(step.rows); };
+  const double chosen = seconds_a_row(plan_step(resolve(settled.recipe), v100));
   const WaveRows rows = wave_rows(asked, v100).front();
   for (const RowsPlan& other : wave_free_steps(asked, rows, 3072, 5120, v100)) {
-    EXPECT_LE(chosen, (1.0 + 2 * kSameTime) * other.step.seconds_a_row()) << other.rows;
+    EXPECT_LE(chosen, (1.0 + 2 * kSameTime) * seconds_a_row(other.step)) << other.rows;
   }
-  EXPECT_LT(chosen, plan_step(resolve(rows.moved(asked, 4096)), v100).seconds_a_row());
+  EXPECT_LT(chosen, seconds_a_row(plan_step(resolve(rows.moved(asked, 4096)), v100)));
 }
 
 TEST(WaveFree, DirectionsAndMultiplesAreKept) {
@@ -117,6 +120,81 @@ TEST(WaveFree, WhatIsFreeOfWavesStays) {
   EXPECT_EQ(settled.adjustments[0].from, settled.adjustments[0].to);
   EXPECT_EQ(settled.adjustments[0].cost_tokens, 0);
   EXPECT_NE(settled.adjustments[0].why.find("no wave-free number within 2.0 % is predicted to take less"), std::string::npos);
+}
+
+// 4200 tokens are 33 columns of tiles as 4224 are, four whole waves of an H200, though no multiple of 128 is near.
+TEST(WaveFree, ANumberJustBelowAWholeWaveIsOne) {
+  const DeviceInfo& h200 = device("h200");
+  const WaveFree settled = settle_wave_free_batch(case_study(4200, {"guidelines.wave_limit=0.005"}), h200);
+  ASSERT_EQ(settled.adjustments.size(), 1u);
+  EXPECT_NE(settled.adjustments[0].why.find("528 tiles, 4.00 waves"), std::string::npos) << settled.adjustments[0].why;
+  EXPECT_EQ(numbers(case_study(4200), 4200, 4200, h200), (Numbers{4200}));
+  // 508 tokens are four columns, 80 % of a V100's wave; 520 begin the fifth, which fills it.
+  EXPECT_EQ(numbers(case_study(508), 500, 520, device("v100")), (Numbers{520}));
+  EXPECT_NO_THROW(settle_wave_free_batch(case_study(4200, {"guidelines.wave_limit=0"}), h200));
+}
+
+// Moved alone, a side's rows are ghosts: the guide's wave-free numbers for one side are no reason to move it.
+TEST(WaveFree, RowsThatWouldBeGhostsAreNotAdded) {
+  const DeviceInfo cpu = probe_cpu(2);
+  const auto asked = [](const std::string& limit) {
+    return small_recipe({"data.kind=number_names", "data.tokenizer=bytes", "model.vocabulary=260", "model.max_positions=96",
+                         "batch.sequence=96", "batch.source_tokens=512", "batch.target_tokens=900", "guidelines.wave_free_batch=up",
+                         "guidelines.wave_layer=cross_attention.q", "guidelines.wave_limit=" + limit});
+  };
+  EXPECT_EQ(settle_wave_free_batch(asked("0.5"), cpu).recipe.batch.target_tokens, 900);
+}
+
+// Over random shapes, sides and kinds of data: what is picked is never predicted slower a real token than what was asked for.
+TEST(WaveFree, WhatIsPickedIsNeverPredictedSlower) {
+  std::mt19937 random(23);
+  const auto draw = [&](std::int64_t least, std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(least, most)(random); };
+  const std::vector<DeviceInfo> devices = {device("h200"), device("v100"), probe_cpu(3)};
+  const std::vector<std::vector<std::string>> kinds = {
+      {"data.kind=synthetic"}, {"data.kind=number_names", "data.tokenizer=bytes"}, {"data.kind=parallel", "data.tokenizer=bytes"}};
+  int moved = 0, both = 0;
+  for (int i = 0; i < 36; ++i) {
+    const DeviceInfo& on = devices[static_cast<std::size_t>(i) % devices.size()];
+    const std::int64_t source = draw(100, 5000), target = draw(0, 2) == 0 ? source : draw(100, 5000);
+    std::vector<std::string> overrides = {
+        "model.vocabulary=260",
+        "model.max_positions=96",
+        "batch.sequence=96",
+        sentence("model.d_model=", 32 * draw(1, 16)),
+        sentence("model.d_ff=", draw(64, 2048)),
+        sentence("run.precision=", on.backend == Backend::cpu ? "fp32" : "fp16"),
+        sentence("batch.source_tokens=", source),
+        sentence("batch.target_tokens=", target),
+        sentence("guidelines.wave_limit=", draw(0, 2) == 0 ? "0.5" : "0.2"),
+        sentence("guidelines.batch_multiple_of=", draw(0, 2) == 0 ? 24 : 1),
+        sentence("guidelines.wave_layer=", draw(0, 2) == 0 ? "cross_attention.q" : "ffn.up"),
+        sentence("guidelines.wave_free_batch=", std::vector{"nearest", "up", "down"}[static_cast<std::size_t>(draw(0, 2))])};
+    const std::vector<std::string>& kind = kinds[static_cast<std::size_t>(i / 3) % kinds.size()];
+    overrides.insert(overrides.end(), kind.begin(), kind.end());
+    const Recipe asked = small_recipe(overrides);
+    Recipe off = asked;
+    off.guidelines.wave_free_batch = WaveFreeBatch::off;
+    RealTokenCounter tokens(asked);
+    WaveFree settled;
+    try {
+      settled = settle_wave_free_batch(asked, on, tokens);
+    } catch (const InputError&) {
+      continue;  // no wave-free number is near
+    }
+    const auto worth = [&](const Recipe& recipe) {
+      const ResolvedRecipe resolved = resolve(recipe);
+      return StepWorth{.seconds = plan_step(resolved, on).predicted_s(), .tokens = tokens(resolved)};
+    };
+    const StepWorth before = worth(off), after = worth(settled.recipe);
+    EXPECT_LE(relative_time(after, before), 1.0) << source << " " << target;
+    // So too a real target token, which is what ablations count.
+    EXPECT_LE(after.seconds / after.tokens.target, before.seconds / before.tokens.target * (1.0 + 1e-12)) << source << " " << target;
+    if (settled.recipe.batch == asked.batch) continue;
+    ++moved;
+    both += source != target && settled.recipe.batch.source_tokens != source && settled.recipe.batch.target_tokens != target;
+  }
+  EXPECT_GT(moved, 5);
+  EXPECT_GT(both, 0) << "sides of different lengths move together";
 }
 
 TEST(WaveFree, ResolvingStoresNumbersAndAsksOnce) {
