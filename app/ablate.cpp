@@ -58,30 +58,39 @@ void print_steps(const AblationReport& report) {
   std::size_t width = 8;
   for (const AblationVariant& variant : report.variants) width = std::max(width, variant.setting.name.size());
   const int name = static_cast<int>(width);
-  print_line("%-*s %6s %6s %19s %10s %8s %9s %9s %9s %7s  %s", name, "variant", "rows", "V", "step ms (quartiles)", "tokens/s", "TFLOP/s",
-             "memory", "predicted", "measured", "error", "same loss");
+  print_line("%-*s %6s %6s %19s %10s %8s %9s %9s %9s %7s %9s  %s", name, "variant", "rows", "V", "step ms (quartiles)", "tokens/s",
+             "TFLOP/s", "memory", "predicted", "measured", "error", "of GEMMs", "same loss");
   for (const AblationVariant& variant : report.variants) {
     if (!variant.ran()) {
       std::cout << variant.setting.name << std::string(width - variant.setting.name.size(), ' ') << " did not run: " << variant.refused
                 << '\n';
       continue;
     }
-    char step[64], predicted[32] = "", measured[32] = "", error[32] = "";
+    char step[64], predicted[32] = "", measured[32] = "", error[32] = "", of_gemms[32] = "";
     std::snprintf(step, sizeof step, "%.3f (%.3f-%.3f)", 1e3 * variant.step.median_s, 1e3 * variant.step.lower_quartile_s,
                   1e3 * variant.step.upper_quartile_s);
     if (variant.same_loss.verdict != SameLoss::Verdict::itself && variant.measured_gain) {
       std::snprintf(measured, sizeof measured, "%+.2f %%", 100.0 * *variant.measured_gain);
+      std::snprintf(of_gemms, sizeof of_gemms, "%+.2f %%", 100.0 * *variant.measured_gemm_gain);
     }
     if (variant.same_loss.verdict != SameLoss::Verdict::itself && variant.error_points()) {
       std::snprintf(predicted, sizeof predicted, "%+.2f %%", 100.0 * *variant.predicted_gain);
       std::snprintf(error, sizeof error, "%+.2f", *variant.error_points());
     }
     const SameLoss& same = variant.same_loss;
-    print_line("%-*s %6ld %6ld %19s %10.0f %8.2f %9s %9s %9s %7s  %s%s%s", name, variant.setting.name.c_str(),
+    print_line("%-*s %6ld %6ld %19s %10.0f %8.2f %9s %9s %9s %7s %9s  %s%s%s", name, variant.setting.name.c_str(),
                static_cast<long>(variant.resolved.shapes.target_rows), static_cast<long>(variant.resolved.shapes.vocabulary_padded), step,
                variant.target_tokens_per_s(), variant.tflops(), bytes_text(variant.memory_bytes).c_str(), predicted, measured, error,
-               std::string(name_of(same.verdict)).c_str(), same.how.empty() ? "" : ", ", same.how.c_str());
+               of_gemms, std::string(name_of(same.verdict)).c_str(), same.how.empty() ? "" : ", ", same.how.c_str());
   }
+}
+
+void print_adjustments(const AblationReport& report) {
+  std::vector<AdjustedSetting> adjusted;
+  for (const AblationVariant& variant : report.variants) {
+    if (variant.ran()) adjusted.push_back({.name = variant.setting.name, .adjustments = variant.resolved.adjustments});
+  }
+  print_adjustments(std::cout, adjusted);
 }
 
 // The largest groups of GEMMs whose problem or plan a setting changes, each in every variant.
@@ -210,6 +219,7 @@ int run_ablation(const Options& options) {
     for (const std::string& change : report.changes) std::cout << "  " << change << '\n';
     std::cout << '\n';
     print_steps(report);
+    print_adjustments(report);
     print_gemms(report);
     print_prediction(report);
     print_losses(report);

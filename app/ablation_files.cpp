@@ -84,6 +84,8 @@ Json variant_json(const AblationReport& report, const AblationVariant& variant) 
                {"predicted_gain_fraction", number_or_null(variant.predicted_gain)},
                {"measured_gain_fraction", number_or_null(variant.measured_gain)},
                {"prediction_error_points", number_or_null(variant.error_points())},
+               {"predicted_gemm_gain_fraction", number_or_null(variant.predicted_gemm_gain)},
+               {"measured_gemm_gain_fraction", number_or_null(variant.measured_gemm_gain)},
                {"gemm_prediction_error_fraction", number_or_null(variant.gemm_error())},
                {"same_loss", same_loss_json(variant.same_loss)},
                {"losses", variant.curve.losses},
@@ -143,7 +145,9 @@ std::string ablation_csv(const Json& ablation) {
                                       "memory_bytes",
                                       "predicted_gain_fraction",
                                       "measured_gain_fraction",
-                                      "prediction_error_points"};
+                                      "prediction_error_points",
+                                      "predicted_gemm_gain_fraction",
+                                      "measured_gemm_gain_fraction"};
   std::string text;
   for (const char* column : kColumns) text += std::string(text.empty() ? "" : ",") + column;
   text += ",same_loss\n";

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <type_traits>
+#include <utility>
 
 #include "app/ablation_files.h"
 #include "kernels/error.h"
@@ -76,12 +77,12 @@ std::string bars(const std::vector<Bar>& all) {
 std::string steps_section(const Json& variants) {
   std::vector<Bar> times, gains;
   std::string table = cells({"variant", "rows", "V in memory", "real target tokens", "step ms", "tokens/s", "TFLOP/s", "memory MiB",
-                             "predicted gain", "measured gain", "error, points", "same loss"},
+                             "predicted gain", "measured gain", "error, points", "of GEMMs", "same loss"},
                             "th");
   for (const Json& v : variants) {
     const std::string name = v["name"];
     if (!v["ran"].get<bool>()) {
-      table += sentence("<tr><td>", escaped(name), "</td><td colspan=\"11\">", escaped(v["refused"]), "</td></tr>\n");
+      table += sentence("<tr><td>", escaped(name), "</td><td colspan=\"12\">", escaped(v["refused"]), "</td></tr>\n");
       continue;
     }
     const auto number = [&](const char* key) { return v[key].get<double>(); };
@@ -107,10 +108,34 @@ std::string steps_section(const Json& variants) {
                     predicts ? format("%+.2f %%", 100.0 * number("predicted_gain_fraction")) : "",
                     compared ? format("%+.2f %%", 100.0 * number("measured_gain_fraction")) : "",
                     predicts ? format("%+.2f", number("prediction_error_points")) : "",
+                    compared ? format("%+.2f %%", 100.0 * number("measured_gemm_gain_fraction")) : "",
                     escaped(v["same_loss"]["verdict"].get<std::string>() + ": " + v["same_loss"]["how"].get<std::string>())});
   }
   return "<h2>Step time</h2>\n<p>Medians of interleaved rounds; the line is from the lower to the upper quartile.</p>\n" + bars(times) +
          "<h2>Gain a real target token</h2>\n" + bars(gains) + "<table>\n" + table + "</table>\n";
+}
+
+// Each adjustment once, with the variants that it was made in.
+std::string adjustments_section(const Json& variants) {
+  std::vector<std::pair<Json, std::vector<std::string>>> all;
+  for (const Json& v : variants) {
+    if (!v["ran"].get<bool>()) continue;
+    for (const Json& one : v["adjustments"]) {
+      auto known = std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.first == one; });
+      if (known == all.end()) known = all.emplace(all.end(), one, std::vector<std::string>());
+      known->second.push_back(v["name"]);
+    }
+  }
+  if (all.empty()) return "";
+  std::string table = cells({"guideline", "what", "asked for", "made", "why", "rows of a pass", "memory MiB", "variants"}, "th");
+  for (const auto& [one, names] : all) {
+    const auto count = [&](const char* key) { return std::to_string(one[key].get<std::int64_t>()); };
+    std::string in;
+    for (const std::string& name : names) in += (in.empty() ? "" : "<br>") + escaped(name);
+    table += cells({escaped(one["rule"]), escaped(one["what"]), count("from"), count("to"), escaped(one["why"]), count("cost_tokens"),
+                    format("%+.1f", one["cost_bytes"].get<double>() / (1 << 20)), in});
+  }
+  return "<h2>What the guidelines made of it</h2>\n<table>\n" + table + "</table>\n";
 }
 
 std::string gemms_section(const Json& variants) {
@@ -157,7 +182,8 @@ std::string ablation_page(const Json& ablation) {
   std::string page = sentence("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", title, "</title><style>", kStyle,
                               "</style></head>\n<body><h1>", title, "</h1>\n");
   for (const Json& change : ablation["changes"]) page += "<p>" + escaped(change) + "</p>\n";
-  return page + steps_section(ablation["variants"]) + gemms_section(ablation["variants"]) + losses_section(ablation) + "</body></html>\n";
+  return page + steps_section(ablation["variants"]) + adjustments_section(ablation["variants"]) + gemms_section(ablation["variants"]) +
+         losses_section(ablation) + "</body></html>\n";
 }
 
 }  // namespace tilewave

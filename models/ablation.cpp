@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "framework/measure/gemm_times.h"
@@ -288,6 +289,11 @@ class Ablation {
     return gemms;
   }
 
+  static double gemms_s(const AblationVariant& variant, double GemmTimes::*time) {
+    return std::accumulate(variant.gemms.begin(), variant.gemms.end(), 0.0,
+                           [&](double sum, const GemmTimes& gemm) { return sum + gemm.*time; });
+  }
+
   void conclude(AblationVariant& variant) {
     if (!variant.ran()) return;
     if (variant.same_as) {
@@ -303,7 +309,12 @@ class Ablation {
     const AblationVariant& baseline = *found->variant;
     const double tokens = static_cast<double>(variant.target_tokens) / static_cast<double>(baseline.target_tokens);
     variant.measured_gain = tokens * baseline.step.median_s / variant.step.median_s - 1.0;
-    if (variant.predicted_s && baseline.predicted_s) variant.predicted_gain = tokens * *baseline.predicted_s / *variant.predicted_s - 1.0;
+    const auto gemm_gain = [&](double GemmTimes::*time) { return tokens * gemms_s(baseline, time) / gemms_s(variant, time) - 1.0; };
+    variant.measured_gemm_gain = gemm_gain(&GemmTimes::measured_s);
+    if (variant.predicted_s && baseline.predicted_s) {
+      variant.predicted_gain = tokens * *baseline.predicted_s / *variant.predicted_s - 1.0;
+      variant.predicted_gemm_gain = gemm_gain(&GemmTimes::predicted_s);
+    }
     for (GemmTimes& gemm : variant.gemms) {
       const auto other = std::find_if(baseline.gemms.begin(), baseline.gemms.end(),
                                       [&](const GemmTimes& one) { return one.layer == gemm.layer && one.role == gemm.role; });

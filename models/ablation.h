@@ -40,7 +40,8 @@ struct AblationVariant {
   Timing step;
   std::optional<double> predicted_s;  // absent where a library multiplies: its times are not modelled
   std::optional<double> predicted_gain;
-  std::optional<double> measured_gain;  // fractions; absent where the baseline did not run
+  std::optional<double> measured_gain;                            // fractions; absent where the baseline did not run
+  std::optional<double> predicted_gemm_gain, measured_gemm_gain;  // of the step's GEMMs alone, launch by launch
   LossCurve curve;
   SameLoss same_loss;
   std::vector<GemmTimes> gemms;

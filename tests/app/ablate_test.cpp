@@ -88,5 +88,38 @@ TEST_F(AblateCommand, AnUnknownKeyEndsItAtOnce) {
   EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
 }
 
+// What a guideline made of each variant, with its waves and reason, in the output, on the page and in the files; GEMMs' own gain beside
+// the step's.
+TEST_F(AblateCommand, SaysWhatTheGuidelinesMadeOfIt) {
+  const std::vector<std::string> settings = {"guidelines.wave_tile=64x8", "guidelines.wave_limit=0.5", "guidelines.row_pitch=packed",
+                                             "batch.source_tokens=50"};
+  std::vector<std::string> words = {"--switch", "wave_free_batch=off,up"};
+  for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
+  ASSERT_EQ(run(words), 0) << errors_;
+  for (const char* part : {"\nwhat the guidelines made of it\n  wave_free_batch: source and target rows 50 ", " waves; ",
+                           " less time a real token", "\n    in wave_free_batch=up\n", "  of GEMMs  same loss\n"}) {
+    EXPECT_NE(output_.find(part), std::string::npos) << part << "\n" << output_;
+  }
+  const fs::path folder = "runs/recipe-ablation";
+  const Json json = ablation(folder), &waves = json["variants"][1];
+  const Json adjustment = waves["adjustments"].back();
+  EXPECT_EQ(adjustment["rule"], "wave_free_batch");
+  const auto gemms_us = [](const Json& variant) {
+    double sum = 0.0;
+    for (const Json& gemm : variant["gemms"]) sum += gemm["time_us"].get<double>();
+    return sum;
+  };
+  const double more_tokens = waves["target_tokens"].get<double>() / json["variants"][0]["target_tokens"].get<double>();
+  EXPECT_NEAR(waves["measured_gemm_gain_fraction"].get<double>(), more_tokens * gemms_us(json["variants"][0]) / gemms_us(waves) - 1.0,
+              1e-9);
+  EXPECT_TRUE(waves["predicted_gemm_gain_fraction"].is_number());
+  const std::string page = file_text(folder_.path() / folder / "ablation.html");
+  for (const std::string& part :
+       {std::string("<h2>What the guidelines made of it</h2>"), adjustment["why"].get<std::string>(), std::string("<th>of GEMMs</th>")}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  EXPECT_NE(file_text(folder_.path() / folder / "ablation.csv").find(",measured_gemm_gain_fraction,same_loss\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tilewave

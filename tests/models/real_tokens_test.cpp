@@ -103,6 +103,7 @@ TEST(RealTokens, AblationsPredictWhatPlansPredict) {
       EXPECT_EQ(planned[i].target_tokens, measured.variants[i].target_tokens) << switches;
       EXPECT_EQ(planned[i].shapes, measured.variants[i].resolved.shapes) << switches;
       EXPECT_NEAR(*planned[i].gain, *measured.variants[i].predicted_gain, 1e-12) << switches;
+      EXPECT_NEAR(*planned[i].gemm_gain, *measured.variants[i].predicted_gemm_gain, 1e-12) << switches;
     }
   }
 }
