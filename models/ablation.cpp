@@ -96,7 +96,8 @@ class Ablation {
       check_supported(recipe, request_.device.backend);
       check_files(recipe);
       open_corpus(recipe);
-      variant.resolved = resolve_with(*corpus_, recipe, request_.device);
+      variant.resolved =
+          resolve_with(*corpus_, recipe, request_.device, variant.setting.asked_for ? NoWholeWaves::refused : NoWholeWaves::rows_stay);
       variant.target_tokens = RealTokenCounter(recipe, corpus_.get())(variant.resolved).target_tokens();
       const GemmPlans plans = plans_for_step(variant.resolved, {.queue = queue_, .device = request_.device, .noted = request_.noted});
       StepTrace trace = trace_step(variant.resolved, request_.device, plans);

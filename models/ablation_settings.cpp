@@ -77,6 +77,7 @@ std::vector<Setting> guideline_settings() {
                         .overrides = overrides([&](std::size_t i) { return i == one; })});
   }
   settings.push_back({.name = "all", .overrides = overrides([](std::size_t) { return true; })});
+  for (Setting& setting : settings) setting.asked_for = false;
   return settings;
 }
 

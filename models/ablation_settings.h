@@ -28,9 +28,11 @@ struct Setting {
   std::string name;                    // "pad_vocabulary_to=8"
   std::vector<std::string> overrides;  // as --set takes them
   std::size_t baseline = 0;            // which of the settings it is compared with; its own number where it is one
+  bool asked_for = true;               // false: one of those without switches, whose guidelines may have no answer
 };
 
-// Every combination, the last switch varying fastest. Without switches: no guideline, each one alone, and all of them.
+// Every combination, the last switch varying fastest. Without switches: no guideline, each one alone, and all of them, as far as they
+// have an answer.
 std::vector<Setting> settings_of(const std::vector<Switch>& switches);
 
 // The recipe under a setting. InputError where a value is none that its key may have.

@@ -91,9 +91,10 @@ struct Choice {
 
 class Settling {
  public:
-  Settling(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens)
-      : recipe_(recipe), device_(device), tokens_(tokens), sides_(wave_rows(recipe, device)) {
+  Settling(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens, NoWholeWaves none)
+      : recipe_(recipe), device_(device), tokens_(tokens), none_(none), sides_(wave_rows(recipe, device)) {
     for (const WaveRows& side : sides_) asked_.push_back(round_up(side.asked, recipe.guidelines.batch_multiple_of));
+    none_fill_.resize(sides_.size());
   }
 
   WaveFree settle() {
@@ -119,7 +120,7 @@ class Settling {
 
  private:
   // The wave-free numbers of a side, and the one asked for.
-  std::set<std::int64_t> numbers_of(std::size_t side) const {
+  std::set<std::int64_t> numbers_of(std::size_t side) {
     const GuidelinesConfig& guidelines = recipe_.guidelines;
     const WaveFreeBatch direction = guidelines.wave_free_batch;
     const WaveRows& rows = sides_[side];
@@ -127,9 +128,10 @@ class Settling {
     const std::int64_t least = std::max<std::int64_t>(1, rows.asked - (direction == WaveFreeBatch::up ? 0 : reach));
     const std::int64_t most = rows.asked + (direction == WaveFreeBatch::down ? 0 : reach);
     const std::vector<RowsPlan> steps = wave_free_steps(recipe_, rows, least, most, device_);
-    TW_CHECK_INPUT(!steps.empty(), "guidelines.wave_free_batch = \"", name_of(direction), "\": from ", least, " to ", most,
-                   " rows no number fills whole waves in ", name_of(guidelines.wave_role), " of ", rows.layer, " on ", device_.name, " (",
-                   device_.sm_count, device_.backend == Backend::cuda ? " SMs" : " threads",
+    none_fill_[side] = steps.empty();
+    TW_CHECK_INPUT(!steps.empty() || none_ == NoWholeWaves::rows_stay, "guidelines.wave_free_batch = \"", name_of(direction), "\": from ",
+                   least, " to ", most, " rows no number fills whole waves in ", name_of(guidelines.wave_role), " of ", rows.layer, " on ",
+                   device_.name, " (", device_.sm_count, device_.backend == Backend::cuda ? " SMs" : " threads",
                    "); widen guidelines.wave_limit, or name another wave_layer or wave_tile.");
     std::set<std::int64_t> numbers = {asked_[side]};
     for (const RowsPlan& step : steps) numbers.insert(step.rows);
@@ -194,7 +196,9 @@ class Settling {
     std::vector<std::int64_t> after = before;
     after[side] = to.rows[side];
     const bool stays = to.rows[side] == from.rows[side];
-    if (stays) {
+    if (none_fill_[side]) {
+      why += sentence("; no number within ", percent(guidelines.wave_limit), " fills whole waves");
+    } else if (stays) {
       why += sentence("; no wave-free number within ", percent(guidelines.wave_limit), " is predicted to take less time a real token");
     } else {
       why += sentence("; then ", waves_text(guidelines, line_of(to.step, guidelines, to.rows[side]), device_),
@@ -218,8 +222,10 @@ class Settling {
   const Recipe& recipe_;
   const DeviceInfo& device_;
   RealTokenCounter& tokens_;
+  NoWholeWaves none_;
   std::vector<WaveRows> sides_;
   std::vector<std::int64_t> asked_;  // of each side, rounded
+  std::vector<bool> none_fill_;      // whole waves, of the numbers that each side may have
 };
 
 // What step 2's rows cost in memory, which only a traced step tells.
@@ -300,9 +306,9 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
   return steps;
 }
 
-WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens) {
+WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens, NoWholeWaves none) {
   if (recipe.guidelines.wave_free_batch == WaveFreeBatch::off) return {.recipe = recipe, .adjustments = {}};
-  return Settling(recipe, device, tokens).settle();
+  return Settling(recipe, device, tokens, none).settle();
 }
 
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device) {
@@ -310,9 +316,10 @@ WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device) 
   return settle_wave_free_batch(recipe, device, tokens);
 }
 
-ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device, RealTokenCounter& tokens) {
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device, RealTokenCounter& tokens,
+                       NoWholeWaves none) {
   validate(recipe);
-  const WaveFree waves = settle_wave_free_batch(recipe, device, tokens);
+  const WaveFree waves = settle_wave_free_batch(recipe, device, tokens, none);
   ResolvedRecipe resolved = resolve(waves.recipe, tokenizer);
   count_bytes_of_rows(waves.recipe, tokenizer, device, resolved.adjustments);
   resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
@@ -324,9 +331,9 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, co
   return resolve(recipe, tokenizer, device, tokens);
 }
 
-ResolvedRecipe resolve_with(const Corpus& corpus, const Recipe& recipe, const DeviceInfo& device) {
+ResolvedRecipe resolve_with(const Corpus& corpus, const Recipe& recipe, const DeviceInfo& device, NoWholeWaves none) {
   RealTokenCounter tokens(recipe, &corpus);
-  return resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, device, tokens);
+  return resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, device, tokens, none);
 }
 
 Recipe with_settled_waves(const Recipe& asked, const Recipe& settled, std::span<const Adjustment> answers) {

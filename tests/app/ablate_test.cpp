@@ -121,5 +121,17 @@ TEST_F(AblateCommand, SaysWhatTheGuidelinesMadeOfIt) {
   EXPECT_NE(file_text(folder_.path() / folder / "ablation.csv").find(",measured_gemm_gain_fraction,same_loss\n"), std::string::npos);
 }
 
+// Nobody asked for whole waves: where none fit, that is an answer and no error.
+TEST_F(AblateCommand, WithoutSwitchesAGuidelineMayHaveNoAnswer) {
+  const std::vector<std::string> narrow = {"--set", "ablation.switches=''", "--set", "guidelines.wave_limit=0.01"};
+  ASSERT_EQ(run(narrow), 0) << output_ << errors_;
+  EXPECT_NE(output_.find("wave_free_batch: target rows 50 stay, "), std::string::npos) << output_;
+  EXPECT_NE(output_.find("; no number within 1.0 % fills whole waves"), std::string::npos) << output_;
+  std::vector<std::string> asked = narrow;
+  asked.insert(asked.end(), {"--switch", "wave_free_batch=off,nearest"});
+  EXPECT_EQ(run(asked), 2);
+  EXPECT_NE(errors_.find("no number fills whole waves"), std::string::npos) << errors_;
+}
+
 }  // namespace
 }  // namespace tilewave

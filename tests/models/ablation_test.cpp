@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <optional>
 
 #include "kernels/error.h"
 #include "models/recipe.h"
@@ -206,6 +207,34 @@ TEST_F(Ablating, ANarrowerPrecisionIsShownInAWiderOneToo) {
     EXPECT_LE(same.error_ratio, kNoWorse);
     EXPECT_LE(same.error_ratio, same.largest_ratio * (1.0 + 1e-12));
   }
+}
+
+// Without switches a guideline that has no answer leaves the rows as they are and says so; the others, and all of them, go on.
+TEST_F(Ablating, AGuidelineWithoutAnAnswerLeavesTheOthersTheirs) {
+  const Recipe narrow = small_recipe({"guidelines.wave_limit=0.01"});
+  const AblationReport report = report_of(narrow, "");
+  EXPECT_TRUE(report.holds());
+  ASSERT_EQ(report.variants.size(), 6U);
+  const AblationVariant &waves = report.variants[3], &all = report.variants[5];
+  for (const AblationVariant* one : {&waves, &all}) {
+    ASSERT_TRUE(one->ran()) << one->refused;
+    const auto said = std::find_if(one->resolved.adjustments.begin(), one->resolved.adjustments.end(), [](const Adjustment& adjustment) {
+      return adjustment.rule == "wave_free_batch" && adjustment.what == "target rows";
+    });
+    ASSERT_NE(said, one->resolved.adjustments.end());
+    EXPECT_EQ(said->from, said->to);
+    EXPECT_NE(said->why.find("; no number within 1.0 % fills whole waves"), std::string::npos) << said->why;
+  }
+  EXPECT_EQ(waves.same_as, std::optional<std::size_t>(0)) << "nothing was changed";
+  EXPECT_EQ(all.resolved.shapes.vocabulary_padded, 64);
+  EXPECT_EQ(all.resolved.shapes.target_rows, 56);
+  EXPECT_EQ(all.resolved.recipe.guidelines.row_pitch, PitchPolicy::aligned);
+  // Asked for by a person it is refused.
+  const AblationReport asked = report_of(narrow, "wave_free_batch=off,nearest");
+  EXPECT_TRUE(asked.variants[1].refused_input) << asked.variants[1].refused;
+  // What else is wrong stays wrong: a layer that is not there.
+  const AblationReport nowhere = report_of(small_recipe({"guidelines.wave_layer=nothing"}), "");
+  EXPECT_TRUE(nowhere.variants[3].refused_input);
 }
 
 // The proof itself can fail: gradients with a planted wrong term, in the precision of the run or in the reference's, and weights from
