@@ -61,7 +61,7 @@ double attention_seconds(const AttentionWork& work, bool backward, const DeviceI
                           : !backward   ? model.attention_forward_fraction
                           : wide        ? model.attention_backward_wide_fraction
                                         : model.attention_backward_fraction;
-  const double peak = peak_flops_per_s(device, work.dtype, MathMode::ieee);
+  const double peak = peak_flops_per_s(device, tensor_cores || work.dtype == DType::f64 ? work.dtype : DType::f32, MathMode::ieee);
   if (peak <= 0.0) return 0.0;
   // Products of a query and a key: scores and sums; backward in two passes, seven in all.
   const double flops_a_key = (backward ? 7.0 : 2.0) * 2.0 * static_cast<double>(work.head_size);

@@ -92,6 +92,17 @@ TEST(OperationTime, IsWhatAttentionTakes) {
   }
 }
 
+// Heads that Tensor Cores do not take are as slow in bf16 as in fp32: CUDA cores sum either in fp32.
+TEST(OperationTime, HeadsOfOtherWidthsAreOnCudaCores) {
+  for (const bool backward : {false, true}) {
+    const TraceEntry narrow = attention(backward, 64, 12, 1024, 64, true), wide = attention(backward, 64, 8, 1024, 96, true);
+    TraceEntry full = wide;
+    full.attention->dtype = DType::f32;
+    EXPECT_DOUBLE_EQ(predicted_seconds(wide, device("h200")), predicted_seconds(full, device("h200")));
+    EXPECT_GT(predicted_seconds(wide, device("h200")), 5.0 * predicted_seconds(narrow, device("h200"))) << "of as many products";
+  }
+}
+
 TEST(OperationTime, ScalesWithBandwidthAndPeak) {
   DeviceInfo half = device("h200");
   half.name = "half of one";
