@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "framework/precision.h"
 #include "kernels/attention.h"
 #include "kernels/error.h"
 #include "models/wave_free.h"
@@ -15,10 +16,18 @@ namespace {
 
 constexpr double kReach = 0.125;  // how far from what the recipe says candidates lie
 
+constexpr std::string_view kAlignmentSection = "Matrix Multiplication Background, 2.2";
+// What changes nothing of that.
+constexpr std::string_view kFewerKeys = "not in the guide: a query sees fewer keys",
+                           kLongerSequences = "not in the guide: longer sequences are packed otherwise",
+                           kTensorCoreHeads = "not in the guide: heads of 32, 64 and 128 columns run on Tensor Cores",
+                           kOtherHeads = "not in the guide: attention's own time, both widths aligned";
+
 struct Candidate {
   std::int64_t value = 0;
   Recipe recipe;
   std::string set;
+  std::string_view section;
 };
 
 struct Quantity {
@@ -27,7 +36,7 @@ struct Quantity {
   std::vector<Candidate> candidates;
   std::string part;
   std::function<double(const StepPlan&)> part_seconds;
-  std::string_view section;
+  std::string_view section;  // of a candidate that has none of its own
 };
 
 double attention_seconds(const StepPlan& step) {
@@ -79,7 +88,7 @@ class Adviser {
   }
 
   void add(Quantity& quantity, std::int64_t value, const std::function<void(Recipe&)>& change, std::string set) {
-    Candidate candidate{.value = value, .recipe = recipe_, .set = std::move(set)};
+    Candidate candidate{.value = value, .recipe = recipe_, .set = std::move(set), .section = quantity.section};
     change(candidate.recipe);
     quantity.candidates.push_back(std::move(candidate));
   }
@@ -171,11 +180,8 @@ class Adviser {
   }
 
   Quantity heads() {
-    Quantity quantity{.name = "heads",
-                      .from = recipe_.model.heads,
-                      .part = "attention",
-                      .part_seconds = attention_seconds,
-                      .section = "Matrix Multiplication Background, 2.2"};
+    Quantity quantity{
+        .name = "heads", .from = recipe_.model.heads, .part = "attention", .part_seconds = attention_seconds, .section = kAlignmentSection};
     const std::int64_t d_model = recipe_.model.d_model;
     for (std::int64_t number = 1; number <= std::min<std::int64_t>(d_model, 1024); ++number) {
       const std::int64_t width = d_model / number;
@@ -183,22 +189,30 @@ class Adviser {
       if (!usual || number == quantity.from) continue;
       add(
           quantity, number, [&](Recipe& changed) { changed.model.heads = number; }, sentence("--set model.heads=", number));
+      quantity.candidates.back().section = section_of_heads(d_model / quantity.from, width);
     }
     return quantity;
   }
 
+  // Columns of a head, as they are and as they might be.
+  std::string_view section_of_heads(std::int64_t from, std::int64_t to) const {
+    constexpr std::int64_t kAligned = 16;  // bytes
+    const std::int64_t element = size_of(precision_table(recipe_.run.precision).activation);
+    const auto on_tensor_cores = [&](std::int64_t width) { return element == 2 && (width == 32 || width == 64 || width == 128); };
+    if (from * element % kAligned != 0) return kAlignmentSection;
+    return on_tensor_cores(to) && !on_tensor_cores(from) ? kTensorCoreHeads : kOtherHeads;
+  }
+
   Quantity sequence() {
-    Quantity quantity{.name = "sequence",
-                      .from = recipe_.batch.sequence,
-                      .part = "attention",
-                      .part_seconds = attention_seconds,
-                      .section = "Matrix Multiplication Background, 2.2"};
+    Quantity quantity{
+        .name = "sequence", .from = recipe_.batch.sequence, .part = "attention", .part_seconds = attention_seconds, .section = kFewerKeys};
     for (const std::int64_t number : neighbours(quantity.from, {8, 64, 128})) {
       const std::int64_t rows = recipe_.batch.source_tokens > 0 ? std::min(recipe_.batch.source_tokens, recipe_.batch.target_tokens)
                                                                 : recipe_.batch.target_tokens;
       if (number > std::min(rows, recipe_.model.max_positions)) continue;
       add(
           quantity, number, [&](Recipe& changed) { changed.batch.sequence = number; }, sentence("--set batch.sequence=", number));
+      quantity.candidates.back().section = number < quantity.from ? kFewerKeys : kLongerSequences;
     }
     return quantity;
   }
@@ -230,7 +244,7 @@ class Adviser {
                                   .cost_bytes = step.bytes - step_.bytes,
                                   .cost_parameters = step.parameters - step_.parameters,
                                   .set = candidate.set,
-                                  .section = quantity.section},
+                                  .section = candidate.section},
                        .rate_gain = rate_gain});
     }
     const auto distance = [](const Tried& one) { return std::abs(one.advice.to - one.advice.from); };

@@ -26,7 +26,7 @@ struct Advice {
   std::string part;        // "projection", "ffn", "attention"
   std::int64_t cost_rows = 0, cost_bytes = 0, cost_parameters = 0;
   std::string set;           // what to say to tilewave: "--set guidelines.pad_vocabulary_to=8"
-  std::string_view section;  // of the guide
+  std::string_view section;  // of the guide; or what it is, where no section speaks of it
 };
 
 // The quantities in the order vocabulary, batch, d_ff, heads, sequence; at most one advice a direction each.

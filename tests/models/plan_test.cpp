@@ -299,5 +299,28 @@ TEST(Plans, AdviseTheGuidesVocabulary) {
   EXPECT_FALSE(advice(33712).front().advised);
 }
 
+// Less attention is no alignment: advice names the guide's section of alignment only where alignment changes.
+TEST(Plans, AdviceNamesAlignmentWhereItChanges) {
+  const DeviceInfo& h200 = device_profile("h200").device;
+  // Of what is advised in that direction.
+  const auto section = [](const std::vector<Advice>& all, std::string_view quantity, bool up) {
+    const auto found = std::find_if(
+        all.begin(), all.end(), [&](const Advice& one) { return one.quantity == quantity && one.advised && (one.to > one.from) == up; });
+    return found == all.end() ? "none" : std::string(found->section);
+  };
+  const auto advice = [&](std::int64_t sequence, std::int64_t heads) {
+    std::vector<std::string> overrides = kDecoderOnly;
+    overrides.insert(overrides.end(), {"model.d_model=960", "model.d_ff=3840", sentence("model.heads=", heads), "run.precision=bf16",
+                                       "model.max_positions=1024", sentence("batch.sequence=", sequence), "batch.target_tokens=16384"});
+    return advise(small_recipe(overrides), h200);
+  };
+  const std::string alignment = "Matrix Multiplication Background, 2.2";
+  const std::vector<Advice> aligned = advice(1024, 12);  // heads of 80 columns, multiples of 16 bytes
+  EXPECT_EQ(section(aligned, "sequence", false), "not in the guide: a query sees fewer keys");
+  EXPECT_EQ(section(aligned, "heads", true), "not in the guide: heads of 32, 64 and 128 columns run on Tensor Cores");
+  EXPECT_EQ(section(aligned, "heads", false), "not in the guide: attention's own time, both widths aligned");
+  EXPECT_EQ(section(advice(1024, 16), "heads", false), alignment);  // of 60 columns, multiples of 8 bytes
+}
+
 }  // namespace
 }  // namespace tilewave
