@@ -3,6 +3,7 @@
 #include "models/guidelines.h"
 
 #include <array>
+#include <utility>
 
 #include "framework/pitch.h"
 #include "framework/precision.h"
@@ -35,17 +36,21 @@ Guided pad_vocabulary(const Recipe& recipe, const StepShapes& shapes) {
   const std::int64_t from = shapes.vocabulary_padded, to = round_up(from, recipe.guidelines.pad_vocabulary_to);
   if (to == from) return guided;
   const std::int64_t element = size_of(precision_table(recipe.run.precision).logits);
+  const std::int64_t before = alignment_of(0, from * element), after = alignment_of(0, to * element);
+  std::string why = "the vocabulary is M of the projection and the logits' fastest-varying dimension: packed rows of ";
+  if (after != before) {
+    why += sentence(to, " elements start on multiples of ", after, " bytes, rows of ", from, " on multiples of ", before);
+  } else {
+    why += sentence(to, " elements start on multiples of ", after, " bytes as rows of ", from, " do, so no alignment is gained");
+  }
   guided.shapes.vocabulary_padded = to;
-  guided.adjustments.push_back(
-      {.rule = "pad_vocabulary_to",
-       .what = "vocabulary",
-       .from = from,
-       .to = to,
-       .why = sentence("the vocabulary is M of the projection and the logits' fastest-varying dimension: packed rows of ", to,
-                       " elements start on multiples of ", alignment_of(0, to * element), " bytes, rows of ", from, " on multiples of ",
-                       alignment_of(0, from * element)),
-       .cost_tokens = 0,
-       .cost_bytes = (to - from) * bytes_a_token(recipe)});
+  guided.adjustments.push_back({.rule = "pad_vocabulary_to",
+                                .what = "vocabulary",
+                                .from = from,
+                                .to = to,
+                                .why = std::move(why),
+                                .cost_tokens = 0,
+                                .cost_bytes = (to - from) * bytes_a_token(recipe)});
   return guided;
 }
 

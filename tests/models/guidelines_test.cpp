@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <random>
+#include <tuple>
 
 #include "framework/pitch.h"
+#include "kernels/error.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {
@@ -46,6 +48,21 @@ TEST(Guidelines, StepOnePadsTheVocabulary) {
   EXPECT_EQ(padded.cost_bytes, 4 * 1024 * (4 + 4 + 4 + 4 + 2));  // master, gradient, two moments, bf16 copy
   EXPECT_NE(padded.why.find("rows of 33712 elements start on multiples of 32 bytes, rows of 33708 on multiples of 8"), std::string::npos)
       << padded.why;
+}
+
+// Rows of 96 elements of 4 bytes start on multiples of 128 bytes already, and 1,004 are as well aligned as 1,020.
+TEST(Guidelines, PaddingThatAlignsNothingSaysSo) {
+  for (const auto& [vocabulary, multiple, bytes] : {std::tuple{96, 64, 128}, std::tuple{1004, 60, 16}}) {
+    Recipe recipe = case_study(vocabulary);
+    recipe.run.precision = Precision::fp32;
+    recipe.guidelines.pad_vocabulary_to = multiple;
+    const Guided guided = pad_vocabulary(recipe, asked_shapes(recipe));
+    ASSERT_EQ(guided.adjustments.size(), 1u);
+    EXPECT_NE(guided.adjustments[0].why.find(
+                  sentence("elements start on multiples of ", bytes, " bytes as rows of ", vocabulary, " do, so no alignment is gained")),
+              std::string::npos)
+        << guided.adjustments[0].why;
+  }
 }
 
 TEST(Guidelines, AnAlignedVocabularyIsLeftAlone) {
