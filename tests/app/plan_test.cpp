@@ -134,6 +134,10 @@ TEST_F(PlanCommand, PredictsTheSettingsOfAnAblation) {
   EXPECT_GT(padded.at("gain_fraction"), 0.005);  // rows of 33,708 elements start on 8 bytes, which the Hopper rows take
   EXPECT_LT(padded.at("gain_fraction"), 0.05);
   EXPECT_NEAR(settings.at("pad_vocabulary_to=8 row_pitch=aligned").at("gain_fraction").get<double>(), 0.0, 0.01);
+  // A switch of padding alone meets the recipe's packed rows, as a framework without pitches has them.
+  const std::vector<json> alone = objects(recipe("ablate_vocabulary.toml") + " --for h200 --switch pad_vocabulary_to=1,8");
+  ASSERT_EQ(alone.back().at("name"), "pad_vocabulary_to=8");
+  EXPECT_DOUBLE_EQ(alone.back().at("gain_fraction"), padded.at("gain_fraction"));
   const Outcome table = plan(recipe("tiny.toml") + " --for h200 --switch pad_vocabulary_to=1,8 --switch gemm.engine=in_house,cublaslt");
   ASSERT_EQ(table.status, 0) << table.output;
   for (const char* part : {"switches, by predicted time a real target token", "pad_vocabulary_to=8 engine=in_house", "baseline",
