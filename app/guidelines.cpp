@@ -1,5 +1,6 @@
 // tilewave guidelines FILE: the table of the guidelines from stored ablations, as Markdown. FILE names each guideline with the guide's
-// claim, and which variants of which ablation.json beside it hold its figures; every figure in the table is computed from those.
+// claim, which variants of which ablation.json beside it hold its figures, and the command that measures the two beside each other; every
+// figure in the table is computed from those.
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -64,7 +65,8 @@ int print_guidelines(const fs::path& path) {
   const Json file = read_json(path);
   TW_CHECK_INPUT(file.is_object() && file.contains("rows") && file["rows"].is_array(), path.string(), " has no \"rows\".");
   std::map<std::string, Json> ablations;
-  std::cout << "| guideline | the guide says | predicted | tilewave's GEMMs | cuBLASLt | what to know |\n|---|---|---|---|---|---|\n";
+  std::cout << "| guideline | the guide says | predicted | tilewave's GEMMs | cuBLASLt | what to know | command "
+               "|\n|---|---|---|---|---|---|---|\n";
   for (const Json& row : file["rows"]) {
     const std::string name = text_of(row, "ablation"), layer = text_of(row, "layer");
     if (!ablations.contains(name)) ablations[name] = read_json(path.parent_path() / name);
@@ -76,7 +78,7 @@ int print_guidelines(const fs::path& path) {
     };
     std::cout << "| " << text_of(row, "guideline") << " | " << text_of(row, "claim") << " | "
               << cell("in_house", "step_predicted_us", "predicted_us") << " | " << cell("in_house", "step_us", "time_us") << " | "
-              << cell("cublaslt", "step_us", "time_us") << " | " << text_of(row, "remark") << " |\n";
+              << cell("cublaslt", "step_us", "time_us") << " | " << text_of(row, "remark") << " | `" << text_of(row, "command") << "` |\n";
   }
   return 0;
 }
