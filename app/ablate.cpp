@@ -38,21 +38,35 @@ void print_line(const char* pattern, const Values&... values) {
   std::cout << line << '\n';
 }
 
-// An empty folder: the one asked for, or the next of runs/<recipe>-ablation, -2, -3.
-fs::path make_folder(const Options& options, const std::string& recipe) {
-  if (!options.out.empty()) {
-    make_folders(options.out);
-    TW_CHECK_INPUT(names_in(options.out).empty(), options.out.string(), " is not empty; name another folder with --out.");
-    return options.out;
-  }
-  make_folders("runs");
-  for (int number = 1;; ++number) {
-    const fs::path folder = fs::path("runs") / (number == 1 ? recipe + "-ablation" : sentence(recipe, "-ablation-", number));
+// An empty folder: the one asked for, or the next of runs/<recipe>-ablation, -2, -3. It goes again where nothing was written to it.
+class ResultFolder {
+ public:
+  ResultFolder(const Options& options, const std::string& recipe) : path_(options.out), made_(!fs::exists(options.out)) {
+    if (!options.out.empty()) {
+      make_folders(options.out);
+      TW_CHECK_INPUT(names_in(options.out).empty(), options.out.string(), " is not empty; name another folder with --out.");
+      return;
+    }
+    make_folders("runs");
     std::error_code code;
-    if (fs::create_directory(folder, code)) return folder;
-    TW_CHECK(!code, folder.string(), ": cannot make the folder: ", code.message(), "; name another one with --out.");
+    for (int number = 1; path_.empty() || !fs::create_directory(path_, code); ++number) {
+      TW_CHECK(!code, path_.string(), ": cannot make the folder: ", code.message(), "; name another one with --out.");
+      path_ = fs::path("runs") / (number == 1 ? recipe + "-ablation" : sentence(recipe, "-ablation-", number));
+    }
   }
-}
+  ~ResultFolder() {
+    std::error_code not_empty;
+    if (made_) fs::remove(path_, not_empty);
+  }
+  ResultFolder(const ResultFolder&) = delete;
+  ResultFolder& operator=(const ResultFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  bool made_;
+};
 
 void print_steps(const AblationReport& report) {
   std::size_t width = 8;
@@ -203,10 +217,10 @@ int run_ablation(const Options& options) {
   request.device = options.device.probe();
   request.queue = options.device.make_queue(request.device);
   request.noted = [](const std::string& note) { std::cerr << note << '\n'; };
-  const fs::path folder = make_folder(options, recipe.name);
+  const ResultFolder folder(options, recipe.name);
   const AblationReport report = ablate(request);
-  write_ablation(folder, report);
-  draw(folder, "ablation.png");
+  write_ablation(folder.path(), report);
+  draw(folder.path(), "ablation.png");
 
   for (const AblationVariant& variant : report.variants) {
     if (!variant.ran()) std::cerr << "tilewave: " << variant.setting.name << ": " << variant.refused << '\n';
@@ -223,7 +237,7 @@ int run_ablation(const Options& options) {
     print_gemms(report);
     print_prediction(report);
     print_losses(report);
-    std::cout << "\nfolder " << folder.string() << '\n';
+    std::cout << "\nfolder " << folder.path().string() << '\n';
   }
   const bool usage = std::any_of(report.variants.begin(), report.variants.end(), [](const auto& one) { return one.refused_input; });
   return usage ? 2 : report.holds() ? 0 : 1;

@@ -24,9 +24,7 @@ void forward(Queue& queue, Fn&& back_end) {
 
 std::optional<std::int64_t> free_bytes(Queue& queue) {
   std::optional<std::int64_t> bytes;
-  forward(queue, [&]<class Q>(Q& q) {
-    if constexpr (std::is_same_v<Q, CudaQueue>) bytes = free_bytes(q);
-  });
+  forward(queue, [&](auto& q) { bytes = free_bytes(q); });
   return bytes;
 }
 

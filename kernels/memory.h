@@ -27,8 +27,9 @@ struct RowsInMemory {
 void copy_rows_to_host(Queue& queue, void* host, const RowsInMemory& rows);
 void copy_rows_to_device(Queue& queue, const RowsInMemory& rows, const void* host);
 
-// Of a GPU's memory, now. Absent for the others: how much of a CPU's memory can be had is not known before it is tried.
+// What can be had now. Absent where nothing tells, as under a TraceQueue.
 std::optional<std::int64_t> free_bytes(Queue& queue);
+std::optional<std::int64_t> free_bytes(CpuQueue& queue);
 std::int64_t free_bytes(CudaQueue& queue);
 
 // The back ends' own, which the functions above forward to.

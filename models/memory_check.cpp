@@ -26,7 +26,7 @@ double gib(std::int64_t bytes) { return std::round(10.0 * static_cast<double>(by
 }  // namespace
 
 std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes) {
-  const std::int64_t room = free_bytes - kReservedBytes;
+  const std::int64_t room = free_bytes - reserved_bytes(device.backend);
   if (trace.bytes() <= room) return {};
   const std::string need = sentence(resolved.recipe.name, " needs ", gib(trace.bytes()), " GiB, ", gib(trace.persistent_bytes),
                                     " of them for weights, gradients and moments, and ", device.name, " has ", gib(room), " GiB to give");

@@ -8,8 +8,9 @@
 
 namespace tilewave {
 
-// Set aside for what is not in the trace: the driver's context, the loaded kernels, a captured graph, validation.
-inline constexpr std::int64_t kReservedBytes = std::int64_t{1} << 30;
+// Set aside for what is not in the trace: a GPU's driver's context, the loaded kernels, a captured graph; validation, launches' own
+// scratch memory.
+constexpr std::int64_t reserved_bytes(Backend backend) { return std::int64_t{backend == Backend::cuda ? 1024 : 64} << 20; }
 
 // Where the traced step needs more than `free_bytes` less the reserve: a sentence with the recipe's key and a value that fits; else
 // empty.

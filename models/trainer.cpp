@@ -113,7 +113,7 @@ GemmPlans plans_of(const ResolvedRecipe& resolved, const StepPlansRequest& reque
   return plans_for_step(resolved, request);
 }
 
-// The step's trace; throws where it does not fit into a GPU's memory.
+// The step's trace; throws where it does not fit into memory.
 StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request, const GemmPlans& plans) {
   StepTrace trace = trace_step(resolved, request.device, plans);
   Queue queue = request.queue;

@@ -4,7 +4,11 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/cpu/free_memory.h"
+
 namespace tilewave {
+
+std::optional<std::int64_t> free_bytes(CpuQueue&) { return free_memory("/"); }
 
 void* allocate(CpuQueue&, std::int64_t bytes) {
   void* data = ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{kAlignment}, std::nothrow);

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "tests/app/process.h"
 
@@ -13,10 +14,11 @@ using Json = nlohmann::json;
 
 class AblateCommand : public testing::Test {
  protected:
-  int run(std::vector<std::string> words) {
+  int run(
+      std::vector<std::string> words, const std::function<void()>& prepare = [] {}) {
     const std::vector<std::string> all = {"ablate", "recipe.toml", "--device", "cpu", "--threads", "2", "--rounds", "2", "--steps", "2"};
     words.insert(words.begin(), all.begin(), all.end());
-    Process process(folder_.path(), words);
+    Process process(folder_.path(), words, prepare);
     const int code = process.wait();
     output_ = process.output();
     errors_ = process.errors();
@@ -80,6 +82,36 @@ TEST_F(AblateCommand, ABadValueIsASentenceAndTheOthersRun) {
   const Json json = ablation("runs/recipe-ablation");
   EXPECT_FALSE(json["variants"][1]["ran"].get<bool>());
   EXPECT_EQ(json["variants"][2]["same_loss"]["verdict"], "equal bit for bit");
+}
+
+// Terabytes, that no machine has to give.
+TEST_F(AblateCommand, WhatDoesNotFitIsASentenceAndTheOthersRun) {
+  EXPECT_EQ(run({"--switch", "batch.source_tokens+batch.target_tokens=50,16777216,56", "--set", "model.d_ff=32768", "--set",
+                 "run.precision=fp64"}),
+            1);
+  EXPECT_NE(errors_.find("batch.target_tokens=16777216: recipe needs "), std::string::npos) << errors_;
+  EXPECT_NE(errors_.find(" --set batch.target_tokens="), std::string::npos) << errors_;
+  EXPECT_NE(output_.find("batch.target_tokens=16777216 did not run: recipe needs "), std::string::npos) << output_;
+  const Json variants = ablation("runs/recipe-ablation")["variants"];
+  EXPECT_TRUE(variants[0]["ran"].get<bool>());
+  EXPECT_FALSE(variants[1]["ran"].get<bool>());
+  ASSERT_TRUE(variants[2]["ran"].get<bool>());
+  EXPECT_NE(variants[2]["same_loss"]["verdict"], "DIFFERS");
+}
+
+TEST_F(AblateCommand, WhereNothingCanBeWrittenNoEmptyFolderIsLeft) {
+  const auto small_files = [] {
+    constexpr rlimit kLimit{.rlim_cur = 4096, .rlim_max = 4096};
+    ::setrlimit(RLIMIT_FSIZE, &kLimit);
+  };
+  fs::create_directory(folder_.path() / "mine");
+  EXPECT_EQ(run({}, small_files), 1);
+  EXPECT_NE(errors_.find("cannot write: File too large"), std::string::npos) << errors_;
+  EXPECT_EQ(run({"--out", "fresh"}, small_files), 1);
+  EXPECT_EQ(run({"--out", "mine"}, small_files), 1);
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "runs"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "fresh"));
+  EXPECT_TRUE(fs::exists(folder_.path() / "mine")) << "it was there before";
 }
 
 TEST_F(AblateCommand, AnUnknownKeyEndsItAtOnce) {

@@ -192,6 +192,19 @@ TEST_F(Ablating, WhatCannotRunSaysWhyAndTheOthersRun) {
   EXPECT_EQ(report.variants[6].same_loss.verdict, SameLoss::Verdict::same_bits);
 }
 
+// A CPU's memory ends too.
+TEST_F(Ablating, WhatDoesNotFitSaysWhatWouldAndTheOthersKeepTheirLoss) {
+  const AblationReport report =
+      report_of(small_recipe({"model.d_ff=32768", "run.precision=fp64"}), "batch.source_tokens+batch.target_tokens=50,16777216,56");
+  EXPECT_FALSE(report.holds());
+  EXPECT_TRUE(report.variants[0].ran());
+  EXPECT_FALSE(report.variants[1].ran());
+  EXPECT_FALSE(report.variants[1].refused_input);
+  EXPECT_NE(report.variants[1].refused.find(" GiB to give; --set batch.target_tokens="), std::string::npos) << report.variants[1].refused;
+  EXPECT_TRUE(report.variants[2].ran());
+  EXPECT_TRUE(report.variants[2].same_loss.holds());
+}
+
 TEST_F(Ablating, ANarrowerPrecisionIsShownInAWiderOneToo) {
   const AblationReport report = report_of(small_recipe(), "batch.target_tokens=50,56,57");
   EXPECT_TRUE(report.holds());

@@ -16,10 +16,10 @@ TEST(MemoryCheck, AValueThatFitsIsNamed) {
   const ResolvedRecipe resolved = resolve(small_recipe({kLarge, "batch.source_tokens=60000"}));
   const DeviceInfo device = probe_cpu(1);
   const StepTrace trace = trace_step(resolved, device);
-  EXPECT_NO_THROW(check_memory(resolved, trace, device, trace.bytes() + kReservedBytes));
+  EXPECT_NO_THROW(check_memory(resolved, trace, device, trace.bytes() + reserved_bytes(device.backend)));
   const std::int64_t room = trace.bytes() / 3;
   try {
-    check_memory(resolved, trace, device, room + kReservedBytes);
+    check_memory(resolved, trace, device, room + reserved_bytes(device.backend));
     FAIL() << "a step of three times the memory passed";
   } catch (const Error& error) {
     const std::string text = error.what();
@@ -40,7 +40,7 @@ TEST(MemoryCheck, AnUnevenBatchFitsToo) {
   const ResolvedRecipe resolved = resolve(small_recipe({kLarge, "batch.source_tokens=60"}));
   const DeviceInfo device = probe_cpu(1);
   const StepTrace trace = trace_step(resolved, device);
-  testing_support::expect_error([&] { check_memory(resolved, trace, device, trace.bytes() / 40 + kReservedBytes); },
+  testing_support::expect_error([&] { check_memory(resolved, trace, device, trace.bytes() / 40 + reserved_bytes(device.backend)); },
                                 "--set batch.source_tokens=12 fits");
 }
 
@@ -48,7 +48,8 @@ TEST(MemoryCheck, WhereNoBatchFitsTheModelIsNamed) {
   const ResolvedRecipe resolved = resolve(small_recipe({kLarge}));
   const DeviceInfo device = probe_cpu(1);
   const StepTrace trace = trace_step(resolved, device);
-  testing_support::expect_error([&] { check_memory(resolved, trace, device, kReservedBytes + 1000); }, "use a smaller model");
+  testing_support::expect_error([&] { check_memory(resolved, trace, device, reserved_bytes(device.backend) + 1000); },
+                                "use a smaller model");
 }
 
 }  // namespace

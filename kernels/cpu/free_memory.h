@@ -1,0 +1,14 @@
+// Bytes that the system can still give this process: what the kernel calls available, and no more than the process's control groups
+// leave it. Absent where the system says neither.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace tilewave {
+
+// root is where proc and sys are.
+std::optional<std::int64_t> free_memory(const std::filesystem::path& root);
+
+}  // namespace tilewave
