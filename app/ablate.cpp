@@ -9,10 +9,12 @@
 
 #include "app/ablation_files.h"
 #include "app/command.h"
+#include "app/gemm_text.h"
 #include "app/plotter.h"
 #include "app/step_table.h"
 #include "framework/io/file.h"
 #include "kernels/gemm/time_model.h"
+#include "models/plan.h"
 
 namespace tilewave {
 namespace {
@@ -135,26 +137,27 @@ void print_gemms(const AblationReport& report) {
                groups.size());
     groups.resize(kPrintedGroups);
   }
-  print_line("%-28s %-8s %5s %6s %6s %6s %-9s %-36s %6s %6s %9s %9s %8s  %s", "layer", "role", "count", "M", "N", "K", "align", "row/tile",
-             "useful", "waves", "us", "predicted", "TFLOP/s", "variant");
+  print_line("%-28s %-8s %5s %6s %6s %6s %-9s %-36s %6s %6s %6s %9s %9s %8s  %s", "layer", "role", "count", "M", "N", "K", "align",
+             "row/tile", "useful", "waves", "tail", "us", "predicted", "TFLOP/s", "variant");
   for (const Group& group : groups) {
     for (const AblationVariant& variant : report.variants) {
       for (const GemmTimes& gemm : variant.gemms) {
         if (gemm.layer != group.layer || gemm.role != group.role) continue;
         const GemmPlan& plan = gemm.plan;
         const auto number = [](std::int64_t value) { return static_cast<long>(value); };
-        char useful[16] = "", waves[16] = "", predicted[16] = "";
+        char useful[16] = "", waves[16] = "", tail[16] = "", predicted[16] = "";
         if (!gemm.library) {
+          const PlanWaves filled = waves_of(plan);
           std::snprintf(useful, sizeof useful, "%.1f%%", 100.0 * plan.tiling.useful_fraction);
-          std::snprintf(waves, sizeof waves, "%.2f", plan.tiling.waves);
+          std::snprintf(waves, sizeof waves, "%.2f", filled.waves);
+          std::snprintf(tail, sizeof tail, "%.1f%%", 100.0 * filled.tail_fraction);
           std::snprintf(predicted, sizeof predicted, "%.1f", 1e6 * gemm.predicted_s);
         }
-        print_line("%-28s %-8s %5ld %6ld %6ld %6ld %-9s %-36s %6s %6s %9.1f %9s %8.2f  %s", gemm.layer.c_str(),
+        print_line("%-28s %-8s %5ld %6ld %6ld %6ld %-9s %-36s %6s %6s %6s %9.1f %9s %8.2f  %s", gemm.layer.c_str(),
                    std::string(name_of(gemm.role)).c_str(), number(gemm.count), number(gemm.problem.m), number(gemm.problem.n),
                    number(gemm.problem.k), sentence(plan.a_alignment, "/", plan.b_alignment, "/", plan.d_alignment).c_str(),
-                   gemm.library ? std::string(plan.row).c_str() : sentence(plan.row, "/", plan.tile.m, "x", plan.tile.n).c_str(), useful,
-                   waves, 1e6 * gemm.measured_s, predicted, 1e-12 * static_cast<double>(gemm.flops) / gemm.measured_s,
-                   variant.setting.name.c_str());
+                   gemm.library ? std::string(plan.row).c_str() : row_text(plan).c_str(), useful, waves, tail, 1e6 * gemm.measured_s,
+                   predicted, 1e-12 * static_cast<double>(gemm.flops) / gemm.measured_s, variant.setting.name.c_str());
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include "framework/io/file.h"
 #include "kernels/gemm/time_model.h"
+#include "models/plan.h"
 
 namespace tilewave {
 namespace {
@@ -11,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 Json gemm_json(const GemmTimes& gemm) {
   const GemmProblem& problem = gemm.problem;
-  const Tiling& tiling = gemm.plan.tiling;
+  const PlanWaves waves = waves_of(gemm.plan);
   const auto unless_library = [&](const Json& value) { return gemm.library ? Json() : value; };
   return {{"layer", gemm.layer},
           {"role", name_of(gemm.role)},
@@ -24,9 +25,10 @@ Json gemm_json(const GemmTimes& gemm) {
           {"d_alignment_bytes", problem.d_alignment},
           {"row", gemm.plan.row},
           {"tile", unless_library(sentence(gemm.plan.tile.m, "x", gemm.plan.tile.n))},
-          {"useful_fraction", unless_library(tiling.useful_fraction)},
-          {"waves", unless_library(tiling.waves)},
-          {"tail_fraction", unless_library(tiling.tail_utilization)},
+          {"split", unless_library(gemm.plan.split)},
+          {"useful_fraction", unless_library(gemm.plan.tiling.useful_fraction)},
+          {"waves", unless_library(waves.waves)},
+          {"tail_fraction", unless_library(waves.tail_fraction)},
           {"concerned", gemm.concerned},
           {"time_us", 1e6 * gemm.measured_s},
           {"predicted_us", unless_library(1e6 * gemm.predicted_s)},

@@ -140,18 +140,21 @@ std::string adjustments_section(const Json& variants) {
 
 std::string gemms_section(const Json& variants) {
   std::string table = cells(
-      {"GEMM", "variant", "M", "N", "K", "alignment A/B/D", "row, tile", "useful", "waves", "us a step", "predicted us", "TFLOP/s"}, "th");
+      {"GEMM", "variant", "M", "N", "K", "alignment A/B/D", "row, tile", "useful", "waves", "tail", "us a step", "predicted us", "TFLOP/s"},
+      "th");
   for (const Json& v : variants) {
     if (!v["ran"].get<bool>()) continue;
     for (const Json& g : v["gemms"]) {
       const auto count = [&](const char* key) { return std::to_string(g[key].get<std::int64_t>()); };
       const bool known = !g["tile"].is_null();
+      const std::string split = known && g["split"] > 1 ? "/k" + count("split") : "";
       table += cells({escaped(g["layer"].get<std::string>() + " " + g["role"].get<std::string>() + " x " + count("count")),
                       escaped(v["name"]), count("m"), count("n"), count("k"),
                       count("a_alignment_bytes") + "/" + count("b_alignment_bytes") + "/" + count("d_alignment_bytes"),
-                      escaped(g["row"].get<std::string>() + (known ? ", " + g["tile"].get<std::string>() : "")),
+                      escaped(g["row"].get<std::string>() + (known ? ", " + g["tile"].get<std::string>() + split : "")),
                       known ? format("%.1f %%", 100.0 * g["useful_fraction"].get<double>()) : "",
-                      known ? format("%.2f", g["waves"].get<double>()) : "", format("%.1f", g["time_us"].get<double>()),
+                      known ? format("%.2f", g["waves"].get<double>()) : "",
+                      known ? format("%.1f %%", 100.0 * g["tail_fraction"].get<double>()) : "", format("%.1f", g["time_us"].get<double>()),
                       known ? format("%.1f", g["predicted_us"].get<double>()) : "", format("%.1f", g["tflops"].get<double>())});
     }
   }

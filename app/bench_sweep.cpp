@@ -9,6 +9,7 @@
 #include "framework/measure/gemm_scratch.h"
 #include "framework/measure/interleave.h"
 #include "kernels/gemm/plan.h"
+#include "models/plan.h"
 
 namespace tilewave {
 namespace {
@@ -61,20 +62,22 @@ std::vector<PlannedGemm> planned(const SweepOptions& options, const DeviceInfo& 
 
 void print_row(const PlannedGemm& gemm, const Timing& timing) {
   const Tiling& tiling = gemm.plan.tiling;
+  const PlanWaves waves = waves_of(gemm.plan);
   std::printf("%8ld %6ld %7.2f %5.0f%% %6.1f%% %10.1f %9.1f %10.1f\n", static_cast<long>(gemm.layer.tokens),
-              static_cast<long>(tiling.tiles), tiling.waves, 100.0 * tiling.tail_utilization, 100.0 * tiling.useful_fraction,
+              static_cast<long>(tiling.tiles), waves.waves, 100.0 * waves.tail_fraction, 100.0 * tiling.useful_fraction,
               timing.median_s * 1e6, 1e-9 * static_cast<double>(gemm.problem.flops()) / timing.median_s, gemm.plan.predicted_s * 1e6);
   std::fflush(stdout);
 }
 
 void print_json(const DeviceInfo& device, const PlannedGemm& gemm, const Timing& timing) {
   const auto& [layer, problem, plan] = gemm;
+  const PlanWaves waves = waves_of(plan);
   JsonObject object;
   object.add("device", device.name).add(device.backend == Backend::cuda ? "sms" : "threads", device.sm_count).add("layer", layer.text());
   object.add("role", name_of(problem.role)).add("m", problem.m).add("n", problem.n).add("k", problem.k);
   object.add("dtype", name_of(problem.operand_dtype)).add("row", plan.row).add("tile", sentence(plan.tile.m, "x", plan.tile.n));
-  object.add("tiles", plan.tiling.tiles).add("waves", plan.tiling.waves).add("tail_fraction", plan.tiling.tail_utilization);
-  object.add("wave_fraction", plan.tiling.wave_efficiency).add("useful_fraction", plan.tiling.useful_fraction);
+  object.add("split", plan.split).add("tiles", plan.tiling.tiles).add("waves", waves.waves).add("tail_fraction", waves.tail_fraction);
+  object.add("wave_fraction", waves.efficiency).add("useful_fraction", plan.tiling.useful_fraction);
   object.add("time_us", timing.median_s * 1e6).add("tflops", 1e-12 * static_cast<double>(problem.flops()) / timing.median_s);
   object.add("predicted_us", plan.predicted_s * 1e6).add("lower_quartile_us", timing.lower_quartile_s * 1e6);
   object.add("upper_quartile_us", timing.upper_quartile_s * 1e6);

@@ -9,6 +9,7 @@
 #include "app/bench_operands.h"
 #include "app/command.h"
 #include "app/gemm_suite.h"
+#include "app/gemm_text.h"
 #include "app/step_table.h"
 #include "framework/io/json_lines.h"
 #include "kernels/device_profiles.h"
@@ -110,8 +111,7 @@ void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, d
     const PlanWaves waves = waves_of(line.plan);
     const bool tail_shows = line.plan.tiling.tiles * line.plan.split < kTailsMatterBelow && waves.efficiency < kWaveFreeEfficiency;
     starred = starred || tail_shows;
-    const std::string tile =
-        sentence(line.plan.row, '/', line.plan.tile.m, 'x', line.plan.tile.n, line.plan.split > 1 ? sentence("/k", line.plan.split) : "");
+    const std::string tile = row_text(line.plan);
     std::printf("%-30s %5ld %-8s %7ld %7ld %7ld  %-14s %7.4g %-6s  %-30s %6ld %5.1f%%  %4ld %7.2f %5.1f%%%s %9.1f %5.1f%%\n",
                 line.layer.c_str(), static_cast<long>(line.count), std::string(name_of(problem.role)).c_str(), static_cast<long>(problem.m),
                 static_cast<long>(problem.n), static_cast<long>(problem.k), alignment_text(problem).c_str(), flops_per_byte,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/gemm_text.h"
 #include "kernels/gemm/time_model.h"
 #include "models/plan.h"
 
@@ -87,15 +88,14 @@ void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const Step
         "row/tile", "tiles", "useful", "waves", "tail");
   for (const GemmLine& line : plan_step(resolved, trace, device).gemms) {
     const GemmPlan& plan = line.plan;
-    char alignment[32], tile[64];
+    const PlanWaves waves = waves_of(plan);
+    char alignment[32];
     std::snprintf(alignment, sizeof alignment, "%ld/%ld/%ld", static_cast<long>(plan.a_alignment), static_cast<long>(plan.b_alignment),
                   static_cast<long>(plan.d_alignment));
-    std::snprintf(tile, sizeof tile, "%s/%ldx%ld", std::string(plan.row).c_str(), static_cast<long>(plan.tile.m),
-                  static_cast<long>(plan.tile.n));
     print(stream, "%-34s %-8s %5ld %7ld %7ld %7ld  %-11s %-22s %6ld %6.1f%% %6.2f %5.1f%%", line.layer.c_str(),
           std::string(name_of(line.problem.role)).c_str(), static_cast<long>(line.count), static_cast<long>(line.problem.m),
-          static_cast<long>(line.problem.n), static_cast<long>(line.problem.k), alignment, tile, static_cast<long>(plan.tiling.tiles),
-          100.0 * plan.tiling.useful_fraction, plan.tiling.waves, 100.0 * plan.tiling.tail_utilization);
+          static_cast<long>(line.problem.n), static_cast<long>(line.problem.k), alignment, row_text(plan).c_str(),
+          static_cast<long>(plan.tiling.tiles), 100.0 * plan.tiling.useful_fraction, waves.waves, 100.0 * waves.tail_fraction);
   }
 }
 

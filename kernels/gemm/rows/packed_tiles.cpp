@@ -28,20 +28,11 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
   return {};
 }
 
-// Waves of tiles whose K is cut into parts: each part of a tile takes a thread.
-Tiling in_parts(const Tiling& whole, Tile tile, std::int64_t parts) {
-  Tiling tiling = tile_waves(parts * whole.tiles_m * tile.m, whole.tiles_n * tile.n, tile, whole.slots);
-  tiling.tiles_m = whole.tiles_m;
-  tiling.useful_fraction = whole.useful_fraction;
-  return tiling;
-}
-
 GemmPlan unpredicted_plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   GemmPlan plan = plan_tiles("packed_tiles", problem, tile, device.sm_count);
   const PackedLayout layout(problem, tile);
   plan.split = static_cast<int>(layout.parts);
-  plan.tiling = in_parts(plan.tiling, tile, layout.parts);
-  plan.blocks = plan.tiling.tiles;
+  plan.blocks = plan.tiling.tiles * layout.parts;
   plan.workspace_bytes = layout.elements(device.sm_count) * size_of(problem.operand_dtype);
   return plan;
 }

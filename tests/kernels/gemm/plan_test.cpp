@@ -39,6 +39,20 @@ TEST(GemmPlan, LargeProblemsArePackedAndFewTokensAreNot) {
   EXPECT_NE(plan.reason.find("packed_tiles: it multiplies f32 and f64, not f16."), std::string::npos) << plan.reason;
 }
 
+// A weight's gradient over many tokens: parts of K are blocks, and tiles are D's.
+TEST(GemmPlan, PartsOfKAreNoTiles) {
+  GemmProblem gradient = problem(64, 96, 6144);
+  gradient.role = GemmRole::wgrad;
+  gradient.a_major = Major::m;
+  gradient.b_major = Major::n;
+  gradient.a_pitch = 64;
+  gradient.b_pitch = 96;
+  const GemmPlan plan = choose(gradient, cpu(2), {.forced = "packed_tiles"});
+  EXPECT_EQ(plan.split, 8);
+  EXPECT_EQ(plan.tiling.tiles, ceil_div(64, plan.tile.m) * ceil_div(96, plan.tile.n));
+  EXPECT_EQ(plan.blocks, 8 * plan.tiling.tiles);
+}
+
 TEST(GemmPlan, SaysTilesWavesAndWhy) {
   const GemmPlan plan = choose(problem(512, 1536, 128), cpu(2));
   EXPECT_EQ(plan.blocks, ceil_div(512, plan.tile.m) * ceil_div(1536, plan.tile.n));
