@@ -62,9 +62,12 @@ std::string refusal_of(const GemmRow& row, std::span<const Tile> tiles, const Ge
   if (row.backend != device.backend)
     return sentence("it runs on a ", row.backend == Backend::cuda ? "GPU" : "CPU", ", and this is ", device.name,
                     "; take gemm.choice = \"model\", or another --device.");
-  const bool multiples_of_8 = problem.m % 8 == 0 && problem.n % 8 == 0 && problem.k % 8 == 0;
-  if (policy == AlignmentPolicy::strict && row.tensor_cores && size_of(problem.operand_dtype) == 2 && !multiples_of_8) {
-    return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to M, N and K that are multiples of 8.";
+  if (policy == AlignmentPolicy::strict && row.tensor_cores) {
+    const bool multiples_of_8 = problem.m % 8 == 0 && problem.n % 8 == 0 && problem.k % 8 == 0;
+    if (size_of(problem.operand_dtype) != 2) {  // Matrix Multiplication Background, section 2.2: TF32 and FP64 came with cuBLAS 11
+      return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to operands of 16 bits.";
+    }
+    if (!multiples_of_8) return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to M, N and K that are multiples of 8.";
   }
   return row.refuse(problem, device, tiles);
 }

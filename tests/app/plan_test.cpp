@@ -80,6 +80,18 @@ TEST_F(PlanCommand, ALayersThreeGemms) {
   EXPECT_EQ(objects("--layer '33708<-1024@5120' --for h200 --pitch aligned").at(0).at("d_alignment_bytes"), 128);
 }
 
+// Section 3.2: below 300 blocks a tail shows, and has a star. 299 and 301 tiles, a little over two waves each.
+TEST_F(PlanCommand, ATailShowsBelow300Blocks) {
+  const auto stars = [](const std::string& gemm) {
+    const Outcome outcome = plan("--gemm " + gemm + " --for h200 --tile 128x128");
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return outcome.output.find("* fewer than 300 blocks") != std::string::npos;
+  };
+  EXPECT_TRUE(stars("1664x2944x1024"));
+  EXPECT_FALSE(stars("896x5504x1024"));
+  EXPECT_FALSE(stars("1408x1536x1024")) << "132 tiles fill a wave";
+}
+
 TEST_F(PlanCommand, ARecipeForGpusThatAreNotHere) {
   for (const std::string key : {"v100", "t4", "a100", "a10", "l4", "rtx4090", "h100-pcie", "h100-sxm", "h200", "b200"}) {
     std::map<std::string, int> kinds;

@@ -197,6 +197,18 @@ TEST_F(GpuTrainStep, StrictAlignmentKeepsTensorCoresToMultiplesOf8) {
   EXPECT_GT(on_tensor_cores, 0);
 }
 
+TEST_F(GpuTrainStep, StrictAlignmentKeepsTf32OffTensorCores) {
+  const std::vector<std::string> base = {"run.precision=tf32", "model.d_model=256", "model.d_ff=512", "batch.source_tokens=504",
+                                         "batch.target_tokens=504"};
+  SmallRun any = on_gpu(base), strict = on_gpu(with(base, {"gemm.alignment_policy=strict"}));
+  EXPECT_LE(difference(strict.losses(3), any.losses(3)), 1e-2);
+  const auto on_tensor_cores = [](const auto& one) { return find_gemm_row(Backend::cuda, one.second.row)->tensor_cores; };
+  const auto strict_plans = strict.context.plans(), any_plans = any.context.plans();
+  EXPECT_FALSE(strict_plans.empty());
+  EXPECT_TRUE(std::none_of(strict_plans.begin(), strict_plans.end(), on_tensor_cores));
+  EXPECT_TRUE(std::any_of(any_plans.begin(), any_plans.end(), on_tensor_cores));
+}
+
 // A run of 200 steps, whose last ones have small rates; GpuTrainer.ToyTranslationLearnsInBf16AsInFp32 has the recipe's own.
 TEST_F(GpuTrainStep, AnAnnealedToyTranslationLearnsInBf16AsInFp32) {
   EXPECT_NEAR(toy_loss({"run.precision=bf16", "run.steps=200"}) / toy_loss({"run.precision=fp32", "run.steps=200"}), 1.0, 0.005);

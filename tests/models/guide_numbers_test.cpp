@@ -6,6 +6,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/device_profiles.h"
+#include "kernels/gemm/catalog.h"
 #include "kernels/gemm/guide_tiles.h"
 #include "kernels/layer_norm.h"
 #include "models/guidelines.h"
@@ -47,11 +48,29 @@ struct Convolution {
   GemmProblem forward() const { return gemm(n * h * w, k, dot_product()); }
   GemmProblem dgrad() const { return gemm(n * h * w, c, k * r * s); }
   GemmProblem wgrad() const { return gemm(dot_product(), k, n * h * w); }
+  // The useful part of tiles that hold channels of one element of the filter each, as the guide's kernels have them (DL, 7.3.4.2).
+  double wgrad_useful(Tile tile) const {
+    const std::int64_t tiles = r * s * tile_waves(c, k, tile, 1).tiles;
+    return static_cast<double>(wgrad().m * wgrad().n) / static_cast<double>(tiles * tile.m * tile.n);
+  }
   // Forward: every input, weight and output moved once, though the GEMM's A repeats inputs.
   double forward_intensity() const {
     return intensity({.flops = forward().flops(), .bytes = 2 * (n * h * w * c + dot_product() * k + n * h * w * k)});
   }
 };
+
+// Pooling over a window of window x window at every element, 2 bytes each: every input and output moved once.
+double pooling_intensity(std::int64_t window) {
+  constexpr std::int64_t kElements = 64 * 64;
+  return intensity({.flops = window * window * kElements, .bytes = 2 * (kElements + kElements)});
+}
+
+// The fewest elements that rows which follow one another may have to start on so many bytes.
+std::int64_t least_row(std::int64_t element_bytes, std::int64_t bytes) {
+  std::int64_t elements = 1;
+  while (alignment_of(0, elements * element_bytes) < bytes) ++elements;
+  return elements;
+}
 
 double relu_intensity() {
   std::vector<std::uint16_t> data(64);
@@ -130,7 +149,7 @@ std::vector<Number> numbers() {
       {"DL fig. 2", "Turing Tensor Cores int1", count(kTuringRates.tensor_int1), 8192},
       {"DL table 1", "linear 4096 <- 1024, batch 512", intensity_of(forward), 315, 0.5},
       {"DL table 1", "linear 4096 <- 1024, batch 1", intensity_of(gemm(4096, 1, 1024)), 0.9988, 5e-5},
-      {"DL table 1", "3x3 max pooling, stride 1", intensity({.flops = 9, .bytes = 2 + 2}), 2.25},
+      {"DL table 1", "3x3 max pooling, stride 1", pooling_intensity(3), 2.25},
       {"DL table 1", "ReLU", relu_intensity(), 0.25},
       {"DL 3.3", "one thread of 16,000 operations on 16 bytes", intensity({.flops = 16000, .bytes = 16}), 1000},
       {"FC 3.2", "4096 x 4096 is math-limited on a V100 from", crossover("v100"), 149, 0.5},
@@ -149,14 +168,14 @@ std::vector<Number> numbers() {
       {"FC table 1", "weight gradient K", count(wgrad.k), 512},
 
       // Alignment.
-      {"MM 2.2", "elements, FP16", 16.0 / count(size_of(DType::f16)), 8},
-      {"MM 2.2", "elements, TF32", 16.0 / count(size_of(DType::f32)), 4},
-      {"MM 2.2", "elements, FP64", 16.0 / count(size_of(DType::f64)), 2},
+      {"MM 2.2", "elements, INT8, one byte each", count(least_row(1, 16)), 16},
+      {"MM 2.2", "elements, FP16", count(least_row(size_of(DType::f16), 16)), 8},
+      {"MM 2.2", "elements, TF32", count(least_row(size_of(DType::f32), 16)), 4},
+      {"MM 2.2", "elements, FP64", count(least_row(size_of(DType::f64), 16)), 2},
+      {"MM 2.2", "elements on an A100, INT8", count(least_row(1, kPitchBytes)), 128},
       {"MM 2.2", "elements on an A100, FP16", count(pitch_of(1, DType::f16, PitchPolicy::aligned)), 64},
       {"MM 2.2", "elements on an A100, TF32", count(pitch_of(1, DType::f32, PitchPolicy::aligned)), 32},
       {"MM 2.2", "elements on an A100, FP64", count(pitch_of(1, DType::f64, PitchPolicy::aligned)), 16},
-      {"MM 2.2", "elements, INT8, one byte each", count(16 / 1), 16},
-      {"MM 2.2", "elements on an A100, INT8", count(kPitchBytes / 1), 128},
       {"FC 4.2.1", "vocabulary 33708 padded", count(round_up(33708, 8)), 33712},
       {"FC 4.2.1", "bytes that rows of 33708 start on", count(gemm(33708, 5120, 1024).d_alignment), 8},
       {"FC 4.2.1", "bytes that rows of 33712 start on", count(gemm(33712, 5120, 1024).d_alignment), 32},
@@ -241,7 +260,6 @@ std::vector<Number> numbers() {
       {"DL fig. 20", "N = 41 in 256x64: tail", count(figure20_at(41, {.m = 256, .n = 64}).tail_tiles), 4},
       {"DL 7.3.2", "256x56x56x64 -> 128 channels", Convolution{.n = 256, .h = 56, .w = 56, .c = 64, .k = 128}.forward_intensity(), 383.8,
        0.05},
-      {"DL 7.3.4.2", "weight gradient of 32 channels in 64x64: useful", tile_waves(32, 64, {.m = 64, .n = 64}, 1).useful_fraction, 0.5},
       {"DL 7.4.1", "a 3x3 filter dilated by 2", count(Convolution{.dilation = 2}.effective_r()), 5},
   };
 }
@@ -249,6 +267,65 @@ std::vector<Number> numbers() {
 TEST(Guide, EveryWorkedNumber) {
   for (const Number& number : numbers()) {
     EXPECT_NEAR(number.computed, number.printed, number.tolerance) << number.where << ": " << number.what;
+  }
+}
+
+// DL 7.3.4.2: channels alone decide what 64x64 tiles leave of a weight gradient; as one matrix, CRS high, the filter would too.
+TEST(Guide, AWeightGradientsTilesAreFilledByChannelsWhateverTheFilter) {
+  constexpr Tile k64x64 = {.m = 64, .n = 64};
+  for (std::int64_t r = 1; r <= 7; ++r) {
+    for (std::int64_t s = 1; s <= 7; ++s) {
+      const auto of = [&](std::int64_t channels) { return Convolution{.n = 1, .h = 8, .w = 8, .c = channels, .k = 64, .r = r, .s = s}; };
+      EXPECT_DOUBLE_EQ(of(32).wgrad_useful(k64x64), 0.5) << r << " x " << s;
+      EXPECT_DOUBLE_EQ(of(64).wgrad_useful(k64x64), 1.0) << r << " x " << s;
+      EXPECT_DOUBLE_EQ(of(96).wgrad_useful(k64x64), 0.75) << r << " x " << s;
+      EXPECT_LE(of(32).wgrad_useful(k64x64), tile_waves(of(32).wgrad().m, of(32).wgrad().n, k64x64, 1).useful_fraction);
+    }
+  }
+  const GemmProblem three_by_three = Convolution{.n = 1, .h = 8, .w = 8, .c = 32, .k = 64}.wgrad();
+  EXPECT_DOUBLE_EQ(tile_waves(three_by_three.m, three_by_three.n, k64x64, 1).useful_fraction, 0.9);
+}
+
+// MM 2.2: "a smaller power of two still helps". K a multiple of 8, 4, 2 and 1 elements of 2 bytes, in rows that follow one another.
+TEST(Guide, ASmallerPowerOfTwoStillHelps) {
+  for (const std::string_view key : {"v100", "t4", "b200"}) {
+    double before = 0.0;
+    for (const std::int64_t k : {1024, 1020, 1022, 1021}) {
+      const GemmProblem problem = gemm(4096, 4096, k);
+      const GemmPlan plan = choose(problem, device(key));
+      const double seconds_a_flop = plan.predicted_s / static_cast<double>(problem.flops());
+      EXPECT_GT(seconds_a_flop, 1.05 * before) << key << ", K = " << k;
+      before = seconds_a_flop;
+    }
+  }
+  // On a GPU with kernels of tilewave's own: theirs load as wide as the rows allow.
+  const auto mma = [](std::int64_t k) {
+    return choose(gemm(4096, 4096, k), device("a100"), {.forced = "tensor_core_pipelined"}).predicted_s;
+  };
+  EXPECT_LT(mma(1024), mma(1020));
+  EXPECT_LT(mma(1020), mma(1022));
+  EXPECT_LT(mma(1022), mma(1021));
+}
+
+// MM 2.2: before cuBLAS 11 alignment was required: Tensor Cores for 16-bit operands whose M, N and K are multiples of 8, and for no others.
+TEST(Guide, StrictAlignmentIsCublasBefore11) {
+  const auto on_tensor_cores = [](const GemmProblem& problem, std::string_view key, AlignmentPolicy policy) {
+    return find_gemm_row(Backend::cuda, choose(problem, device(key), {.alignment_policy = policy}).row)->tensor_cores;
+  };
+  for (const std::string_view key : {"v100", "t4", "a100", "l4", "h200", "b200"}) {
+    for (const PitchPolicy pitch : {PitchPolicy::packed, PitchPolicy::aligned}) {
+      const auto layer = [&](std::int64_t out, std::int64_t tokens, std::int64_t in, Precision precision = Precision::fp16) {
+        return plain_gemm({.out = out, .in = in, .tokens = tokens}, precision, pitch);
+      };
+      EXPECT_TRUE(on_tensor_cores(layer(4096, 4096, 1024), key, AlignmentPolicy::strict)) << key;
+      for (const GemmProblem& problem : {layer(4092, 4096, 1024), layer(4096, 4095, 1024), layer(4096, 4096, 1020)}) {
+        EXPECT_FALSE(on_tensor_cores(problem, key, AlignmentPolicy::strict)) << key << " " << problem.m << " " << problem.n;
+        EXPECT_TRUE(on_tensor_cores(problem, key, AlignmentPolicy::any)) << key << " " << problem.m << " " << problem.n;
+      }
+      if (math_rates(device(key).capability).tensor_tf32 == 0) continue;
+      EXPECT_TRUE(on_tensor_cores(layer(4096, 4096, 1024, Precision::tf32), key, AlignmentPolicy::any)) << key;
+      EXPECT_FALSE(on_tensor_cores(layer(4096, 4096, 1024, Precision::tf32), key, AlignmentPolicy::strict)) << key;
+    }
   }
 }
 
@@ -265,7 +342,6 @@ TEST(Guide, WhatLimitsALaunch) {
   // One thread: plenty of arithmetic a byte, and one block where 320 would hide its latency.
   EXPECT_EQ(limit_of({.flops = 16000, .bytes = 16}, ratio, 1, kBlocksToHideLatency * v100.sm_count), Limit::latency);
   EXPECT_EQ(limit_of({.flops = 16000, .bytes = 16}, ratio, 320, kBlocksToHideLatency * v100.sm_count), Limit::math);
-  EXPECT_EQ(kTailsMatterBelow, 300);
   EXPECT_EQ(limit_of({.flops = 1, .bytes = 1}, 0.0, 1, 1), Limit::unknown);
 }
 
