@@ -8,6 +8,7 @@
 #include <set>
 
 #include "app/ablation_files.h"
+#include "app/calibrate.h"
 #include "app/command.h"
 #include "app/gemm_text.h"
 #include "app/plotter.h"
@@ -30,7 +31,7 @@ struct Options {
   std::int64_t steps = 5;
   int rounds = 9;
   fs::path out;
-  bool full = false, json = false;
+  bool full = false, calibrate = false, json = false;
 };
 
 template <class... Values>
@@ -218,9 +219,15 @@ int run_ablation(const Options& options) {
   request.timing.rounds = options.rounds;
   request.timing.finalists = kMostSettings;
   request.device = options.device.probe();
+  TW_CHECK_INPUT(!options.calibrate || request.device.backend == Backend::cuda, "--calibrate fits the time model of a GPU, and ",
+                 request.device.name, " is none; a CPU's rows have models of their own (docs/cpu-gemm.md).");
   request.queue = options.device.make_queue(request.device);
   request.noted = [](const std::string& note) { std::cerr << note << '\n'; };
   const ResultFolder folder(options, recipe.name);
+  if (options.calibrate) {
+    const Calibration calibration = calibration_of(measure_calibration(options.device, request.device), request.device);
+    request.device.time_model = std::make_shared<TimeModel>(calibration.model);
+  }
   const AblationReport report = ablate(request);
   write_ablation(folder.path(), report);
   draw(folder.path(), "ablation.png");
@@ -260,6 +267,7 @@ Command add_ablate(CLI::App& program) {
   command->add_option("--rounds", options->rounds, "interleaved rounds of timing")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_option("--out", options->out, "an empty folder for the results (default: runs/<recipe>-ablation, then -2, -3)");
   command->add_flag("--full", options->full, "the recipe's own sizes, also on a CPU");
+  command->add_flag("--calibrate", options->calibrate, "GPU: predict by a time model that this run measures first, on other shapes");
   command->add_flag("--json", options->json, "print ablation.json instead of tables");
   options->device.add_to(*command);
   return {command, [options] { return run_ablation(*options); }};

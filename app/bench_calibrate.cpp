@@ -1,12 +1,10 @@
 // Measures, fits and keeps a GPU's time model; or fits again the GEMMs that were measured and saved.
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 
 #include "app/bench.h"
+#include "app/calibrate.h"
 #include "framework/io/json_lines.h"
-#include "framework/measure/calibration.h"
-#include "framework/measure/operation_calibration.h"
 
 namespace tilewave {
 namespace {
@@ -42,29 +40,11 @@ int calibrate(const Options& options) {
   const DeviceInfo device = options.device.probe();
   TW_CHECK_INPUT(device.backend == Backend::cuda, "bench calibrate fits the time model of a GPU, and ", device.name,
                  " is none; a CPU's rows have models of their own (docs/cpu-gemm.md).");
-  std::vector<PlannedGemm> measured;
-  std::optional<OperationFit> operations;
-  if (options.fit.empty()) {
-    const std::size_t problems = calibration_problems().size();
-    std::size_t done = 0;
-    std::cerr << sentence("measuring ", problems, " GEMMs on ", device.name, ", some ", problems / 2, " s\n");
-    const auto start = std::chrono::steady_clock::now();
-    measured = measure_for_calibration(options.device.make_queue(device), device, [&] { ++done; });
-    std::cerr << sentence(done, " problems, ", measured.size(), " plans, ",
-                          std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start).count(), " s\n");
-    const std::vector<OperationPoint> points = calibration_operations();
-    std::cerr << sentence("measuring ", points.size(), " launches that are no GEMMs\n");
-    operations = fit_operation_model(measure_operations(options.device.make_queue(device), device, points, [] {}), device);
-  } else {
-    measured = read_planned_gemms(options.fit, device).gemms.gemms;
-  }
-  if (!options.save.empty()) write_planned_gemms(options.save, {.device = device.name, .driver = device.driver, .gemms = measured});
-  Calibration calibration = fit_time_model(measured, device);
-  if (operations) {
-    calibration.model.operations = operations->model;
-    calibration.operation_error_before = operations->error_before;
-    calibration.operation_error_after = operations->error_after;
-  }
+  const CalibrationTimes times = options.fit.empty()
+                                     ? measure_calibration(options.device, device)
+                                     : CalibrationTimes{.gemms = read_planned_gemms(options.fit, device).gemms.gemms, .operations = {}};
+  if (!options.save.empty()) write_planned_gemms(options.save, {.device = device.name, .driver = device.driver, .gemms = times.gemms});
+  const Calibration calibration = calibration_of(times, device);
   const std::filesystem::path kept = calibration_path(device);
   if (!kept.empty()) save_calibration(kept, calibration, device);
   if (options.json) {

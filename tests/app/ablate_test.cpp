@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include "kernels/device.h"
 #include "tests/app/process.h"
 
 namespace tilewave {
@@ -16,7 +17,7 @@ class AblateCommand : public testing::Test {
  protected:
   int run(
       std::vector<std::string> words, const std::function<void()>& prepare = [] {}) {
-    const std::vector<std::string> all = {"ablate", "recipe.toml", "--device", "cpu", "--threads", "2", "--rounds", "2", "--steps", "2"};
+    const std::vector<std::string> all = {"ablate", "recipe.toml", "--device", device_, "--threads", "2", "--rounds", "2", "--steps", "2"};
     words.insert(words.begin(), all.begin(), all.end());
     Process process(folder_.path(), words, prepare);
     const int code = process.wait();
@@ -26,7 +27,8 @@ class AblateCommand : public testing::Test {
   }
   Json ablation(const fs::path& folder) { return Json::parse(file_text(folder_.path() / folder / "ablation.json")); }
 
-  void SetUp() override {
+  void SetUp() override { write_recipe(); }
+  void write_recipe() const {
     write_text(folder_.path() / "recipe.toml", R"(
 [model]
 d_model = 32
@@ -48,7 +50,7 @@ switches = "pad_vocabulary_to=1,8"
   }
 
   TemporaryFolder folder_;
-  std::string output_, errors_;
+  std::string device_ = "cpu", output_, errors_;
 };
 
 TEST_F(AblateCommand, TakesTheRecipesSwitchesAndWritesItsFiles) {
@@ -112,6 +114,33 @@ TEST_F(AblateCommand, WhereNothingCanBeWrittenNoEmptyFolderIsLeft) {
   EXPECT_TRUE(fs::is_empty(folder_.path() / "runs"));
   EXPECT_FALSE(fs::exists(folder_.path() / "fresh"));
   EXPECT_TRUE(fs::exists(folder_.path() / "mine")) << "it was there before";
+}
+
+TEST_F(AblateCommand, ACpuIsNotCalibrated) {
+  EXPECT_EQ(run({"--calibrate"}), 2);
+  EXPECT_NE(errors_.find("--calibrate fits the time model of a GPU, and "), std::string::npos) << errors_;
+  EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
+}
+
+class GpuAblateCommand : public AblateCommand {
+ protected:
+  void SetUp() override {
+    const CudaDevices devices = probe_cuda();
+    if (devices.usable.empty()) GTEST_SKIP() << devices.refused;
+    device_ = "cuda";
+    write_recipe();
+  }
+};
+
+// Of this run alone: nothing is kept for another.
+TEST_F(GpuAblateCommand, CalibratesInTheSameRun) {
+  const fs::path cache = folder_.path() / "cache";
+  const auto own_cache = [&] { ::setenv("XDG_CACHE_HOME", cache.c_str(), 1); };
+  ASSERT_EQ(run({"--calibrate", "--out", "calibrated", "--set", "run.precision=bf16"}, own_cache), 0) << errors_;
+  EXPECT_EQ(ablation("calibrated")["time_model"], "calibrated here");
+  EXPECT_NE(errors_.find("launches that are no GEMMs"), std::string::npos) << errors_;
+  ASSERT_EQ(run({"--out", "plain", "--set", "run.precision=bf16"}, own_cache), 0) << errors_;
+  EXPECT_NE(ablation("plain")["time_model"], "calibrated here");
 }
 
 TEST_F(AblateCommand, AnUnknownKeyEndsItAtOnce) {
