@@ -174,9 +174,10 @@ void print_prediction(const AblationReport& report) {
     ++count;
   }
   if (count == 0) return;
-  const bool gpu = report.device.backend == Backend::cuda;
-  print_line("\nGEMM times are predicted within %.1f %% of measured ones on average%s%s", 100.0 * sum / count, gpu ? "; time model " : "",
-             gpu ? source_of(time_model_of(report.device)).c_str() : "");
+  const std::string model = report.device.backend == Backend::cuda
+                                ? "time model " + source_of(time_model_of(report.device))
+                                : std::string("predicted gains are of GEMMs alone, as a CPU's bandwidth is not known");
+  print_line("\nGEMM times are predicted within %.1f %% of measured ones on average; %s", 100.0 * sum / count, model.c_str());
 }
 
 void print_losses(const AblationReport& report) {

@@ -185,6 +185,7 @@ std::string ablation_page(const Json& ablation) {
   std::string page = sentence("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", title, "</title><style>", kStyle,
                               "</style></head>\n<body><h1>", title, "</h1>\n");
   for (const Json& change : ablation["changes"]) page += "<p>" + escaped(change) + "</p>\n";
+  if (ablation["time_model"].is_null()) page += "<p>Predicted gains are of GEMMs alone, as a CPU's bandwidth is not known.</p>\n";
   return page + steps_section(ablation["variants"]) + adjustments_section(ablation["variants"]) + gemms_section(ablation["variants"]) +
          losses_section(ablation) + "</body></html>\n";
 }
