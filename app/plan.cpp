@@ -85,7 +85,17 @@ double microseconds(double seconds, const DeviceInfo& device) {
   return device.backend == Backend::cuda || device.clock_hz > 0.0 ? 1e6 * seconds : NAN;
 }
 
-void print_device(const DeviceInfo& device, DType operands, MathMode math) {
+// What the predicted times stand on: the guide's tiles where tilewave has no kernels for the device, else its own.
+std::string times_text(const DeviceInfo& device, const std::vector<GemmLine>& lines, bool whole_step) {
+  const auto is_guides = [](const GemmLine& line) { return line.plan.row.starts_with("guide_"); };
+  const std::string own = source_of(time_model_of(device));
+  if (std::ranges::none_of(lines, is_guides)) return "times of tilewave's own kernels: " + own;
+  const std::string guides = "times of GEMMs in the guide's tiles: the shares of the peak that its figures reach";
+  if (!std::ranges::all_of(lines, is_guides)) return sentence(guides, "; of tilewave's own kernels: ", own);
+  return whole_step ? sentence(guides, "; of what is no GEMM: ", own) : guides;
+}
+
+void print_device(const DeviceInfo& device, DType operands, MathMode math, const std::string& times) {
   std::cout << device_text(device);
   if (device.backend == Backend::cuda) {
     const double ratio = ops_per_byte(device, operands, math);
@@ -94,7 +104,7 @@ void print_device(const DeviceInfo& device, DType operands, MathMode math) {
               << "; math-limited above " << known(ratio, "%.1f FLOP/B");
     const DeviceProfile* const profile = find_profile(device);
     if (profile != nullptr) std::cout << " (" << profile->source << ')';
-    std::cout << "\ntimes of tilewave's own kernels: " << source_of(time_model_of(device));
+    std::cout << '\n' << times;
   }
   std::cout << "\n\n";
 }
@@ -328,7 +338,7 @@ int plan_recipe(const Options& options) {
     print_json(settings);
     return exit_code;
   }
-  print_device(device, table.activation, table.math);
+  print_device(device, table.activation, table.math, times_text(device, step.gemms, true));
   print_adjustments(std::cout, resolved);
   std::cout << std::flush;
   print_gemms(step.gemms, device, step.predicted_s());
@@ -377,7 +387,7 @@ int plan_gemms(const Options& options) {
   for (const GemmLine& line : lines) seconds += line.predicted_s();
   const PrecisionTable table = precision_table(precision);
   if (!options.json) {
-    print_device(device, table.activation, table.math);
+    print_device(device, table.activation, table.math, times_text(device, lines, false));
     print_gemms(lines, device, seconds);
     print_reasons(lines);
     return 0;

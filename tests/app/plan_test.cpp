@@ -124,6 +124,18 @@ TEST_F(PlanCommand, TablesSayWhatAPersonAsks) {
     EXPECT_NE(h200.output.find(part), std::string::npos) << part << "\n" << h200.output;
   }
   EXPECT_NE(h200.output.find("memory 5.7 GiB of 141.0 GiB\n"), std::string::npos) << h200.output;
+  EXPECT_NE(h200.output.find("\ntimes of tilewave's own kernels: measured on an NVIDIA H200\n"), std::string::npos) << h200.output;
+  // GEMMs in the guide's tiles are no kernels of tilewave's.
+  const std::string guides = "\ntimes of GEMMs in the guide's tiles: the shares of the peak that its figures reach";
+  for (const std::string key : {"v100", "t4"}) {
+    const Outcome step = plan(recipe("tiny.toml") + " --set run.precision=fp16 --for " + key);
+    EXPECT_NE(step.output.find(guides + "; of what is no GEMM: not measured: scaled from an NVIDIA H200\n"), std::string::npos)
+        << step.output;
+    EXPECT_EQ(step.output.find("own kernels"), std::string::npos) << step.output;
+  }
+  for (const std::string gemm : {"--for v100", "--for b200", "--for h200 --tile 256x128"}) {
+    EXPECT_NE(plan("--gemm 8192x8192x8192 " + gemm).output.find(guides + "\n"), std::string::npos) << gemm;
+  }
   const Outcome l4 = plan(recipe("gpt2_124m.toml") + " --for l4");
   ASSERT_EQ(l4.status, 0) << l4.output;
   EXPECT_NE(l4.output.find("it does not fit: gpt2_124m needs"), std::string::npos) << l4.output;
