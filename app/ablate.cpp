@@ -180,16 +180,45 @@ void print_prediction(const AblationReport& report) {
   print_line("\nGEMM times are predicted within %.1f %% of measured ones on average; %s", 100.0 * sum / count, model.c_str());
 }
 
+// Variants beside each other, as many as a wide line holds; then the others below.
+void print_curves(const AblationReport& report) {
+  constexpr std::size_t kLine = 170, kPair = 30;  // characters of a line, and of a loss and a norm
+  std::vector<const AblationVariant*> left;
+  for (const AblationVariant& variant : report.variants) {
+    if (variant.ran() && !variant.same_as) left.push_back(&variant);
+  }
+  while (!left.empty()) {
+    std::vector<std::string> lines = {"  step"};
+    for (std::int64_t step = 1; step <= report.steps; ++step) {
+      char number[32];
+      std::snprintf(number, sizeof number, "%6ld", static_cast<long>(step));
+      lines.emplace_back(number);
+    }
+    std::size_t shown = 0;
+    for (; shown < left.size(); ++shown) {
+      const AblationVariant& variant = *left[shown];
+      const std::size_t width = std::max(variant.setting.name.size(), kPair), before = lines.front().size();
+      if (shown > 0 && before + 2 + width > kLine) break;
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        char pair[64] = "";
+        if (i > 0) std::snprintf(pair, sizeof pair, "%-14.9g  %-14.9g", variant.curve.losses[i - 1], variant.curve.gradient_norms[i - 1]);
+        lines[i] += std::string(before + 2 - lines[i].size(), ' ') + (i == 0 ? variant.setting.name : pair);
+      }
+      lines.front().resize(before + 2 + width, ' ');
+    }
+    left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(shown));
+    for (const std::string& line : lines) std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+  }
+}
+
 void print_losses(const AblationReport& report) {
   std::cout << "\nloss and gradient norm\n";
+  print_curves(report);
   for (const AblationVariant& variant : report.variants) {
     if (!variant.ran() || variant.same_as) continue;
-    std::cout << "  " << variant.setting.name << '\n';
-    for (std::size_t step = 0; step < variant.curve.losses.size(); ++step) {
-      print_line("    step %-4zu %.9g  %.9g", step + 1, variant.curve.losses[step], variant.curve.gradient_norms[step]);
-    }
     const SameLoss& same = variant.same_loss;
     if (same.verdict == SameLoss::Verdict::itself || same.verdict == SameLoss::Verdict::another_model) continue;
+    std::cout << "  " << variant.setting.name << '\n';
     print_line("    %s, %s: loss off by %.2g, gradients by %.2g%s%s", std::string(name_of(same.verdict)).c_str(), same.how.c_str(),
                same.distance.loss, same.distance.gradient, same.distance.worst.empty() ? "" : ", most in ", same.distance.worst.c_str());
     if (same.error_ratio > 0.0) {

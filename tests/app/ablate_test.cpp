@@ -1,7 +1,9 @@
 // tilewave ablate: its tables, files and exit codes.
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <sys/resource.h>
 
 #include "kernels/device.h"
@@ -72,6 +74,27 @@ TEST_F(AblateCommand, TakesTheRecipesSwitchesAndWritesItsFiles) {
   EXPECT_EQ(page.find("http"), std::string::npos) << "the page needs nothing beside it";
   ASSERT_EQ(run({}), 0);
   EXPECT_TRUE(fs::exists(folder_.path() / "runs/recipe-ablation-2/ablation.json"));
+}
+
+// A step's losses stand in one line, variant by variant; what does not fit into it, in lines below.
+TEST_F(AblateCommand, LossesStandBesideEachOther) {
+  ASSERT_EQ(run({"--switch", "pad_vocabulary_to=1,8,48,70,100,128"}), 0) << errors_;
+  const auto words_of = [&](const std::string& start) {
+    const std::size_t at = output_.find(start);
+    std::istringstream line(at == std::string::npos ? "" : output_.substr(at + 1, output_.find('\n', at + 1) - at - 1));
+    return std::vector<std::string>(std::istream_iterator<std::string>(line), {});
+  };
+  EXPECT_EQ(words_of("\n  step"), (std::vector<std::string>{"step", "pad_vocabulary_to=1", "pad_vocabulary_to=8", "pad_vocabulary_to=48",
+                                                            "pad_vocabulary_to=70", "pad_vocabulary_to=100"}))
+      << output_;
+  EXPECT_NE(output_.find("\n  step  pad_vocabulary_to=128\n     1  "), std::string::npos) << output_;
+  const std::vector<std::string> first = words_of("\n     1  "), second = words_of("\n     2  ");
+  ASSERT_EQ(first.size(), 11U) << output_;
+  ASSERT_EQ(second.size(), 11U) << output_;
+  EXPECT_NE(first[1], second[1]);
+  for (std::size_t pair = 1; pair < 5; ++pair) {
+    for (std::size_t i = 1; i <= 2; ++i) EXPECT_EQ(first[2 * pair + i], first[i]) << output_;
+  }
 }
 
 TEST_F(AblateCommand, PrintsJsonAndKeepsToTheFolderItIsGiven) {
