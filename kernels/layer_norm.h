@@ -17,7 +17,8 @@ namespace tilewave {
 inline constexpr double kLayerNormEpsilon = 1e-5;
 
 // Many rows make a fixed number of chunks, which a GPU takes at once; few rows make short ones, so that there are some to share out.
-constexpr std::int64_t layer_norm_row_chunk(std::int64_t rows) { return std::max<std::int64_t>(16, ceil_div(rows, 768)); }
+inline constexpr std::int64_t kLayerNormChunks = 264;
+constexpr std::int64_t layer_norm_row_chunk(std::int64_t rows) { return std::max<std::int64_t>(8, ceil_div(rows, kLayerNormChunks)); }
 
 struct LayerNormArgs {
   static constexpr std::string_view kOperation = "layer_norm";

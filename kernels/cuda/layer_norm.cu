@@ -1,5 +1,8 @@
 // Layer normalisation: a row is one warp's or one block's, and stays in registers between its passes unless it is very wide.
-// Backward gives a block a chunk of rows and a thread its columns of them, and adds up the chunks in a second launch.
+// Backward gives a block a chunk of rows, of which groups of its threads take one each at a time, and adds up the chunks in a second
+// launch.
+#include "kernels/cuda/prim/group_barrier.h"
+#include "kernels/cuda/prim/prefetch.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/layer_norm.h"
 
@@ -40,97 +43,143 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) la
   }
 }
 
-constexpr int kRowBatch = 2;       // rows that are reduced together
-constexpr int kMostThreads = 512;  // of a block
+constexpr int kMostPacks = 2;       // of a row that a thread keeps
+constexpr int kChunkThreads = 256;  // of a block of differentiate_chunk
+constexpr int kMostThreads = 512;   // of a block
 
-// Calls fn with the threads that own one pack each, as a constant.
-template <class Fn>
-void with_threads(std::int64_t packs, const Fn& fn) {
-  if (packs <= 64) return fn(std::integral_constant<int, 64>{});
-  if (packs <= 128) return fn(std::integral_constant<int, 128>{});
-  if (packs <= 256) return fn(std::integral_constant<int, 256>{});
-  fn(std::integral_constant<int, kMostThreads>{});
-}
+// What a thread of a group of kThreads, which share a row, has of it.
+template <class T>
+struct RowOperands {
+  Pack<T> x[kMostPacks], dy[kMostPacks];
+  Arithmetic<T> mean, rstd;
+};
 
-// dx of one chunk of rows, and the chunk's dgamma and dbeta into two rows of `partial`: a thread owns one pack of columns, and x
-// and dy are read once.
+// dx of one chunk of rows, and the chunk's dgamma and dbeta into two rows of `partial`. A group of kThreads takes a row, kMostPacks
+// packs of columns a thread, while its next one is on its way; the groups of a block take rows in turn and add up in order at the end.
 template <class T, int kThreads, Access kAccess>
-__global__ void __launch_bounds__(kThreads, 768 / kThreads)
-    differentiate_chunk(const LayerNormBackwardArgs args, const std::int64_t chunk_rows) {
+__global__ void __launch_bounds__(kChunkThreads, 2) differentiate_chunk(const LayerNormBackwardArgs args, const std::int64_t chunk_rows) {
   using A = Arithmetic<T>;
-  constexpr int kWidth = kPackWidth<T>, kWarps = kThreads / kWarp, kSums = 2 * kRowBatch;
-  __shared__ A scratch[2][kWarps][kSums];  // two, so that one barrier a batch is enough
-  const std::int64_t d = args.x.cols, column = threadIdx.x * kWidth;
-  const std::int64_t begin = blockIdx.x * chunk_rows, end = min(args.x.rows, begin + chunk_rows);
+  using Sums = Pack<A, kPackWidth<T>>;
+  constexpr int kWidth = kPackWidth<T>, kGroups = kChunkThreads / kThreads, kWarps = kThreads / kWarp, kPacks = kMostPacks * kThreads;
+  constexpr int kQuads = sizeof(Sums) / sizeof(uint4);
+  __shared__ A scratch[2][kGroups][kWarps][2];                                                  // two, so that one barrier a row is enough
+  __shared__ uint4 group_sums[kGroups > 1 ? kGroups : 1][2][kQuads][kGroups > 1 ? kPacks : 1];  // neighbours 16 bytes apart: no bank twice
+  const std::int64_t d = args.x.cols, begin = blockIdx.x * chunk_rows, end = min(args.x.rows, begin + chunk_rows);
   const A reciprocal_d = A(1) / static_cast<A>(d);
-  const bool owns = column < d;
-  const Pack<T> gammas = owns ? load_pack<kAccess, kWidth>(args.gamma.row<T>(0), column, d) : Pack<T>{};
-  A gamma[kWidth];
+  const auto column_of = [&](int k) { return static_cast<std::int64_t>((k * kThreads + threadIdx.x) * kWidth); };
+  const auto load_own = [&](const T* row, int k) {
+    return column_of(k) < d ? load_pack<kAccess, kWidth>(row, column_of(k), d) : Pack<T>{};
+  };
+  const auto load_row = [&](std::int64_t r) {
+    RowOperands<T> row;
 #pragma unroll
-  for (int j = 0; j < kWidth; ++j) gamma[j] = load(gammas.get(j));
-  A dgamma[kWidth] = {}, dbeta[kWidth] = {};
-  int turn = 0;
-  for (std::int64_t first = begin; first < end; first += kRowBatch, turn ^= 1) {
-    // Load.
-    Pack<T> x[kRowBatch], dy[kRowBatch];
-    A mean[kRowBatch], rstd[kRowBatch];
-#pragma unroll
-    for (int i = 0; i < kRowBatch; ++i) {
-      const std::int64_t r = min(first + i, end - 1);  // past the end the last row again, which counts nothing
-      x[i] = owns ? load_pack<kAccess, kWidth>(args.x.row<T>(r), column, d) : Pack<T>{};
-      dy[i] = owns ? load_pack<kAccess, kWidth>(args.dy.row<T>(r), column, d) : Pack<T>{};
-      mean[i] = *args.mean.row<A>(r);
-      rstd[i] = *args.rstd.row<A>(r);
+    for (int k = 0; k < kMostPacks; ++k) {
+      row.x[k] = load_own(args.x.row<T>(r), k);
+      row.dy[k] = load_own(args.dy.row<T>(r), k);
+      if (args.accumulate && column_of(k) < d) prefetch_to_l2(args.dx.row<T>(r) + column_of(k));
     }
+    row.mean = *args.mean.row<A>(r);
+    row.rstd = *args.rstd.row<A>(r);
+    return row;
+  };
+  RowOperands<T> next;
+  if (begin + threadIdx.y < end) next = load_row(begin + threadIdx.y);
+  Pack<T> gamma[kMostPacks];
+#pragma unroll
+  for (int k = 0; k < kMostPacks; ++k) gamma[k] = load_own(args.gamma.row<T>(0), k);
+  A dgamma[kMostPacks][kWidth] = {}, dbeta[kMostPacks][kWidth] = {};
+  int turn = 0;
+  for (std::int64_t r = begin + threadIdx.y; r < end; r += kGroups, turn ^= 1) {
+    // Load.
+    const RowOperands<T> row = next;
+    if (r + kGroups < end) next = load_row(r + kGroups);
 
-    // Reduce: sum(g) and sum(g h) of each row.
-    A sums[kSums] = {};
+    // Reduce: sum(g) and sum(g h).
+    A sum_g = 0, sum_gh = 0;
 #pragma unroll
-    for (int i = 0; i < kRowBatch; ++i) {
+    for (int k = 0; k < kMostPacks; ++k) {
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) {
-        const A dy_j = load(dy[i].get(j)), h = (load(x[i].get(j)) - mean[i]) * rstd[i];
-        sums[2 * i] = fma(dy_j, gamma[j], sums[2 * i]);
-        sums[2 * i + 1] = fma(dy_j * gamma[j], h, sums[2 * i + 1]);
+      for (int i = 0; i < kWidth; ++i) {
+        const A g = load(row.dy[k].get(i)) * load(gamma[k].get(i)), h = (load(row.x[k].get(i)) - row.mean) * row.rstd;
+        sum_g += g;
+        sum_gh = fma(g, h, sum_gh);
       }
     }
+    sum_g = fold_warp(sum_g, Sum());
+    sum_gh = fold_warp(sum_gh, Sum());
+    if constexpr (kWarps > 1) {
+      A(&sums)[kWarps][2] = scratch[turn][threadIdx.y];
+      if (threadIdx.x % kWarp == 0) {
+        sums[threadIdx.x / kWarp][0] = sum_g;
+        sums[threadIdx.x / kWarp][1] = sum_gh;
+      }
+      sync_group<kThreads>(static_cast<int>(threadIdx.y));
+      sum_g = sums[0][0];
+      sum_gh = sums[0][1];
 #pragma unroll
-    for (A& sum : sums) sum = fold_warp(sum, Sum());
-    if (threadIdx.x % kWarp == 0) {
+      for (int warp = 1; warp < kWarps; ++warp) {
+        sum_g += sums[warp][0];
+        sum_gh += sums[warp][1];
+      }
+    }
+    const A mean_g = sum_g * reciprocal_d, mean_gh = sum_gh * reciprocal_d;
+
+    // Store.
 #pragma unroll
-      for (int k = 0; k < kSums; ++k) scratch[turn][threadIdx.x / kWarp][k] = sums[k];
+    for (int k = 0; k < kMostPacks; ++k) {
+      if (column_of(k) >= d) break;
+      Pack<T> earlier{};
+      if (args.accumulate) earlier = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column_of(k), d);
+      A dx[kWidth];
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        const A dy = load(row.dy[k].get(i)), h = (load(row.x[k].get(i)) - row.mean) * row.rstd;
+        dgamma[k][i] = fma(dy, h, dgamma[k][i]);
+        dbeta[k][i] += dy;
+        dx[i] = fma(row.rstd, fma(-h, mean_gh, fma(dy, load(gamma[k].get(i)), -mean_g)), load(earlier.get(i)));
+      }
+      store_pack<kAccess>(args.dx.row<T>(r), column_of(k), d, pack_of<T>(dx));
+    }
+  }
+
+  // Reduce the groups' sums, and store: a thread takes a pack of dgamma's or of dbeta's at a time.
+  const auto store_sums = [&](int which, std::int64_t column, const Sums& sums) {
+    if (column < d) store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x + which), column, d, sums);
+  };
+  if constexpr (kGroups == 1) {
+#pragma unroll
+    for (int k = 0; k < kMostPacks; ++k) {
+      store_sums(0, column_of(k), pack_of<A>(dgamma[k]));
+      store_sums(1, column_of(k), pack_of<A>(dbeta[k]));
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < kMostPacks; ++k) {
+      const Sums sums[2] = {pack_of<A>(dgamma[k]), pack_of<A>(dbeta[k])};
+#pragma unroll
+      for (int which = 0; which < 2; ++which) {
+#pragma unroll
+        for (int quad = 0; quad < kQuads; ++quad) {
+          memcpy(&group_sums[threadIdx.y][which][quad][k * kThreads + threadIdx.x], sums[which].words + 4 * quad, sizeof(uint4));
+        }
+      }
     }
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < kSums; ++k) {
-      sums[k] = scratch[turn][0][k];
+    for (int at = static_cast<int>(threadIdx.y * kThreads + threadIdx.x); at < 2 * kPacks; at += kChunkThreads) {
+      const int which = at / kPacks, pack = at % kPacks;
+      A total[kWidth] = {};
 #pragma unroll
-      for (int warp = 1; warp < kWarps; ++warp) sums[k] += scratch[turn][warp][k];
-      sums[k] *= reciprocal_d;
-    }
-
-    // Store.
-    if (!owns) continue;
+      for (int group = 0; group < kGroups; ++group) {
+        Sums sums;
 #pragma unroll
-    for (int i = 0; i < kRowBatch; ++i) {
-      const std::int64_t r = first + i;
-      if (r >= end) break;
-      Pack<T> earlier{};
-      if (args.accumulate) earlier = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column, d);
-      A dx[kWidth];
+        for (int quad = 0; quad < kQuads; ++quad) memcpy(sums.words + 4 * quad, &group_sums[group][which][quad][pack], sizeof(uint4));
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) {
-        const A dy_j = load(dy[i].get(j)), h = (load(x[i].get(j)) - mean[i]) * rstd[i];
-        dgamma[j] = fma(dy_j, h, dgamma[j]);
-        dbeta[j] += dy_j;
-        dx[j] = fma(rstd[i], fma(-h, sums[2 * i + 1], fma(dy_j, gamma[j], -sums[2 * i])), load(earlier.get(j)));
+        for (int i = 0; i < kWidth; ++i) total[i] += sums.get(i);
       }
-      store_pack<kAccess>(args.dx.row<T>(r), column, d, pack_of<T>(dx));
+      store_sums(which, static_cast<std::int64_t>(pack) * kWidth, pack_of<A>(total));
     }
   }
-  if (!owns) return;
-  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x), column, d, pack_of<A>(dgamma));
-  store_pack<kAccess>(args.partial.row<A>(2 * blockIdx.x + 1), column, d, pack_of<A>(dbeta));
 }
 
 // Rows of more packs take two launches: differentiate_rows and sum_chunk.
@@ -201,26 +250,47 @@ __global__ void __launch_bounds__(kColumnThreads) sum_chunk(const LayerNormBackw
   store_pack<kAccess>(args.partial.row<A>(2 * chunk + 1), column, d, pack_of<A>(dbeta));
 }
 
-constexpr int kChunkThreads = 32;  // of a column; each takes every 32nd chunk
+constexpr int kAddThreads = 32;  // of a column; each takes every 32nd chunk
 
 template <class A>
-__global__ void __launch_bounds__(kWarp* kChunkThreads) add_chunks(const LayerNormBackwardArgs args) {
-  __shared__ A sums[kChunkThreads][kWarp + 1];
+__global__ void __launch_bounds__(kWarp* kAddThreads) add_chunks(const LayerNormBackwardArgs args) {
+  constexpr int kMost = static_cast<int>(ceil_div(kLayerNormChunks, kAddThreads));
+  __shared__ A sums[kAddThreads][kWarp + 1];
   const MatrixView gradient = blockIdx.y == 0 ? args.dgamma : args.dbeta;
-  const std::int64_t column = blockIdx.x * static_cast<std::int64_t>(kWarp) + threadIdx.x;
-  A sum = 0;
-  if (column < gradient.cols) {
-#pragma unroll 4
-    for (std::int64_t chunk = threadIdx.y; chunk < args.partial.rows / 2; chunk += kChunkThreads) {
-      sum += args.partial.row<A>(2 * chunk + blockIdx.y)[column];
-    }
+  const std::int64_t column = blockIdx.x * static_cast<std::int64_t>(kWarp) + threadIdx.x, chunks = args.partial.rows / 2;
+  const bool owns = column < gradient.cols;
+
+  // Load: all of it is under way at once.
+  const A earlier = args.accumulate_parameters && owns && threadIdx.y == 0 ? gradient.row<A>(0)[column] : A(0);
+  A parts[kMost];
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) {
+    const std::int64_t chunk = i * kAddThreads + threadIdx.y;
+    parts[i] = owns && chunk < chunks ? args.partial.row<A>(2 * chunk + blockIdx.y)[column] : A(0);
   }
+
+  // Reduce.
+  A sum = 0;
+#pragma unroll
+  for (const A& part : parts) sum += part;
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.y > 0 || column >= gradient.cols) return;
-  A total = args.accumulate_parameters ? gradient.row<A>(0)[column] : A(0);
-  for (int i = 0; i < kChunkThreads; ++i) total += sums[i][threadIdx.x];
+  if (threadIdx.y > 0 || !owns) return;
+  A total = earlier;
+#pragma unroll
+  for (int i = 0; i < kAddThreads; ++i) total += sums[i][threadIdx.x];
+
+  // Store.
   gradient.row<A>(0)[column] = total;
+}
+
+// Calls fn with the threads that share a row of so many packs.
+template <class Fn>
+void with_group(std::int64_t packs, const Fn& fn) {
+  if (packs <= kMostPacks * 32) return fn(std::integral_constant<int, 32>{});
+  if (packs <= kMostPacks * 64) return fn(std::integral_constant<int, 64>{});
+  if (packs <= kMostPacks * 128) return fn(std::integral_constant<int, 128>{});
+  fn(std::integral_constant<int, kChunkThreads>{});
 }
 
 }  // namespace
@@ -248,9 +318,11 @@ void run(CudaQueue& queue, const LayerNormBackwardArgs& args) {
     const std::int64_t packs = ceil_div(x.cols, kPackWidth<T>), chunk_rows = layer_norm_row_chunk(x.rows);
     const auto chunks = static_cast<unsigned>(args.partial.rows / 2);
     with_whole_access(access_of(kPackWidth<T>, {x, args.gamma, args.dy, args.dx, args.partial}), x.cols, kPackWidth<T>, [&](auto access) {
-      if (x.rows > 0 && packs <= kMostThreads) {
-        with_threads(packs, [&](auto threads) {
-          differentiate_chunk<T, threads(), access()><<<chunks, threads(), 0, stream_of(queue)>>>(args, chunk_rows);
+      if (x.rows > 0 && packs <= kMostPacks * kChunkThreads) {
+        with_group(packs, [&](auto threads) {
+          constexpr int kThreads = threads();
+          const dim3 block(kThreads, kChunkThreads / kThreads);
+          differentiate_chunk<T, kThreads, access()><<<chunks, block, 0, stream_of(queue)>>>(args, chunk_rows);
         });
       } else if (x.rows > 0) {
         differentiate_rows<T, access()><<<static_cast<unsigned>(x.rows), kMostThreads, 0, stream_of(queue)>>>(args);
@@ -259,7 +331,7 @@ void run(CudaQueue& queue, const LayerNormBackwardArgs& args) {
       }
     });
     add_chunks<Arithmetic<T>>
-        <<<dim3(static_cast<unsigned>(ceil_div(x.cols, kWarp)), 2), dim3(kWarp, kChunkThreads), 0, stream_of(queue)>>>(args);
+        <<<dim3(static_cast<unsigned>(ceil_div(x.cols, kWarp)), 2), dim3(kWarp, kAddThreads), 0, stream_of(queue)>>>(args);
     TW_CUDA_LAUNCHED("layer_norm_backward");
   });
 }

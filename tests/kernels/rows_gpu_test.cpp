@@ -121,6 +121,37 @@ TYPED_TEST(GpuRows, LayerNormIsTheCpus) {
   }
 }
 
+// One row to a warp, to two and to four, in every type; chunks of 8 rows and of more: one row, those a block's groups take at once,
+// one row more or less than a chunk, and more rows than short chunks have room for.
+TYPED_TEST(GpuRows, LayerNormBackwardOfEveryShareOfRows) {
+  using T = TypeParam;
+  constexpr std::int64_t kShort = 8 * kLayerNormChunks;
+  constexpr Size kShares[] = {{1, 136},         {2, 136},   {4, 136},   {5, 136},   {7, 136},         {8, 136},
+                              {9, 136},         {31, 136},  {33, 1024}, {15, 2056}, {kShort - 1, 24}, {kShort, 24},
+                              {kShort + 1, 24}, {5120, 64}, {17, 520},  {9, 4096},  {3, 1032},        {2 * kShort + 5, 8}};
+  for (const Size size : kShares) {
+    SCOPED_TRACE(sentence(size.rows, " x ", size.cols));
+    const LayerNormProblem<T> p(size, 7);
+    LayerNormProblem<double> wide(size, 7);
+    wide.x = converted<double>(p.x);
+    wide.gamma = converted<double>(p.gamma);
+    wide.beta = converted<double>(p.beta);
+    wide.dy = converted<double>(p.dy);
+    wide.dx = converted<double>(p.dx);
+    wide.dgamma = converted<double>(p.dgamma);
+    for (const bool accumulate : {false, true}) {
+      const Results expected = layer_norm_on_cpu(this->cpu_, wide, accumulate);
+      const Results once = layer_norm_on_gpu(this->queue_, p, accumulate, Pitch::aligned);
+      for (const std::size_t i : {3U, 4U, 5U}) {
+        ASSERT_GT(norm(expected[i]), 0.0);
+        EXPECT_LE(relative_error(once[i], expected[i]), i == 3 ? rounding<T>(size.cols) : tolerance<Statistics<T>>(size.cols + size.rows));
+      }
+      EXPECT_EQ(layer_norm_on_gpu(this->queue_, p, accumulate, Pitch::aligned), once) << "bits differ from run to run";
+      EXPECT_EQ(layer_norm_on_gpu(this->queue_, p, accumulate, Pitch::odd), once) << "bits depend on the pitch";
+    }
+  }
+}
+
 TYPED_TEST(GpuRows, SoftmaxIsTheCpus) {
   using T = TypeParam;
   for (const Size size : kSizes) {
