@@ -1,7 +1,6 @@
 // Layer normalisation: a row is one warp's or one block's, and stays in registers between its passes unless it is very wide.
 // Backward gives a block a chunk of rows, of which groups of its threads take one each at a time, and adds up the chunks in a second
 // launch.
-#include "kernels/cuda/prim/group_barrier.h"
 #include "kernels/cuda/prim/prefetch.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/layer_norm.h"
@@ -55,14 +54,15 @@ struct RowOperands {
 };
 
 // dx of one chunk of rows, and the chunk's dgamma and dbeta into two rows of `partial`. A group of kThreads takes a row, kMostPacks
-// packs of columns a thread, while its next one is on its way; the groups of a block take rows in turn and add up in order at the end.
+// packs of columns a thread, while its next one is on its way; the groups of a block take rows in turn, past the end a row of zeros, and
+// add up in order at the end.
 template <class T, int kThreads, Access kAccess>
 __global__ void __launch_bounds__(kChunkThreads, 2) differentiate_chunk(const LayerNormBackwardArgs args, const std::int64_t chunk_rows) {
   using A = Arithmetic<T>;
   using Sums = Pack<A, kPackWidth<T>>;
   constexpr int kWidth = kPackWidth<T>, kGroups = kChunkThreads / kThreads, kWarps = kThreads / kWarp, kPacks = kMostPacks * kThreads;
   constexpr int kQuads = sizeof(Sums) / sizeof(uint4);
-  __shared__ A scratch[2][kGroups][kWarps][2];                                                  // two, so that one barrier a row is enough
+  __shared__ A scratch[2][kGroups][kWarps][2];                                                  // two, so that one barrier a turn is enough
   __shared__ uint4 group_sums[kGroups > 1 ? kGroups : 1][2][kQuads][kGroups > 1 ? kPacks : 1];  // neighbours 16 bytes apart: no bank twice
   const std::int64_t d = args.x.cols, begin = blockIdx.x * chunk_rows, end = min(args.x.rows, begin + chunk_rows);
   const A reciprocal_d = A(1) / static_cast<A>(d);
@@ -82,17 +82,17 @@ __global__ void __launch_bounds__(kChunkThreads, 2) differentiate_chunk(const La
     row.rstd = *args.rstd.row<A>(r);
     return row;
   };
-  RowOperands<T> next;
+  RowOperands<T> next{};
   if (begin + threadIdx.y < end) next = load_row(begin + threadIdx.y);
   Pack<T> gamma[kMostPacks];
 #pragma unroll
   for (int k = 0; k < kMostPacks; ++k) gamma[k] = load_own(args.gamma.row<T>(0), k);
   A dgamma[kMostPacks][kWidth] = {}, dbeta[kMostPacks][kWidth] = {};
   int turn = 0;
-  for (std::int64_t r = begin + threadIdx.y; r < end; r += kGroups, turn ^= 1) {
+  for (std::int64_t r = begin + threadIdx.y; r < end + threadIdx.y; r += kGroups, turn ^= 1) {
     // Load.
     const RowOperands<T> row = next;
-    if (r + kGroups < end) next = load_row(r + kGroups);
+    next = r + kGroups < end ? load_row(r + kGroups) : RowOperands<T>{};
 
     // Reduce: sum(g) and sum(g h).
     A sum_g = 0, sum_gh = 0;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kChunkThreads, 2) differentiate_chunk(const La
         sums[threadIdx.x / kWarp][0] = sum_g;
         sums[threadIdx.x / kWarp][1] = sum_gh;
       }
-      sync_group<kThreads>(static_cast<int>(threadIdx.y));
+      __syncthreads();
       sum_g = sums[0][0];
       sum_gh = sums[0][1];
 #pragma unroll
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kChunkThreads, 2) differentiate_chunk(const La
     // Store.
 #pragma unroll
     for (int k = 0; k < kMostPacks; ++k) {
-      if (column_of(k) >= d) break;
+      if (column_of(k) >= d || r >= end) break;
       Pack<T> earlier{};
       if (args.accumulate) earlier = load_pack<kAccess, kWidth>(args.dx.row<const T>(r), column_of(k), d);
       A dx[kWidth];
