@@ -1,8 +1,11 @@
 // tilewave bench op NAME...: operations that memory bounds, on a Transformer's shapes: time, the bytes they must move over it, and
-// the share of a device copy that takes turns with them in the same run. Bytes are cost()'s; a copy counts what it reads and writes.
+// the share of a device copy that takes turns with them in the same run; a few of them also at the sizes of a step, where launches
+// count. Launches follow each other in a captured graph, each on operands of its own. Bytes are cost()'s; a copy counts what it reads
+// and writes.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <iterator>
 
 #include "app/bench.h"
 #include "app/bench_operands.h"
@@ -10,6 +13,7 @@
 #include "framework/io/json_lines.h"
 #include "framework/measure/interleave.h"
 #include "framework/measure/operation_work.h"
+#include "kernels/graph.h"
 
 namespace tilewave {
 namespace {
@@ -24,23 +28,26 @@ struct OpOptions {
   bool json = false;
 };
 
-std::vector<BenchedOperation> chosen(const std::vector<std::string>& names) {
-  const std::span<const BenchedOperation> all = benched_operations();
-  if (names.empty()) return {all.begin(), all.end()};
+// All shapes of each name, in the order asked for; of a shape that is asked for, one.
+std::vector<BenchedOperation> chosen(const OpOptions& options) {
+  const std::span<const BenchedOperation> large = benched_operations();
+  std::vector<BenchedOperation> all(large.begin(), large.end());
+  if (options.rows == 0 && options.cols == 0) all.insert(all.end(), step_operations().begin(), step_operations().end());
+  if (options.names.empty()) return all;
   std::vector<BenchedOperation> result;
-  for (const std::string& name : names) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const BenchedOperation& operation) { return operation.name == name; });
-    if (found == all.end()) {
+  for (const std::string& name : options.names) {
+    const auto is_it = [&](const BenchedOperation& operation) { return operation.name == name; };
+    if (std::none_of(all.begin(), all.end(), is_it)) {
       std::vector<std::string_view> all_names;
       std::string known;
-      for (const BenchedOperation& operation : all) {
+      for (const BenchedOperation& operation : large) {
         all_names.emplace_back(operation.name);
         known += sentence(known.empty() ? "" : ", ", operation.name);
       }
       throw InputError(
           sentence("bench op ", name, ": there is no such operation", nearest_text(name, all_names), "; there are ", known, "."));
     }
-    result.push_back(*found);
+    std::copy_if(all.begin(), all.end(), std::back_inserter(result), is_it);
   }
   return result;
 }
@@ -48,7 +55,7 @@ std::vector<BenchedOperation> chosen(const std::vector<std::string>& names) {
 constexpr std::int64_t copy_bytes_on(Backend backend) { return std::int64_t{1} << (backend == Backend::cuda ? 30 : 28); }
 
 int bench_op(const OpOptions& options) {
-  const std::vector<BenchedOperation> asked = chosen(options.names);
+  const std::vector<BenchedOperation> asked = chosen(options);
   const DeviceInfo device = options.device.probe();
   const Precision precision = precision_of(options.precision, device.backend);
   TW_CHECK_INPUT(options.pitch == "aligned" || options.pitch == "packed", "--row-pitch ", options.pitch, ": it is aligned or packed.");
@@ -72,34 +79,39 @@ int bench_op(const OpOptions& options) {
     const std::int64_t bytes = sets.front().entry.cost.bytes;
     while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes && sets.size() < 64)
       sets.push_back(operation.prepare(context, shape));
-    const Candidate candidate{.name = operation.name, .launch = [&](std::size_t turn) { sets[turn % sets.size()].launch(); }, .wait = wait};
+    for (const OperationWork& set : sets) set.launch();  // loads kernels
+    Graph graph = capture(context.queue(), [&] {
+      for (const OperationWork& set : sets) set.launch();
+    });
+    const Candidate candidate{
+        .name = operation.name, .launch = [&](std::size_t) { graph.replay(); }, .launches = sets.size(), .wait = wait};
     const Comparison comparison = compare({candidate}, {copy}, interleave);
     interleave.load_s = 0.0;  // the device is warm now
     const Timing &ours = comparison.ours.front(), &peer = comparison.peers.front();
     const double bytes_per_s = static_cast<double>(bytes) / ours.median_s,
                  copied_per_s = 2.0 * static_cast<double>(copy_bytes) / peer.median_s;
     if (options.json) {
-      std::cout << JsonObject()
-                       .add("device", device.name)
-                       .add("operation", operation.name)
-                       .add("rows", shape.rows)
-                       .add("cols", shape.cols)
-                       .add("precision", name_of(precision))
-                       .add("row_pitch", options.pitch)
-                       .add("bytes", bytes)
-                       .add("time_us", ours.median_s * 1e6)
-                       .add("lower_quartile_us", ours.lower_quartile_s * 1e6)
-                       .add("upper_quartile_us", ours.upper_quartile_s * 1e6)
-                       .add("bytes_per_s", bytes_per_s)
-                       .add("copy_bytes_per_s", copied_per_s)
-                       .add("floor_us", static_cast<double>(bytes) / copied_per_s * 1e6)
-                       .add("copy_fraction", bytes_per_s / copied_per_s)
-                       .text()
-                << std::endl;
+      JsonObject object;
+      object.add("device", device.name)
+          .add("operation", operation.name)
+          .add("rows", shape.rows)
+          .add("cols", shape.cols)
+          .add("precision", name_of(precision))
+          .add("row_pitch", options.pitch)
+          .add("bytes", bytes)
+          .add("time_us", ours.median_s * 1e6)
+          .add("lower_quartile_us", ours.lower_quartile_s * 1e6)
+          .add("upper_quartile_us", ours.upper_quartile_s * 1e6)
+          .add("bytes_per_s", bytes_per_s)
+          .add("copy_bytes_per_s", copied_per_s)
+          .add("floor_us", static_cast<double>(bytes) / copied_per_s * 1e6)
+          .add("copy_fraction", bytes_per_s / copied_per_s);
+      if (*operation.operands != 0) object.add("operands", operation.operands);
+      std::cout << object.text() << std::endl;
     } else {
-      std::printf("%-20s %14s %10.1f %10.1f %10.1f %9.0f %10.0f %6.2f\n", operation.name, sentence(shape.rows, "x", shape.cols).c_str(),
+      std::printf("%-20s %14s %10.1f %10.1f %10.1f %9.0f %10.0f %6.2f  %s\n", operation.name, sentence(shape.rows, "x", shape.cols).c_str(),
                   static_cast<double>(bytes) * 1e-6, ours.median_s * 1e6, static_cast<double>(bytes) / copied_per_s * 1e6,
-                  bytes_per_s * 1e-9, copied_per_s * 1e-9, bytes_per_s / copied_per_s);
+                  bytes_per_s * 1e-9, copied_per_s * 1e-9, bytes_per_s / copied_per_s, operation.operands);
       std::fflush(stdout);
     }
   }

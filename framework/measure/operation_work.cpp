@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "framework/data/packing.h"
+#include "framework/data/synthetic.h"
 #include "framework/host_tensor.h"
 #include "framework/random.h"
 #include "kernels/activation.h"
@@ -121,6 +122,43 @@ OperationWork prepare_embedding(Context& context, Shape shape, bool backward) {
   return work_of(context, args, {ids, position_ids, y, dtable, order, sort});
 }
 
+// Made-up text's ids, of which some are in very many rows, and a gradient that is added to, as a tied table's.
+struct EmbeddedText {
+  std::int64_t vocabulary = 0;
+  std::int64_t positions = 0;  // of a learned table; 0: a constant one
+};
+
+OperationWork prepare_embedded_text(Context& context, Shape shape, const EmbeddedText& text) {
+  const PrecisionTable& types = context.precision();
+  const ZipfChain chain(text.vocabulary);
+  Random random(6);
+  std::vector<std::int32_t> ids{chain.draw(random)}, positions{0};
+  while (static_cast<std::int64_t>(ids.size()) < shape.rows) {
+    ids.push_back(chain.follow(ids.back(), random));
+    positions.push_back(text.positions > 0 ? (positions.back() + 1) % static_cast<std::int32_t>(text.positions) : 0);
+  }
+  const auto tensor_of = [&](const std::vector<std::int32_t>& numbers) {
+    const Tensor tensor = context.tensor({1, shape.rows}, DType::i32);
+    write_ids(context, tensor, numbers);
+    return tensor;
+  };
+  const Tensor id_tensor = tensor_of(ids), position_ids = tensor_of(positions);
+  const Tensor dy = random_tensor(context, shape, types.activation, 1);
+  const Tensor dtable = context.persistent({text.vocabulary, shape.cols}, types.gradient);
+  const Tensor dpositions = text.positions > 0 ? context.tensor({text.positions, shape.cols}, types.gradient) : Tensor();
+  const Tensor order = context.tensor({2, embedding_order_cols(shape.rows, text.vocabulary, text.positions)}, DType::i32);
+  const Tensor sort = context.tensor({1, embedding_sort_cols(shape.rows)}, DType::i32);
+  const EmbeddingBackwardArgs args{.dy = dy.view(),
+                                   .ids = id_tensor.view(),
+                                   .position_ids = position_ids.view(),
+                                   .dtable = dtable.view(),
+                                   .accumulate_table = true,
+                                   .dpositions = dpositions.view(),
+                                   .order = order.view(),
+                                   .sort = sort.view()};
+  return work_of(context, args, {id_tensor, position_ids, dy, dtable, dpositions, order, sort});
+}
+
 // Matrices of a model's size: with the compute copy that the precision asks for.
 OperationWork prepare_optimizer(Context& context, Shape shape, bool norm) {
   const PrecisionTable& types = context.precision();
@@ -205,6 +243,22 @@ std::span<const BenchedOperation> benched_operations() {
       with_flag("embedding_backward", {65536, 1024}, prepare_embedding, true),
       with_flag("adamw", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, false),
       with_flag("gradient_norm", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, true),
+  };
+  return all;
+}
+
+std::span<const BenchedOperation> step_operations() {
+  static const std::vector<BenchedOperation> all = {
+      {"layer_norm", {5120, 1024}, [](Context& context, Shape shape) { return prepare_layer_norm(context, shape, false); }},
+      {"layer_norm_backward", {5120, 1024}, [](Context& context, Shape shape) { return prepare_layer_norm(context, shape, true); }},
+      {"embedding_backward",
+       {5120, 1024},
+       [](Context& context, Shape shape) { return prepare_embedded_text(context, shape, {.vocabulary = kVocabulary}); },
+       "Zipf ids, added"},
+      {"embedding_backward",
+       {65536, 768},
+       [](Context& context, Shape shape) { return prepare_embedded_text(context, shape, {.vocabulary = 50257, .positions = 1024}); },
+       "Zipf ids, added; positions"},
   };
   return all;
 }

@@ -28,8 +28,12 @@ struct BenchedOperation {
   const char* name;
   Shape shape;  // unless asked otherwise; of adamw and gradient_norm: so many matrices of 1,024 x 1,024 in all
   std::function<OperationWork(Context& context, Shape shape)> prepare;
+  const char* operands = "";  // what is particular about them
 };
+// At sizes that keep a GPU's memory busy.
 std::span<const BenchedOperation> benched_operations();
+// Some of them as a step of Transformer-big or GPT-2 has them, where they are small or their operands are not uniform.
+std::span<const BenchedOperation> step_operations();
 
 // Packed sequences of one length, queries, keys and values side by side as a model has them.
 struct AttentionSequences {
