@@ -1,9 +1,12 @@
 // Token embedding with positions added.
 //   forward:  y[r] = scale * table[ids[r]] + positions[position_ids[r]]; zero where ids[r] < 0 (a ghost row)
-//   backward: dtable[v] = scale * sum of dy[r] over rows with ids[r] = v, in order of r; dpositions[p] likewise, unscaled
+//   backward: dtable[v] = scale * sum of dy[r] over rows with ids[r] = v; dpositions[p] likewise, unscaled
+// A sum's order follows from those rows alone, as r counts them: no other row, pitch or launch changes its bits.
 // positions may be a learned table or a constant one (sinusoidal): dpositions is absent then.
 // Ids are at most table.rows - 1 by the caller's promise (data readers check them).
 #pragma once
+
+#include <algorithm>
 
 #include "kernels/queue.h"
 #include "kernels/view.h"
@@ -44,9 +47,14 @@ inline Cost cost(const EmbeddingArgs& args) {
   return {.flops = 2 * args.y.rows * args.y.cols, .bytes = 3 * args.y.bytes() + args.ids.bytes() + args.position_ids.bytes()};
 }
 inline Cost cost(const EmbeddingBackwardArgs& args) {
+  // All of a new gradient is written; of one that is added to, at most as many rows as dy has are read and written.
+  const auto gradient_bytes = [&](MatrixView gradient, bool accumulate) {
+    if (accumulate) gradient.rows = std::min(gradient.rows, args.dy.rows);
+    return gradient.bytes() * (accumulate ? 2 : 1);
+  };
   return {.flops = 2 * args.dy.rows * args.dy.cols,
           .bytes = args.dy.bytes() * (args.dpositions ? 2 : 1) + args.ids.bytes() + args.position_ids.bytes() +
-                   args.dtable.bytes() * (args.accumulate_table ? 2 : 1) + args.dpositions.bytes() * (args.accumulate_positions ? 2 : 1)};
+                   gradient_bytes(args.dtable, args.accumulate_table) + gradient_bytes(args.dpositions, args.accumulate_positions)};
 }
 void check(const EmbeddingArgs& args);
 void check(const EmbeddingBackwardArgs& args);

@@ -121,6 +121,125 @@ TYPED_TEST(GpuEmbedding, IsTheCpus) {
   }
 }
 
+// Runs of equal ids as long as a warp sums, and longer and shorter by one; such that start, end and cross where a warp's 4 places and a
+// block's 256 end, and one row before and after; an id that all rows have; ids that none has; ghosts between them.
+TYPED_TEST(GpuEmbedding, BackwardOfEveryRun) {
+  using T = TypeParam;
+  CpuQueue cpu = make_cpu_queue(2);
+  struct Runs {
+    std::vector<std::int64_t> lengths;
+    std::int64_t ghosts = 0;
+  };
+  const std::vector<Runs> cases = {{{31, 2, 30, 1, 33, 31, 64, 0, 32, 1}, 3},
+                                   {{32, 32, 33, 1, 30, 34, 16, 47, 129, 127}, 0},
+                                   {{1, 63, 64, 65, 15, 17, 128, 144, 1}, 40},
+                                   {{255, 33, 32, 3, 1}, 0},
+                                   {{256, 33, 1, 4}, 2},
+                                   {{257, 32, 2}, 0},
+                                   {{222, 33, 34, 31, 5}, 0},
+                                   {{0, 2000, 0}, 1},
+                                   {{0, 0, 0, 0, 7}, 500},
+                                   {{3}, 0},
+                                   {{4000, 33, 4159}, 0},        // as many rows as are ranked
+                                   {{5000, 1, 0, 31, 3161}, 0},  // one more
+                                   {{100, 9000, 32, 1}, 50}};
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    const auto& [lengths, ghosts] = cases[c];
+    std::vector<std::int32_t> shuffled(static_cast<std::size_t>(ghosts), -1);
+    for (std::size_t id = 0; id < lengths.size(); ++id)
+      shuffled.insert(shuffled.end(), static_cast<std::size_t>(lengths[id]), static_cast<std::int32_t>(id));
+    std::mt19937_64 random(5 + c);
+    std::shuffle(shuffled.begin(), shuffled.end(), random);
+    const auto rows = static_cast<std::int64_t>(shuffled.size()), vocabulary = static_cast<std::int64_t>(lengths.size());
+    Problem<T> p({rows, vocabulary, 3, c % 2 == 0 ? 136 : 21});
+    Problem<double> wide(p.size);
+    p.ids = Matrix<std::int32_t>::row_of(shuffled);
+    wide.ids = Matrix<std::int32_t>::row_of(shuffled);
+    wide.dy = converted<double>(p.dy);
+    wide.dtable = converted<double>(p.dtable);
+    wide.dpositions = converted<double>(p.dpositions);
+    for (const bool accumulate : {false, true}) {
+      SCOPED_TRACE(sentence("case ", c, ", ", rows, " rows", accumulate ? ", accumulated" : ""));
+      const Results expected = on_cpu(cpu, wide, accumulate), odd = on_gpu(this->queue_, p, accumulate, Pitch::odd),
+                    aligned = on_gpu(this->queue_, p, accumulate, Pitch::aligned);
+      ASSERT_GT(norm(expected.dtable) * norm(expected.dpositions), 0.0);
+      EXPECT_LE(relative_error(odd.dtable, expected.dtable), tolerance<Statistics<T>>(rows));
+      EXPECT_LE(relative_error(odd.dpositions, expected.dpositions), tolerance<Statistics<T>>(rows));
+      EXPECT_EQ(odd.dtable, aligned.dtable) << "bits depend on the pitch";
+      EXPECT_EQ(odd.dpositions, aligned.dpositions) << "bits depend on the pitch";
+      EXPECT_EQ(on_gpu(this->queue_, p, accumulate, Pitch::aligned).dtable, aligned.dtable) << "bits differ from run to run";
+    }
+  }
+}
+
+// Other ids' rows, ghosts among them, may come and go: they move a run in the sorted order and change none of its bits, whichever
+// way the rows are sorted.
+TYPED_TEST(GpuEmbedding, ASumFollowsFromItsOwnRowsAlone) {
+  using T = TypeParam;
+  constexpr std::int64_t kOwn = 333, kColumns = 40, kId = 6;
+  Random random(9);
+  const auto own = Matrix<T>::uniform(kOwn, kColumns, random);
+  std::vector<double> first;
+  for (const std::int64_t others : {0, 1, 17, 300, 9000}) {
+    const std::int64_t rows = kOwn + others;
+    Problem<T> p({rows, 12, 2, kColumns});
+    std::vector<std::int32_t> ids;
+    for (std::int64_t r = 0, next = 0; r < rows; ++r) {
+      const bool is_own = next < kOwn && (rows - r == kOwn - next || r % 2 == 0);
+      ids.push_back(is_own ? static_cast<std::int32_t>(kId) : static_cast<std::int32_t>(r % 5) - 1);
+      if (!is_own) continue;
+      for (std::int64_t column = 0; column < kColumns; ++column) p.dy(r, column) = own(next, column);
+      ++next;
+    }
+    p.ids = Matrix<std::int32_t>::row_of(ids);
+    const Results results = on_gpu(this->queue_, p, false, Pitch::aligned);
+    const std::vector<double> sum(results.dtable.begin() + kId * kColumns, results.dtable.begin() + (kId + 1) * kColumns);
+    if (first.empty()) first = sum;
+    EXPECT_EQ(sum, first) << others << " other rows";
+  }
+  EXPECT_GT(norm(first), 0.0);
+}
+
+// Whole numbers add up exactly in any order, so that all bits are known: of rows that all have one id or each its own, with ghosts
+// and without, under a vocabulary with more rows than there are ids, which stay zero or what they were.
+TYPED_TEST(GpuEmbedding, BackwardOfWholeNumbersIsExact) {
+  using T = TypeParam;
+  constexpr std::int64_t kColumns = 40, kPadded = 8;
+  enum class Ids : std::uint8_t { equal, distinct };
+  for (const std::int64_t rows : {1, 40, 5120, 9000}) {  // the last are more than are ranked
+    for (const Ids ids : {Ids::equal, Ids::distinct}) {
+      for (const bool accumulate : {false, true}) {
+        for (const std::int64_t ghost_every : {0, 3}) {
+          SCOPED_TRACE(sentence(rows, ids == Ids::equal ? " rows of one id" : " rows of distinct ids", accumulate ? ", accumulated" : "",
+                                ghost_every > 0 ? ", with ghosts" : ""));
+          const std::int64_t vocabulary = (ids == Ids::equal ? 1 : rows) + kPadded;
+          Problem<T> p({rows, vocabulary, 2, kColumns});
+          const auto whole = [](std::int64_t a, std::int64_t b) { return static_cast<double>((a * 5 + b * 3) % 15 - 7); };
+          std::vector<double> expected;
+          for (std::int64_t v = 0; v < vocabulary; ++v) {
+            for (std::int64_t column = 0; column < kColumns; ++column) {
+              p.dtable(v, column) = from_double<Statistics<T>>(whole(v, column));
+              expected.push_back(accumulate ? whole(v, column) : 0.0);
+            }
+          }
+          for (std::int64_t r = 0; r < rows; ++r) {
+            const bool ghost = ghost_every > 0 && r % ghost_every == 2;
+            const std::int64_t id = ids == Ids::equal ? 0 : rows - 1 - r;
+            p.ids(0, r) = ghost ? -1 : static_cast<std::int32_t>(id);
+            for (std::int64_t column = 0; column < kColumns; ++column) {
+              p.dy(r, column) = from_double<T>(whole(r + 1, column));
+              if (!ghost) expected[static_cast<std::size_t>(id * kColumns + column)] += kScale * whole(r + 1, column);
+            }
+          }
+          ASSERT_GT(norm(expected), 0.0);
+          EXPECT_EQ(on_gpu(this->queue_, p, accumulate, Pitch::odd).dtable, expected);
+          EXPECT_EQ(on_gpu(this->queue_, p, accumulate, Pitch::aligned).dtable, expected);
+        }
+      }
+    }
+  }
+}
+
 class GpuEmbeddingContract : public GpuTest {};
 
 TEST_F(GpuEmbeddingContract, NamesAMissingWorkspace) {
