@@ -29,7 +29,7 @@ constexpr OperationFacts kFacts[] = {{"activation", 1, &M::activation_share},
                                      {"cross_entropy", 2, &M::cross_entropy_share},
                                      {"dropout", 1, &M::dropout_share},
                                      {"embedding", 1, &M::embedding_share},
-                                     {"embedding_backward", 7, &M::embedding_backward_share},  // a sort's four among them
+                                     {"embedding_backward", 4, &M::embedding_backward_share},  // ranked rows take 2, sorted ones 7
                                      {"fill"},
                                      {"gradient_norm", 3, &M::gradient_norm_share},
                                      {"layer_norm", 1, &M::layer_norm_share},

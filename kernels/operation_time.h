@@ -23,8 +23,8 @@ struct OperationModel {
   double adamw_share = 0.91, gradient_norm_share = 0.92;
   double add_share = 1.0, dropout_share = 0.5;
   double cross_entropy_share = 0.8;
-  double embedding_share = 1.35, embedding_backward_share = 0.56;
-  double layer_norm_share = 0.91, layer_norm_backward_share = 0.83;
+  double embedding_share = 1.35, embedding_backward_share = 0.58;
+  double layer_norm_share = 0.91, layer_norm_backward_share = 0.89;
   double softmax_share = 0.94, softmax_backward_share = 1.0;
   double other_share = 0.9;  // not measured: fill, convert
 
