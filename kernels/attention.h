@@ -52,12 +52,15 @@ struct AttentionBackwardArgs {
   Mask mask = Mask::none;
   AttentionDropout dropout;
   MatrixView dq, dk, dv;  // written, not added to
-  ConstMatrixView spans;  // as the forward pass on a GPU left them
+  MatrixView spans;       // as the forward pass on a GPU left them, and leaves them again
   MatrixView delta;       // [query rows, heads], log_sum_exp's dtype: a GPU's workspace; a CPU needs none
 };
 
-// How many integers `spans` holds: for each query the first key it sees and the one past the last, then the same for each key.
-constexpr std::int64_t attention_spans(std::int64_t query_rows, std::int64_t key_rows) { return 2 * (query_rows + key_rows); }
+// How many integers `spans` holds: for each query the first key it sees and the one past the last, then the same for each key, and two
+// counts of work taken, zero between launches.
+constexpr std::int64_t attention_spans(std::int64_t query_rows, std::int64_t key_rows) {
+  return query_rows + key_rows == 0 ? 0 : 2 * (query_rows + key_rows + 1);
+}
 
 // Work depends on the segments, which only the device knows when a step is traced. So FLOPs are counted for segments of
 // `sequence` queries and keys (0: as many as there are rows), causal ones as half; bytes count each tensor once.

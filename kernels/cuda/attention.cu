@@ -93,6 +93,7 @@ void run(CudaQueue& queue, const AttentionBackwardArgs& args) {
   check(args);
   check_workspace(args);
   TW_CHECK(args.delta || args.q.rows == 0, "attention_backward: delta is absent; a GPU needs it.");
+  if (warpgroups_take(device_of(queue), args)) return attend_on_warpgroups(queue, args);
   if (tensor_cores_take(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);
   attend_on_cuda_cores(queue, args);
 }

@@ -105,6 +105,8 @@ Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
   release(queue, state);
   EXPECT_TRUE(delta_host.guards_intact());
   EXPECT_TRUE(spans_host.guards_intact());
+  const auto counts = spans_host.values();
+  EXPECT_TRUE(counts.empty() || (counts.end()[-1] == 0 && counts.end()[-2] == 0)) << "a count of work taken was left";
   return host;
 }
 
@@ -169,6 +171,93 @@ TYPED_TEST(GpuAttention, LargeScoresStayFiniteAndANanIsSeen) {
     for (const double value : attend(this->queue_, problem, 0).out.values()) EXPECT_TRUE(std::isfinite(value));
     problem.k(199, 2) = from_double<TypeParam>(std::numeric_limits<double>::quiet_NaN());
     for (const double value : attend(this->queue_, problem, 0).out.values()) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+// The backward pass on Hopper's warpgroups, which take what the copy engine takes: a gap of 3 elements leaves it to the Tensor Cores'.
+template <class T>
+class GpuAttentionInWarpgroups : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped() && device_.capability != 90) GTEST_SKIP() << "needs compute capability 9.0, and " << device_.name << " has another.";
+  }
+
+  // Gradients within so many roundings of what is expected.
+  static void expect_gradients(const Results<T>& actual, const std::vector<double>& dq, const std::vector<double>& dk,
+                               const std::vector<double>& dv, double roundings) {
+    const auto expect = [&](const char* name, const Matrix<T>& gradient, const std::vector<double>& expected) {
+      SCOPED_TRACE(name);
+      if (norm(expected) == 0.0) {  // a softmax over one key has no gradient
+        EXPECT_LE(norm(gradient.values()), epsilon<T>());
+      } else {
+        expect_close_to(gradient, expected, 1, roundings);
+      }
+    };
+    expect("dv", actual.dv, dv);
+    expect("dq", actual.dq, dq);
+    expect("dk", actual.dk, dk);
+  }
+};
+using TypesOfTensorCores = ::testing::Types<bf16, f16>;
+TYPED_TEST_SUITE(GpuAttentionInWarpgroups, TypesOfTensorCores);
+
+// Tiles of 64 rows, windows of two or three of them; rows in front of, between and behind segments.
+TYPED_TEST(GpuAttentionInWarpgroups, EdgesOfTilesAndWindows) {
+  std::vector<Case> list;
+  for (const std::int64_t width : {64, 128}) {
+    for (const Mask mask : {Mask::none, Mask::causal}) {
+      for (const std::int32_t length : {1, 63, 64, 65, 127, 128, 129, 191, 192, 193, 257}) {
+        list.push_back({"one_sequence", length, length, 2, width, {{0, length, 0, length}}, mask});
+        list.push_back({"rows_around", length + 5, length + 9, 1, width, {{2, length, 7, length}}, mask});
+      }
+      list.push_back({"many_in_a_window",
+                      200,
+                      200,
+                      3,
+                      width,
+                      {{1, 9, 1, 9}, {10, 1, 10, 1}, {11, 52, 11, 52}, {63, 2, 63, 2}, {65, 63, 65, 63}, {130, 66, 130, 66}},
+                      mask});
+      list.push_back({"more_keys", 130, 400, 2, width, {{0, 65, 0, 200}, {65, 63, 200, 193}}, mask});
+      list.push_back({"fewer_keys", 400, 130, 2, width, {{0, 200, 0, 65}, {200, 193, 65, 63}}, mask});
+      list.push_back({"far_apart", 260, 700, 2, width, {{0, 100, 590, 110}, {100, 160, 3, 150}}, mask});
+      list.push_back({"dropout", 261, 323, 2, width, {{0, 129, 3, 129}, {130, 131, 140, 180}}, mask, 0.2});
+    }
+  }
+  for (const Case& c : list) {
+    SCOPED_TRACE(std::string(c.name) + ", " + std::to_string(c.segments.front().q_length) + " queries, heads of " +
+                 std::to_string(c.width) + (c.mask == Mask::causal ? ", causal" : ""));
+    Problem<TypeParam> problem(c);
+    const Reference expected = reference(problem);
+    this->expect_gradients(attend(this->queue_, problem, 0), expected.dq, expected.dk, expected.dv, 2.0);
+  }
+}
+
+// More windows than a GPU has room for, so that a block takes several. Both kernels are near the mathematics and near one another; the
+// pitch moves nothing, and a second run repeats every bit.
+TYPED_TEST(GpuAttentionInWarpgroups, AgreesWithTensorCoresAndItself) {
+  for (const std::int64_t width : {64, 128}) {
+    for (const Mask mask : {Mask::none, Mask::causal}) {
+      for (const double dropout : {0.0, 0.1}) {
+        SCOPED_TRACE("heads of " + std::to_string(width) + (mask == Mask::causal ? ", causal" : "") + (dropout > 0.0 ? ", dropout" : ""));
+        Problem<TypeParam> problem({"long",
+                                    2311,
+                                    2203,
+                                    19,
+                                    width,
+                                    {{3, 700, 0, 801}, {703, 1024, 801, 1000}, {1740, 1, 1803, 100}, {1741, 500, 1903, 300}},
+                                    mask,
+                                    dropout});
+        const Results<TypeParam> packed = attend(this->queue_, problem, 0), again = attend(this->queue_, problem, 0);
+        const Results<TypeParam> pitched = attend(this->queue_, problem, 8), unaligned = attend(this->queue_, problem, 3);
+        this->expect_gradients(packed, unaligned.dq.values(), unaligned.dk.values(), unaligned.dv.values(), 2.0);
+        for (const auto member : {&Results<TypeParam>::dq, &Results<TypeParam>::dk, &Results<TypeParam>::dv}) {
+          EXPECT_TRUE(same_bits(packed.*member, again.*member));
+          EXPECT_EQ((packed.*member).values(), (pitched.*member).values());
+          EXPECT_TRUE((pitched.*member).guards_intact());
+        }
+      }
+    }
   }
 }
 
