@@ -44,35 +44,56 @@ const OperationFacts& facts_of(std::string_view operation) {
   return *found;
 }
 
-// Queries that a block owns, and the keys that pass by one: those of all segments that its rows lie in.
-constexpr std::int64_t kWindow = 128, kWarpgroupWindow = 64;
+bool on_tensor_cores(const AttentionWork& work) {
+  return size_of(work.dtype) == 2 && (work.head_size == 32 || work.head_size == 64 || work.head_size == 128);
+}
+
+// What keys that pass by cost on the way that attention takes.
+struct Passing {
+  double fraction;      // of the peak
+  double keys;          // what a window costs beside them, as keys
+  double draws;         // a cycle of an SM
+  std::int64_t window;  // queries that a block or a warpgroup owns
+};
+Passing passing_of(const AttentionWork& work, bool backward, const DeviceInfo& device) {
+  const M& m = time_model_of(device).operations;
+  const bool wide = work.head_size > 64;
+  const double forward_draws = m.attention_forward_draws, backward_draws = 0.5 * m.attention_backward_draws;
+  if (!on_tensor_cores(work)) {
+    return backward ? Passing{m.cuda_core_backward_fraction, m.attention_backward_keys, backward_draws, 128}
+                    : Passing{m.cuda_core_forward_fraction, m.attention_forward_keys, forward_draws, 128};
+  }
+  if (device.capability != 90 || work.head_size < 64) {
+    return !backward ? Passing{m.attention_forward_fraction, m.attention_forward_keys, forward_draws, 128}
+           : wide    ? Passing{m.attention_backward_wide_fraction, m.attention_backward_keys, backward_draws, 128}
+                     : Passing{m.attention_backward_fraction, m.attention_backward_keys, backward_draws, 128};
+  }
+  if (backward) {
+    return wide ? Passing{m.warpgroup_backward_wide_fraction, m.warpgroup_backward_wide_keys, 0.5 * m.warpgroup_backward_draws, 64}
+                : Passing{m.warpgroup_backward_fraction, m.warpgroup_backward_keys, 0.5 * m.warpgroup_backward_draws, 64};
+  }
+  return wide ? Passing{m.warpgroup_forward_wide_fraction, m.warpgroup_forward_keys, forward_draws, 128}
+              : Passing{m.warpgroup_forward_fraction, m.warpgroup_forward_keys, forward_draws, 64};
+}
+
+// Keys that pass by a window: those of all segments that its rows lie in.
 double keys_of_window(const AttentionWork& work, std::int64_t window) {
   const std::int64_t keys = std::max(work.keys, std::min(window, work.query_rows));
   return work.causal && keys > window ? 0.5 * static_cast<double>(keys + window) : static_cast<double>(keys);
 }
 
 double attention_seconds(const AttentionWork& work, bool backward, const DeviceInfo& device) {
-  const M& model = time_model_of(device).operations;
-  const bool wide = work.head_size > 64;
-  const bool tensor_cores = size_of(work.dtype) == 2 && (work.head_size == 32 || work.head_size == 64 || work.head_size == 128);
-  const bool warpgroups = !backward && device.capability == 90 && tensor_cores && work.head_size >= 64;
-  const double fraction = !tensor_cores ? (backward ? model.cuda_core_backward_fraction : model.cuda_core_forward_fraction)
-                          : warpgroups  ? (wide ? model.warpgroup_forward_wide_fraction : model.warpgroup_forward_fraction)
-                          : !backward   ? model.attention_forward_fraction
-                          : wide        ? model.attention_backward_wide_fraction
-                                        : model.attention_backward_fraction;
-  const double peak = peak_flops_per_s(device, tensor_cores || work.dtype == DType::f64 ? work.dtype : DType::f32, MathMode::ieee);
+  const bool own_type = on_tensor_cores(work) || work.dtype == DType::f64;  // CUDA cores take 16 bits as fp32
+  const double peak = peak_flops_per_s(device, own_type ? work.dtype : DType::f32, MathMode::ieee);
   if (peak <= 0.0) return 0.0;
+  const Passing passing = passing_of(work, backward, device);
   // Products of a query and a key: scores and sums; backward in two passes, seven in all.
   const double flops_a_key = (backward ? 7.0 : 2.0) * 2.0 * static_cast<double>(work.head_size);
-  const double beside = backward ? model.attention_backward_keys : warpgroups ? model.warpgroup_forward_keys : model.attention_forward_keys;
-  const std::int64_t window = warpgroups && !wide ? kWarpgroupWindow : kWindow;
-  const double keys = keys_of_window(work, window);
-  const std::int64_t blocks = std::max(ceil_div(work.query_rows, window) * work.heads, device.sm_count);
-  const auto rows = static_cast<double>(blocks * window);
-  const double draws = (backward ? 0.5 * model.attention_backward_draws : model.attention_forward_draws) * device.clock_hz *
-                       static_cast<double>(device.sm_count);
-  return rows * (keys + beside) * flops_a_key / (fraction * peak) + (work.dropout ? rows * keys / draws : 0.0);
+  const double keys = keys_of_window(work, passing.window);
+  const std::int64_t blocks = std::max(ceil_div(work.query_rows, passing.window) * work.heads, device.sm_count);
+  const auto rows = static_cast<double>(blocks * passing.window);
+  const double draws = passing.draws * device.clock_hz * static_cast<double>(device.sm_count);
+  return rows * (keys + passing.keys) * flops_a_key / (passing.fraction * peak) + (work.dropout ? rows * keys / draws : 0.0);
 }
 
 }  // namespace
@@ -104,6 +125,11 @@ std::span<const OperationConstant> operation_constants() {
                                                     {"attention_backward_wide_fraction", &M::attention_backward_wide_fraction},
                                                     {"attention_backward_keys", &M::attention_backward_keys},
                                                     {"attention_backward_draws", &M::attention_backward_draws},
+                                                    {"warpgroup_backward_fraction", &M::warpgroup_backward_fraction},
+                                                    {"warpgroup_backward_keys", &M::warpgroup_backward_keys},
+                                                    {"warpgroup_backward_wide_fraction", &M::warpgroup_backward_wide_fraction},
+                                                    {"warpgroup_backward_wide_keys", &M::warpgroup_backward_wide_keys},
+                                                    {"warpgroup_backward_draws", &M::warpgroup_backward_draws},
                                                     {"cuda_core_forward_fraction", &M::cuda_core_forward_fraction},
                                                     {"cuda_core_backward_fraction", &M::cuda_core_backward_fraction}};
   return constants;

@@ -34,6 +34,10 @@ struct OperationModel {
   double warpgroup_forward_fraction = 0.49, warpgroup_forward_wide_fraction = 0.62, warpgroup_forward_keys = 250.0;
   double attention_backward_fraction = 0.355, attention_backward_wide_fraction = 0.33, attention_backward_keys = 215.0;
   double attention_backward_draws = 2.47;  // in each of its two passes
+  // Backward on compute capability 9.0, heads of 64 and 128: a warpgroup's rows in a block's place.
+  double warpgroup_backward_fraction = 0.775, warpgroup_backward_keys = 390.0;
+  double warpgroup_backward_wide_fraction = 0.67, warpgroup_backward_wide_keys = 90.0;
+  double warpgroup_backward_draws = 3.4;
   // On CUDA cores.
   double cuda_core_forward_fraction = 0.41, cuda_core_backward_fraction = 0.34;
 };

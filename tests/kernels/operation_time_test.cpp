@@ -75,15 +75,15 @@ TEST(OperationTime, IsWhatAttentionTakes) {
     double forward_us, backward_us;
   };
   // docs/results/attention-h200.md
-  for (const Measured& m : {Measured{80, 16, 64, 64, false, false, 18.0, 77.9},
-                            {80, 16, 64, 64, true, false, 18.5, 75.4},
-                            {64, 12, 1024, 64, true, false, 315.6, 1484.0},
-                            {16, 16, 4096, 64, true, false, 1305.8, 6268.9},
-                            {16, 16, 1024, 128, true, false, 192.5, 1031.3},
-                            {4, 16, 4096, 128, true, false, 520.4, 3541.3},
-                            {4, 16, 4096, 128, false, false, 911.2, 6602.3},
-                            {80, 16, 64, 64, false, true, 24.4, 112.7},
-                            {64, 12, 1024, 64, true, true, 793.2, 2822.1}}) {
+  for (const Measured& m : {Measured{80, 16, 64, 64, false, false, 18.0, 48.5},
+                            {80, 16, 64, 64, true, false, 18.5, 49.5},
+                            {64, 12, 1024, 64, true, false, 315.6, 793.1},
+                            {16, 16, 4096, 64, true, false, 1305.8, 3301.8},
+                            {16, 16, 1024, 128, true, false, 192.5, 459.7},
+                            {4, 16, 4096, 128, true, false, 520.4, 1504.2},
+                            {4, 16, 4096, 128, false, false, 911.2, 3033.1},
+                            {80, 16, 64, 64, false, true, 24.4, 51.9},
+                            {64, 12, 1024, 64, true, true, 793.2, 1826.2}}) {
     for (const bool backward : {false, true}) {
       const TraceEntry entry = attention(backward, m.sequences, m.heads, m.length, m.head_size, m.causal, m.dropout);
       EXPECT_NEAR(1e6 * predicted_seconds(entry, device("h200")) / (backward ? m.backward_us : m.forward_us), 1.0, 0.13)

@@ -43,10 +43,11 @@ TEST(OperationCalibration, FindsTheModelThatMadeTheTimes) {
   EXPECT_LT(fit.error_after, 0.02);
   EXPECT_DOUBLE_EQ(fit.model.copy_fraction, truth.copy_fraction);
   for (const auto value : {&OperationModel::layer_norm_share, &OperationModel::adamw_share, &OperationModel::warpgroup_forward_fraction,
-                           &OperationModel::attention_backward_keys}) {
+                           &OperationModel::warpgroup_backward_keys}) {
     EXPECT_NEAR(std::log(fit.model.*value / (truth.*value)), 0.0, 0.06);
   }
-  for (const auto value : {&OperationModel::cuda_core_forward_fraction, &OperationModel::attention_forward_fraction}) {
+  for (const auto value : {&OperationModel::cuda_core_forward_fraction, &OperationModel::attention_forward_fraction,
+                           &OperationModel::attention_backward_keys}) {
     EXPECT_NEAR(fit.model.*value, OperationModel{}.*value, 1e-6) << "no point tells of it";
   }
   EXPECT_THROW(fit_operation_model({}, h200()), Error);
