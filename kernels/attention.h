@@ -3,14 +3,16 @@
 // Head h owns columns h D .. (h + 1) D - 1 of q, k, v and out, D = q.cols / heads.
 //   forward:  S = q k^T / sqrt(D);  causal: query i of the segment sees keys j <= i + k_length - q_length
 //             P = softmax(S);  P = P * keep / (1 - dropout) where asked for;  out = P v;  log_sum_exp = log(sum(exp(S)))
-//   backward: dv = P^T dout;  dP = dout v^T (* keep / (1 - dropout));  delta = sum(dout * out);
+//   backward: dv = P^T dout;  dP = dout v^T (* keep / (1 - dropout));  delta = sum(dout * out) = sum(P dP);
 //             dS = P (dP - delta);  dq = dS k / sqrt(D);  dk = dS^T q / sqrt(D)      (P before dropout in dS, after it in dv)
 // A query that sees no key, and a row outside every segment, is zero in out, dq, dk and dv. Segments do not overlap in queries
 // nor in keys. keep is a function of (seed, step, site, head, query row, key row) alone (math/random.h).
 // On a GPU bf16 and f16 with heads of 32, 64 or 128 columns run on Tensor Cores, P and dS rounded to that type; the rest runs on CUDA
 // cores in its own arithmetic, fp32 under tf32 precision too. Both take rows in tiles, in which a value that is not finite spoils
-// near rows too: what nobody sees must be finite as well.
-// A segment that reaches beyond the rows is an Error on a CPU; on a GPU, where only the device knows it, the launch fails.
+// near rows too: what nobody sees must be finite as well. Where no segment can be longer than kShortSegment, Tensor Cores take each
+// segment whole and need neither spans nor delta.
+// A segment that reaches beyond the rows, or is longer than `sequence` says, is an Error on a CPU; on a GPU, where only the device
+// knows it, the launch fails.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +37,7 @@ struct AttentionArgs {
   ConstMatrixView k, v;      // [key rows, heads D]
   ConstMatrixView segments;  // [at most, 4] i32: q_begin, q_length, k_begin, k_length; rows of zeros are unused
   std::int64_t heads = 1;
-  std::int64_t sequence = 0;  // the longest segment, for cost()
+  std::int64_t sequence = 0;  // no segment has more queries or keys; 0: not known
   Mask mask = Mask::none;
   AttentionDropout dropout;
   MatrixView out;          // [query rows, heads D]
@@ -48,7 +50,7 @@ struct AttentionBackwardArgs {
   ConstMatrixView q, k, v, out, log_sum_exp, dout;
   ConstMatrixView segments;
   std::int64_t heads = 1;
-  std::int64_t sequence = 0;  // the longest segment, for cost()
+  std::int64_t sequence = 0;  // the forward pass's
   Mask mask = Mask::none;
   AttentionDropout dropout;
   MatrixView dq, dk, dv;  // written, not added to
@@ -60,6 +62,15 @@ struct AttentionBackwardArgs {
 // counts of work taken, zero between launches.
 constexpr std::int64_t attention_spans(std::int64_t query_rows, std::int64_t key_rows) {
   return query_rows + key_rows == 0 ? 0 : 2 * (query_rows + key_rows + 1);
+}
+
+// Queries or keys that the longest segment can have. Both passes of a step have to say the same, since a pass over short ones leaves
+// no spans.
+inline constexpr std::int64_t kShortSegment = 64;
+template <class Args>
+std::int64_t longest_segment(const Args& args) {
+  const std::int64_t rows = args.q.rows > args.k.rows ? args.q.rows : args.k.rows;
+  return args.sequence > 0 && args.sequence < rows ? args.sequence : rows;
 }
 
 // Work depends on the segments, which only the device knows when a step is traced. So FLOPs are counted for segments of

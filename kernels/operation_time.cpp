@@ -23,7 +23,7 @@ constexpr OperationFacts kFacts[] = {{"activation", 1, &M::activation_share},
                                      {"activation_backward", 1, &M::activation_backward_share},
                                      {"adamw", 1, &M::adamw_share},
                                      {"add", 1, &M::add_share},
-                                     {"attention", 3},  // spans cleared, spans written, attention
+                                     {"attention", 3},  // spans cleared, spans written, attention; of short segments one
                                      {"attention_backward", 2},
                                      {"convert"},
                                      {"cross_entropy", 2, &M::cross_entropy_share},
@@ -82,6 +82,17 @@ double keys_of_window(const AttentionWork& work, std::int64_t window) {
   return work.causal && keys > window ? 0.5 * static_cast<double>(keys + window) : static_cast<double>(keys);
 }
 
+// Segments that a block has whole: memory's time, and what a block waits for at either end.
+bool is_short(const std::optional<AttentionWork>& work) { return work && on_tensor_cores(*work) && work->keys <= kShortSegment; }
+double short_attention_seconds(const TraceEntry& entry, const DeviceInfo& device) {
+  const M& model = time_model_of(device).operations;
+  const AttentionWork& work = *entry.attention;
+  const double share = entry.operation == AttentionBackwardArgs::kOperation ? model.segment_backward_share : model.segment_forward_share;
+  const double draws = work.dropout ? static_cast<double>(work.query_rows * work.heads * work.keys) : 0.0;
+  return model.segment_start_s + static_cast<double>(entry.cost.bytes) / (share * model.copy_fraction * device.bandwidth_bytes_per_s) +
+         draws / (model.segment_draws * device.clock_hz * static_cast<double>(device.sm_count));
+}
+
 double attention_seconds(const AttentionWork& work, bool backward, const DeviceInfo& device) {
   const bool own_type = on_tensor_cores(work) || work.dtype == DType::f64;  // CUDA cores take 16 bits as fp32
   const double peak = peak_flops_per_s(device, own_type ? work.dtype : DType::f32, MathMode::ieee);
@@ -130,6 +141,10 @@ std::span<const OperationConstant> operation_constants() {
                                                     {"warpgroup_backward_wide_fraction", &M::warpgroup_backward_wide_fraction},
                                                     {"warpgroup_backward_wide_keys", &M::warpgroup_backward_wide_keys},
                                                     {"warpgroup_backward_draws", &M::warpgroup_backward_draws},
+                                                    {"segment_start_s", &M::segment_start_s},
+                                                    {"segment_forward_share", &M::segment_forward_share},
+                                                    {"segment_backward_share", &M::segment_backward_share},
+                                                    {"segment_draws", &M::segment_draws},
                                                     {"cuda_core_forward_fraction", &M::cuda_core_forward_fraction},
                                                     {"cuda_core_backward_fraction", &M::cuda_core_backward_fraction}};
   return constants;
@@ -140,6 +155,7 @@ double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device) {
   if (device.bandwidth_bytes_per_s <= 0.0) return 0.0;
   const M& model = time_model_of(device).operations;
   const OperationFacts& facts = facts_of(entry.operation);
+  if (is_short(entry.attention)) return model.launch_s + short_attention_seconds(entry, device);
   const double copy = model.copy_fraction * device.bandwidth_bytes_per_s;
   const double memory_s = static_cast<double>(entry.cost.bytes) / (entry.attention ? copy : model.*facts.share * copy);
   const double attention_s =

@@ -1,6 +1,7 @@
 // What an operation that is no GEMM takes on a GPU, predicted: its launches, and then
 //   bound by memory   its bytes, at a share of the rate at which a device copy moves them
 //   attention         blocks, each a window of queries whose time is linear in the keys that pass by; or its bytes, if they take longer
+//   short attention   of segments that a block has whole: a start, its bytes, and draws
 // The numbers are an H200's (docs/results/memory-bound-h200.md, attention-h200.md; a launch's is what measured steps leave). Fractions are
 // of the device's own bandwidth and peak and cycles of its own clock, so that another GPU's times are scaled from them; TimeModel::source
 // says whose they are. `tilewave bench calibrate` fits them.
@@ -38,6 +39,9 @@ struct OperationModel {
   double warpgroup_backward_fraction = 0.775, warpgroup_backward_keys = 390.0;
   double warpgroup_backward_wide_fraction = 0.67, warpgroup_backward_wide_keys = 90.0;
   double warpgroup_backward_draws = 3.4;
+  // Of segments of at most kShortSegment: from a launch to the first segment's end, bytes a second over a copy's, draws a cycle of an SM.
+  double segment_start_s = 4.1e-6, segment_forward_share = 0.79, segment_backward_share = 0.86;
+  double segment_draws = 3.1;
   // On CUDA cores.
   double cuda_core_forward_fraction = 0.41, cuda_core_backward_fraction = 0.34;
 };

@@ -37,6 +37,8 @@ bool Packer::add(const Sequence& sequence) {
   TW_CHECK(target_length > 0 && target_out.size() == target_in.size() && (source_length > 0) == encoder, "a sequence of ", source_length,
            " source tokens, ", target_length, " target tokens and ", target_out.size(), " labels does not fit a model ",
            encoder ? "with" : "without", " an encoder; each side needs a token, and each target token a label.");
+  TW_CHECK(std::max(source_length, target_length) <= shape_.sequence, "a sequence of ", source_length, " source and ", target_length,
+           " target tokens is longer than the ", shape_.sequence, " that a batch's sequences have at most.");
   if (source_length > source_rows_left() || target_length > target_rows_left()) return false;
 
   if (encoder) {

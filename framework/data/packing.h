@@ -42,7 +42,7 @@ class Packer {
   std::int64_t target_rows_left() const { return shape_.target_rows - target_rows_; }
   bool empty() const { return batch_.target_lengths.empty(); }
 
-  // False, and nothing done, where a side has too few rows left.
+  // False, and nothing done, where a side has too few rows left. Error for a sequence longer than the shape's: attention relies on it.
   bool add(const Sequence& sequence);
   // The same for a pair as it is trained on: target_in is begin, target; target_out is target, end.
   bool add_pair(std::span<const std::int32_t> source, std::span<const std::int32_t> target);

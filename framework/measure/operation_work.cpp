@@ -264,13 +264,16 @@ std::span<const BenchedOperation> step_operations() {
 }
 
 std::span<const AttentionSequences> benched_attention() {
-  static constexpr std::array<AttentionSequences, 7> shapes = {{{80, 16, 64, 64, Mask::none},
-                                                                {80, 16, 64, 64, Mask::causal},
-                                                                {64, 12, 1024, 64, Mask::causal},
-                                                                {16, 16, 4096, 64, Mask::causal},
-                                                                {16, 16, 1024, 128, Mask::causal},
-                                                                {4, 16, 4096, 128, Mask::causal},
-                                                                {4, 16, 4096, 128, Mask::none}}};
+  static constexpr std::array<AttentionSequences, 10> shapes = {{{80, 16, 64, 64, Mask::none},
+                                                                 {80, 16, 64, 64, Mask::causal},
+                                                                 {350, 8, 15, 32, Mask::none},
+                                                                 {128, 4, 12, 32, Mask::causal},
+                                                                 {40, 16, 128, 64, Mask::causal},
+                                                                 {64, 12, 1024, 64, Mask::causal},
+                                                                 {16, 16, 4096, 64, Mask::causal},
+                                                                 {16, 16, 1024, 128, Mask::causal},
+                                                                 {4, 16, 4096, 128, Mask::causal},
+                                                                 {4, 16, 4096, 128, Mask::none}}};
   return shapes;
 }
 

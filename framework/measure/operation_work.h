@@ -41,7 +41,7 @@ struct AttentionSequences {
   Mask mask = Mask::none;
   double dropout = 0.0;
 };
-// Transformer-big's encoder and decoder, GPT-2's, and longer and wider ones.
+// Transformer-big's encoder and decoder, the translation recipes' many short ones, GPT-2's, and longer and wider ones.
 std::span<const AttentionSequences> benched_attention();
 
 struct AttentionPasses {

@@ -318,7 +318,7 @@ void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t he
 }
 
 void attention(CpuQueue& queue, const AttentionArgs& args) {
-  const std::vector<Segment> segments = used_segments(args.segments, args.q.rows, args.k.rows);
+  const std::vector<Segment> segments = used_segments(args.segments, args.q.rows, args.k.rows, args.sequence);
   std::vector<QueryTile> tiles;
   for (const Segment& segment : segments) {
     for (std::int64_t first = 0; first < segment.q_length; first += kTile) tiles.push_back(query_tile(segment, first));
@@ -476,7 +476,7 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
 }
 
 void attention_backward(CpuQueue& queue, const AttentionBackwardArgs& args) {
-  const std::vector<Segment> segments = used_segments(args.segments, args.q.rows, args.k.rows);
+  const std::vector<Segment> segments = used_segments(args.segments, args.q.rows, args.k.rows, args.sequence);
   std::int64_t longest = 1;
   for (const Segment& segment : segments) longest = std::max(longest, segment.k_length);
   with_cpu_float(args.q.dtype, "attention_backward", [&]<class T>(T) {

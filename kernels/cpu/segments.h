@@ -13,8 +13,8 @@ struct Segment {
   std::int64_t q_begin = 0, q_length = 0, k_begin = 0, k_length = 0;
 };
 
-// The segments in use, which must lie within the rows.
-inline std::vector<Segment> used_segments(const ConstMatrixView& view, std::int64_t q_rows, std::int64_t k_rows) {
+// The segments in use, which must lie within the rows and be no longer than `sequence`, where that is above 0.
+inline std::vector<Segment> used_segments(const ConstMatrixView& view, std::int64_t q_rows, std::int64_t k_rows, std::int64_t sequence) {
   std::vector<Segment> segments;
   for (std::int64_t s = 0; s < view.rows; ++s) {
     const std::int32_t* row = view.row<std::int32_t>(s);
@@ -23,6 +23,8 @@ inline std::vector<Segment> used_segments(const ConstMatrixView& view, std::int6
                  segment.k_length >= 0 && segment.k_begin + segment.k_length <= k_rows,
              "attention: segment ", s, " has queries ", segment.q_begin, " + ", segment.q_length, " and keys ", segment.k_begin, " + ",
              segment.k_length, "; there are ", q_rows, " rows of queries and ", k_rows, " of keys.");
+    TW_CHECK(sequence == 0 || std::max(segment.q_length, segment.k_length) <= sequence, "attention: segment ", s, " has ", segment.q_length,
+             " queries and ", segment.k_length, " keys, more than the ", sequence, " that `sequence` promises.");
     if (segment.q_length + segment.k_length > 0) segments.push_back(segment);
   }
   return segments;

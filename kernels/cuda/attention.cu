@@ -1,9 +1,10 @@
-// Attention on a GPU: segments become spans of rows once, before the forward pass; then CUDA cores, Tensor Cores or Hopper's
-// warpgroups do the work.
+// Attention on a GPU: Tensor Cores take short segments whole. Others become spans of rows once, before the forward pass; then CUDA
+// cores, Tensor Cores or Hopper's warpgroups do the work.
 // Every element is summed by one block in one order, so that two runs give the same bits.
 #include "kernels/attention.h"
 #include "kernels/contract.h"
 #include "kernels/cuda/attention/launch.h"
+#include "kernels/cuda/attention/segments.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/stream.h"
 #include "kernels/gemm/tiling.h"
@@ -17,19 +18,10 @@ namespace {
 constexpr int kWarp = 32, kThreads = 256;
 constexpr std::int64_t kMostRows = INT_MAX - 255;  // a window beyond them is counted in 32 bits still
 
-struct Segments {
-  const std::int32_t* data = nullptr;
-  std::int64_t ld = 0, count = 0, q_rows = 0, k_rows = 0;
-};
-
 // Query i of a segment sees keys up to i + k_length - q_length, so key j is seen by queries from j - (k_length - q_length) on.
 __device__ void write_spans(const Segments& segments, std::int64_t index, Mask mask, Span* query_spans, Span* key_spans) {
-  const std::int32_t* segment = segments.data + index * segments.ld;
-  const std::int64_t q_begin = segment[0], q_length = segment[1], k_begin = segment[2], k_length = segment[3];
-  if (q_begin < 0 || q_length < 0 || q_begin + q_length > segments.q_rows || k_begin < 0 || k_length < 0 ||
-      k_begin + k_length > segments.k_rows) {
-    __trap();
-  }
+  const Segment segment = segments.read(index);
+  const std::int64_t q_begin = segment.q_begin, q_length = segment.q_length, k_begin = segment.k_begin, k_length = segment.k_length;
   const int lane = threadIdx.x % kWarp;
   const std::int64_t lead = k_length - q_length;
   for (std::int64_t i = lane; i < q_length; i += kWarp) {
@@ -49,7 +41,7 @@ __global__ void __launch_bounds__(kThreads) segments_to_spans(Segments segments,
   // A lane looks at a segment. Neighbouring segments lie in different warps, since those in use come together.
   for (std::int64_t first = warp; first < segments.count; first += warps * kWarp) {
     const std::int64_t mine = first + threadIdx.x % kWarp * warps;
-    const bool used = mine < segments.count && (segments.data[mine * segments.ld + 1] != 0 || segments.data[mine * segments.ld + 3] != 0);
+    const bool used = mine < segments.count && (segments.line(mine)[1] != 0 || segments.line(mine)[3] != 0);
     for (unsigned left = __ballot_sync(~0u, used); left != 0; left &= left - 1) {
       write_spans(segments, first + (__ffs(static_cast<int>(left)) - 1) * warps, mask, query_spans, key_spans);
     }
@@ -58,25 +50,26 @@ __global__ void __launch_bounds__(kThreads) segments_to_spans(Segments segments,
 
 // What the host can check of a GPU's own arguments.
 template <class Args>
-void check_workspace(const Args& args) {
+void check_rows(const Args& args) {
+  TW_CHECK(std::max(args.q.rows, args.k.rows) <= kMostRows, Args::kOperation, ": segments count rows in 32 bits, and there are ",
+           args.q.rows, " and ", args.k.rows, ".");
+}
+template <class Args>
+void check_spans(const Args& args) {
   TW_CHECK(args.spans || attention_spans(args.q.rows, args.k.rows) == 0, Args::kOperation, ": spans is absent; a GPU needs it.");
   TW_CHECK(reinterpret_cast<std::uintptr_t>(args.spans.data) % sizeof(Span) == 0, Args::kOperation, ": spans must be aligned to ",
            sizeof(Span), " bytes.");
-  TW_CHECK(std::max(args.q.rows, args.k.rows) <= kMostRows, Args::kOperation, ": segments count rows in 32 bits, and there are ",
-           args.q.rows, " and ", args.k.rows, ".");
 }
 
 }  // namespace
 
 void run(CudaQueue& queue, const AttentionArgs& args) {
   check(args);
-  check_workspace(args);
+  check_rows(args);
+  if (segments_are_short(args)) return attend_short_segments(queue, args);
+  check_spans(args);
   TW_CUDA(cudaMemsetAsync(args.spans.data, 0, static_cast<std::size_t>(args.spans.bytes()), stream_of(queue)));
-  const Segments segments{.data = args.segments.row<std::int32_t>(0),
-                          .ld = args.segments.ld,
-                          .count = args.segments.rows,
-                          .q_rows = args.q.rows,
-                          .k_rows = args.k.rows};
+  const Segments segments(args);
   if (segments.count > 0) {
     const auto blocks =
         static_cast<unsigned>(std::min<std::int64_t>(ceil_div(segments.count, kThreads / kWarp), device_of(queue).sm_count));
@@ -91,7 +84,9 @@ void run(CudaQueue& queue, const AttentionArgs& args) {
 
 void run(CudaQueue& queue, const AttentionBackwardArgs& args) {
   check(args);
-  check_workspace(args);
+  check_rows(args);
+  if (segments_are_short(args)) return attend_short_segments(queue, args);
+  check_spans(args);
   TW_CHECK(args.delta || args.q.rows == 0, "attention_backward: delta is absent; a GPU needs it.");
   if (warpgroups_take(device_of(queue), args)) return attend_on_warpgroups(queue, args);
   if (tensor_cores_take(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);

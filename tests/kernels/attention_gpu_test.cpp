@@ -12,10 +12,42 @@ using namespace testing_support::attention;
 template <class T>
 using StatisticOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+// Sequences of at most 64 rows, which are promised: around 16, 32 and 64 rows, packed and apart, in order and not, with unused lines
+// between them; heads that do not fill a block.
+const std::vector<Case>& short_cases() {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> list;
+    for (const std::int64_t width : {32, 64, 128}) {
+      const std::vector<Segment> packed = {{0, 0, 0, 0},       {0, 1, 0, 1},      {1, 15, 1, 15},     {16, 16, 16, 16},
+                                           {32, 17, 32, 17},   {49, 63, 49, 63},  {112, 64, 112, 64}, {176, 32, 176, 32},
+                                           {208, 33, 208, 33}, {241, 48, 241, 48}};
+      const std::vector<Segment> cross = {{200, 1, 3, 64},    {0, 0, 0, 0},      {3, 64, 90, 1},     {70, 15, 101, 17}, {86, 16, 120, 16},
+                                          {0, 0, 0, 0},       {102, 17, 70, 15}, {140, 33, 140, 64}, {202, 0, 210, 20}, {210, 20, 240, 0},
+                                          {240, 64, 241, 33}, {120, 2, 280, 5},  {123, 8, 288, 31},  {174, 26, 320, 63}};
+      list.push_back({"short_packed", 300, 300, 3, width, packed, Mask::none, 0.0, 64});
+      list.push_back({"short_packed_causal", 300, 300, 5, width, packed, Mask::causal, 0.0, 64});
+      list.push_back({"short_packed_dropout", 300, 300, 2, width, packed, Mask::causal, 0.3, 64});
+      list.push_back({"short_cross", 330, 390, 4, width, cross, Mask::none, 0.0, 64});
+      list.push_back({"short_cross_causal", 330, 390, 1, width, cross, Mask::causal, 0.0, 64});
+      list.push_back({"short_cross_dropout", 330, 390, 7, width, cross, Mask::none, 0.1, 64});
+      list.push_back({"promised_sixteen", 140, 150, 6, width, {{100, 16, 100, 15}, {4, 1, 4, 16}}, Mask::none, 0.2, 16});
+      list.push_back({"fills_64_rows", 64, 64, 2, width, {{0, 64, 0, 64}}});
+    }
+    // More lines than a launch looks at at once, all but three of them unused.
+    std::vector<Segment> lines(3001, Segment{0, 0, 0, 0});
+    lines.front() = {1, 40, 1, 40}, lines[1500] = {50, 16, 50, 16}, lines.back() = {400, 20, 400, 20};
+    list.push_back({"many_unused_lines", 500, 500, 32, 32, lines, Mask::causal, 0.0, 64});
+    list.push_back({"one_row_in_use", 150, 300, 2, 64, {{0, 2, 299, 1}, {0, 0, 0, 0}, {149, 1, 0, 3}}, Mask::none, 0.0, 64});
+    return list;
+  }();
+  return all;
+}
+
 // Sequences around a window's 128 rows and a tile's 64, 32 and 16; many a window; rows before, between and behind them.
 const std::vector<Case>& gpu_cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> list = cases();
+    list.insert(list.end(), short_cases().begin(), short_cases().end());
     for (const std::int64_t width : {32, 64, 128}) {
       list.push_back({"one_tile", 64, 64, 2, width, {{0, 64, 0, 64}}});
       list.push_back({"one_past_a_tile", 65, 65, 1, width, {{0, 65, 0, 65}}, Mask::causal});
@@ -53,7 +85,7 @@ struct Results {
   Matrix<T> dq, dk, dv;
 };
 
-// Both passes. `gap` elements lie between rows: 0 keeps rows of whole 16 bytes whole, 3 lets none be aligned.
+// Both passes. `gap` elements lie between rows: 0 and 8 keep rows of whole 16 bytes whole, 3 lets none be aligned.
 template <class T>
 Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
   using Statistic = StatisticOf<T>;
@@ -79,6 +111,7 @@ Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
                            .v = v.view(),
                            .segments = segments.view(),
                            .heads = p.shape.heads,
+                           .sequence = p.shape.sequence,
                            .mask = p.shape.mask,
                            .dropout = dropout,
                            .out = out.view(),
@@ -92,6 +125,7 @@ Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
                                    .dout = dout.view(),
                                    .segments = segments.view(),
                                    .heads = p.shape.heads,
+                                   .sequence = p.shape.sequence,
                                    .mask = p.shape.mask,
                                    .dropout = dropout,
                                    .dq = dq.view(),
@@ -132,7 +166,7 @@ TYPED_TEST(GpuAttention, IsTheFullSoftmaxAndItsChainRule) {
   for (const Case& c : gpu_cases()) {
     Problem<TypeParam> problem(c);
     const Reference expected = reference(problem);
-    for (const std::int64_t gap : {0, 3}) {
+    for (const std::int64_t gap : {0, 3, 8}) {
       SCOPED_TRACE(std::string(c.name) + ", heads of " + std::to_string(c.width) + ", gap " + std::to_string(gap));
       const Results<TypeParam> actual = attend(this->queue_, problem, gap);
       expect_close_to(actual.out, expected.out, c.k_rows + c.width, 1.0);
@@ -161,15 +195,33 @@ TYPED_TEST(GpuAttention, TheSameInputsGiveTheSameBits) {
   }
 }
 
+// Nothing but the promise tells short sequences from others.
+TYPED_TEST(GpuAttention, ShortSequencesTakenWholeAgreeWithThoseThatPassBy) {
+  if constexpr (!kIs16Bit<TypeParam>) return;
+  for (const Case& c : short_cases()) {
+    if (c.sequence == 0) continue;
+    SCOPED_TRACE(std::string(c.name) + ", heads of " + std::to_string(c.width));
+    Problem<TypeParam> problem(c);
+    const Results<TypeParam> whole = attend(this->queue_, problem, 0);
+    problem.shape.sequence = 0;
+    const Results<TypeParam> passing = attend(this->queue_, problem, 0);
+    expect_close_to(whole.out, passing.out.values(), c.width, 1.0);
+    expect_close(whole.log_sum_exp, passing.log_sum_exp.values(), c.width);
+    expect_close_to(whole.dv, passing.dv.values(), c.width, 1.0);
+    expect_close_to(whole.dq, passing.dq.values(), c.width, 2.0);
+    expect_close_to(whole.dk, passing.dk.values(), c.width, 2.0);
+  }
+}
+
 // A large score would overflow exp without the running maximum; a NaN must not vanish in it.
 TYPED_TEST(GpuAttention, LargeScoresStayFiniteAndANanIsSeen) {
-  for (const std::int64_t width : {4, 64}) {
-    Problem<TypeParam> problem({"large", 200, 200, 1, width, {{0, 200, 0, 200}}});
-    for (std::int64_t r = 0; r < 200; ++r) {
+  for (const auto& [rows, width] : {std::pair<std::int32_t, std::int64_t>{200, 4}, {200, 64}, {60, 64}}) {
+    Problem<TypeParam> problem({"large", rows, rows, 1, width, {{0, rows, 0, rows}}});
+    for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t c = 0; c < width; ++c) problem.q(r, c) = from_double<TypeParam>(300.0 * to_double(problem.q(r, c)));
     }
     for (const double value : attend(this->queue_, problem, 0).out.values()) EXPECT_TRUE(std::isfinite(value));
-    problem.k(199, 2) = from_double<TypeParam>(std::numeric_limits<double>::quiet_NaN());
+    problem.k(rows - 1, 2) = from_double<TypeParam>(std::numeric_limits<double>::quiet_NaN());
     for (const double value : attend(this->queue_, problem, 0).out.values()) EXPECT_TRUE(std::isnan(value));
   }
 }
@@ -275,6 +327,42 @@ TEST_F(GpuAttentionContract, NamesAMissingWorkspace) {
                 .q = rows.view(), .k = rows.view(), .v = rows.view(), .segments = segments.view(), .heads = 1, .out = result.view()});
       },
       "attention: spans is absent");
+}
+
+TEST_F(GpuAttentionContract, ShortSequencesNeedNoWorkspace) {
+  Matrix<bf16> matrix = Matrix<bf16>::filled(80, 64, bf16(1.0F)), out(80, 64), dq(80, 64), dk(80, 64), dv(80, 64);
+  Matrix<float> statistic(80, 2);
+  Matrix<std::int32_t> list = Matrix<std::int32_t>::row_of({0, 64, 8, 64});
+  OnDevice<bf16> rows(queue_, matrix), result(queue_, out), queries(queue_, dq), keys(queue_, dk), values(queue_, dv);
+  OnDevice<float> log_sum_exp(queue_, statistic);
+  OnDevice<std::int32_t> segments(queue_, list);
+  run(queue_, AttentionArgs{.q = rows.view(),
+                            .k = rows.view(),
+                            .v = rows.view(),
+                            .segments = segments.view(),
+                            .heads = 2,
+                            .sequence = 64,
+                            .out = result.view(),
+                            .log_sum_exp = log_sum_exp.view()});
+  run(queue_, AttentionBackwardArgs{.q = rows.view(),
+                                    .k = rows.view(),
+                                    .v = rows.view(),
+                                    .out = result.view(),
+                                    .log_sum_exp = log_sum_exp.view(),
+                                    .dout = rows.view(),
+                                    .segments = segments.view(),
+                                    .heads = 2,
+                                    .sequence = 64,
+                                    .dq = queries.view(),
+                                    .dk = keys.view(),
+                                    .dv = values.view()});
+  for (auto* tensor : {&result, &queries, &keys, &values}) tensor->fetch();
+  for (std::int64_t row = 0; row < 80; ++row) {
+    EXPECT_EQ(to_double(out(row, 0)), row < 64 ? 1.0 : 0.0) << row;  // a mean of ones
+    EXPECT_EQ(to_double(dv(row, 63)), row >= 8 && row < 72 ? 1.0 : 0.0) << row;
+    EXPECT_NEAR(to_double(dq(row, 5)), 0.0, row < 64 ? 1e-4 : 0.0) << row;
+    EXPECT_NEAR(to_double(dk(row, 5)), 0.0, row >= 8 && row < 72 ? 1e-4 : 0.0) << row;
+  }
 }
 
 }  // namespace

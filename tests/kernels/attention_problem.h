@@ -18,6 +18,7 @@ struct Case {
   std::vector<Segment> segments;
   Mask mask = Mask::none;
   double dropout = 0.0;
+  std::int64_t sequence = 0;  // promised; 0: nothing is
 };
 
 // Sizes around the tile's 64, the vectors' 32 and 16, and 1; widths off every multiple.

@@ -24,6 +24,7 @@ Forward<T> forward(CpuQueue& queue, const Problem<T>& p) {
                            .v = p.v.view(),
                            .segments = p.segments.view(),
                            .heads = p.shape.heads,
+                           .sequence = p.shape.sequence,
                            .mask = p.shape.mask,
                            .dropout = {.probability = p.shape.dropout, .site = 5, .state = &p.state},
                            .out = result.out.view(),
@@ -48,6 +49,7 @@ Backward<T> backward(CpuQueue& queue, const Problem<T>& p, const Forward<T>& sav
                                    .dout = p.dout.view(),
                                    .segments = p.segments.view(),
                                    .heads = p.shape.heads,
+                                   .sequence = p.shape.sequence,
                                    .mask = p.shape.mask,
                                    .dropout = {.probability = p.shape.dropout, .site = 5, .state = &p.state},
                                    .dq = result.dq.view(),
@@ -133,6 +135,18 @@ TEST(AttentionContract, NamesASegmentOutsideTheRows) {
   CpuQueue queue = make_cpu_queue(1);
   const Problem<float> problem({"outside", 8, 8, 1, 4, {{4, 5, 0, 8}}});
   expect_error([&] { forward(queue, problem); }, "segment 0 has queries 4 + 5 and keys 0 + 8; there are 8 rows of queries and 8 of keys.");
+}
+
+TEST(AttentionContract, NamesASegmentLongerThanPromised) {
+  CpuQueue queue = make_cpu_queue(1);
+  Problem<float> problem({"long", 8, 8, 1, 4, {{0, 4, 0, 4}, {4, 1, 4, 4}}, Mask::none, 0.0, 3});
+  expect_error([&] { forward(queue, problem); }, "segment 0 has 4 queries and 4 keys, more than the 3 that `sequence` promises.");
+  problem.shape.sequence = 4;
+  const Forward<float> saved = forward(queue, problem);
+  backward(queue, problem, saved);
+  problem.segments(0, 1) = problem.segments(0, 3) = 3;
+  problem.shape.sequence = 3;
+  expect_error([&] { backward(queue, problem, saved); }, "segment 1 has 1 queries and 4 keys, more than the 3");
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ struct Dropout {
         site(dropout.site),
         kept_scale(1.0 / (1.0 - dropout.probability)),
         state(dropout.probability > 0.0 ? dropout.state : nullptr) {}
+  __device__ bool draws() const { return state != nullptr; }
 };
 
 template <class T>
@@ -138,5 +139,14 @@ inline bool warpgroups_take(const DeviceInfo& device, const AttentionBackwardArg
 }
 void attend_on_warpgroups(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_warpgroups(CudaQueue& queue, const AttentionBackwardArgs& args);
+
+// Tensor Cores take segments whole where all are short; without spans, so both passes must say the same of the same rows.
+template <class Args>
+bool segments_are_short(const Args& args) {
+  return tensor_cores_take(args.q.dtype, args.q.cols / args.heads) && longest_segment(args) <= kShortSegment &&
+         args.segments.rows <= INT_MAX / args.heads;
+}
+void attend_short_segments(CudaQueue& queue, const AttentionArgs& args);
+void attend_short_segments(CudaQueue& queue, const AttentionBackwardArgs& args);
 
 }  // namespace tilewave::attention_on_gpu

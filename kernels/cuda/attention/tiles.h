@@ -34,18 +34,19 @@ struct alignas(2 * kColumns < 128 ? 128 : 2 * kColumns) SharedRows {
 // Where a lane points ldmatrix: a row and chunk of its own within a fragment, whose place at() adds.
 template <class Tile>
 struct LanePointer {
-  std::uint32_t base = 0;
+  std::uint32_t tile = 0, lane = 0;
 
   // Sixteen rows by sixteen columns, or transposed sixteen terms by two times eight columns.
   static __device__ __forceinline__ LanePointer along_rows(const Tile& tile) {
-    return {shared_address(tile.bytes) + Tile::offset(lane_index() % 16, lane_index() / 16)};
+    return {shared_address(tile.bytes), static_cast<std::uint32_t>(Tile::offset(lane_index() % 16, lane_index() / 16))};
   }
   // Two times eight rows by sixteen terms.
   static __device__ __forceinline__ LanePointer along_terms(const Tile& tile) {
-    return {shared_address(tile.bytes) + Tile::offset(lane_index() % 8 + lane_index() / 16 * 8, lane_index() / 8 % 2)};
+    return {shared_address(tile.bytes),
+            static_cast<std::uint32_t>(Tile::offset(lane_index() % 8 + lane_index() / 16 * 8, lane_index() / 8 % 2))};
   }
   // Rows are multiples of 8 and columns of 16, so that neither changes how the other permutes.
-  __device__ __forceinline__ std::uint32_t at(int row, int column) const { return (base ^ (2 * column)) + row * Tile::kRowBytes; }
+  __device__ __forceinline__ std::uint32_t at(int row, int column) const { return tile + (lane ^ (2 * column)) + row * Tile::kRowBytes; }
 };
 
 // Whether rows can be moved 16 bytes at a time.
