@@ -228,7 +228,7 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
   if (referred) {
     same.error_ratio = std::exp(logarithms / static_cast<double>(squares.size()));
     within = within && same.error_ratio <= kNoWorse && same.largest_ratio <= kNoOutlier &&
-             same.ours.loss <= stored_roundoff(precision) + same.tolerance;
+             same.ours.loss <= same.baseline.loss + stored_roundoff(precision) + same.tolerance;
   }
   same.verdict = !within ? SameLoss::Verdict::differs : equal ? SameLoss::Verdict::same_bits : SameLoss::Verdict::within_tolerance;
   return same;

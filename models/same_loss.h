@@ -4,7 +4,8 @@
 //   other sums    weights frozen, the same sequences packed into either batch, rows left over being ghosts, and either run again in
 //                 the reference precision, fp32 for the narrower ones and fp64 for fp32. The mathematics is the same: there the two
 //                 agree within what fp32's (fp64's) sums allow. The variant adds no error: its gradients are no further from the
-//                 reference than the baseline's own, on average over the parameters, and none is by much; nor is its loss.
+//                 reference than the baseline's own, on average over the parameters, and none is by much; nor is its loss by
+//                 more than one rounding of what is stored.
 // A tensor's error is ||a - b|| / max(||b||, 1e-3 x the global norm), since some gradients are zero by mathematics.
 #pragma once
 

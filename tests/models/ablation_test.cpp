@@ -296,6 +296,24 @@ TEST(SameLoss, SeesWrongGradientsAndOtherWeights) {
   EXPECT_EQ(other_mathematics(right.resolved.recipe, other.resolved.recipe), "run.seed");
 }
 
+// A variant need not be nearer to the reference than the baseline is: here that has other weights, and is far from both.
+TEST(SameLoss, AsFarFromTheReferenceAsTheBaselineIsNoDifference) {
+  SmallRun ours(small_recipe()), baseline(small_recipe()), far(small_recipe({"run.precision=fp64", "run.seed=2"}));
+  const StepTrace trace = trace_step(baseline.resolved, baseline.context.device());
+  const auto compared = [&](SmallRun& variant) {
+    return compare_frozen({.ours = variant.step, .baseline = baseline.step, .our_reference = &far.step, .reference = &far.step}, trace,
+                          baseline.corpus);
+  };
+  const SameLoss same = compared(ours);
+  EXPECT_GT(same.ours.loss, 1e-5);
+  EXPECT_EQ(same.ours.loss, same.baseline.loss);
+  EXPECT_EQ(same.verdict, SameLoss::Verdict::same_bits);
+  SmallRun other(small_recipe({"run.seed=3"}));
+  const SameLoss farther = compared(other);
+  ASSERT_GT(farther.ours.loss, 1.001 * farther.baseline.loss) << "take another seed";
+  EXPECT_EQ(farther.verdict, SameLoss::Verdict::differs);
+}
+
 TEST(SameLoss, ToleranceGrowsWithRoundingAndK) {
   EXPECT_DOUBLE_EQ(rounding_tolerance(DType::f32, 4096), std::ldexp(64.0 + 8.0 * 64.0, -24));
   EXPECT_LT(rounding_tolerance(DType::f64, 1 << 20), 1e-11);
