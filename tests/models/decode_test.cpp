@@ -17,13 +17,13 @@ constexpr std::int64_t kVocabulary = 61;
 std::vector<std::vector<double>> whole_logits(SmallRun& run, const std::vector<std::int32_t>& source,
                                               const std::vector<std::int32_t>& target) {
   const NoGradient scope(run.context);
-  const BatchShape shape{
-      .source_rows = static_cast<std::int64_t>(source.size()), .target_rows = static_cast<std::int64_t>(target.size()) + 1, .sequence = 16};
+  const auto source_rows = static_cast<std::int64_t>(source.size()), target_rows = static_cast<std::int64_t>(target.size()) + 1;
+  const BatchShape shape{.source_rows = source_rows, .target_rows = target_rows, .sequence = std::max(source_rows, target_rows)};
   Packer packer(shape);
   EXPECT_TRUE(packer.add_pair(source, target));
   const BatchTensors tensors = make_batch_tensors(run.context, shape);
   upload(run.context, std::move(packer).take(), tensors);
-  const Tensor logits = run.step.model().logits(tensors, 16, {}).value();
+  const Tensor logits = run.step.model().logits(tensors, shape.sequence, {}).value();
   std::vector<std::vector<double>> rows;
   for (std::int64_t row = 0; row < logits.rows(); ++row)
     rows.push_back(read_elements(run.context, logits.slice_rows(row, 1).columns(0, kVocabulary)));
@@ -159,12 +159,13 @@ TEST_F(Generate, TheMostProbableTokenIsTheWholeModels) {
   std::vector<std::int32_t> seen = prompt;
   for (const std::int32_t id : drawn) {
     const NoGradient scope(run.context);
-    const BatchShape shape{.source_rows = 0, .target_rows = static_cast<std::int64_t>(seen.size()), .sequence = 16};
+    const auto rows = static_cast<std::int64_t>(seen.size());
+    const BatchShape shape{.source_rows = 0, .target_rows = rows, .sequence = rows};
     Packer packer(shape);
     ASSERT_TRUE(packer.add({.source = {}, .target_in = seen, .target_out = seen}));
     const BatchTensors tensors = make_batch_tensors(run.context, shape);
     upload(run.context, std::move(packer).take(), tensors);
-    const Tensor logits = run.step.model().logits(tensors, 16, {}).value();
+    const Tensor logits = run.step.model().logits(tensors, shape.sequence, {}).value();
     const std::vector<double> last = read_elements(run.context, logits.slice_rows(logits.rows() - 1, 1));
     const std::vector<std::int32_t> ids = allowed_ids(kVocabulary);
     EXPECT_EQ(id, *std::max_element(ids.begin(), ids.end(), [&](std::int32_t a, std::int32_t b) { return last[a] < last[b]; }));
