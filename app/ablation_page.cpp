@@ -128,7 +128,8 @@ std::string adjustments_section(const Json& variants) {
   }
   if (all.empty()) return "";
   std::string table = cells({"guideline", "what", "asked for", "made", "why", "rows of a pass", "memory MiB", "variants"}, "th");
-  for (const auto& [one, names] : all) {
+  for (const auto& [adjustment, names] : all) {
+    const Json& one = adjustment;  // a lambda takes no structured binding in clang 14
     const auto count = [&](const char* key) { return std::to_string(one[key].get<std::int64_t>()); };
     std::string in;
     for (const std::string& name : names) in += (in.empty() ? "" : "<br>") + escaped(name);
