@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/amx_tiles.h"
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 #include "kernels/gemm/rows/cluster_split_k.h"
 #include "kernels/gemm/rows/cuda_cores.h"
@@ -36,6 +37,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kDotProductsRow,
                                             &kPackedTilesRow,
                                             &kPackedPairsRow,
+                                            &kAmxTilesRow,
                                             &kCudaNaiveRow,
                                             &kCudaCoresRow,
                                             &kSharedMemoryTilesRow,

@@ -96,7 +96,7 @@ void run_tile(const Frame<T>& frame, Tile tile, std::int64_t first_m, std::int64
           break;
       }
     }
-    finish(frame, {.i = first_m, .count = last_m - first_m, .j = n, .columns = tokens}, z, tile_rows);
+    finish(frame.args, {.i = first_m, .count = last_m - first_m, .j = n, .columns = tokens}, z, tile_rows);
   }
 }
 

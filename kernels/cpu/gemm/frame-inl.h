@@ -122,16 +122,11 @@ HWY_INLINE hn::Vec<D> times_derivative(D d, Activation activation, hn::Vec<D> z,
   return z;
 }
 
-// A part of D: `count` neighbours from i on, in `columns` rows of D from j on.
-struct Outputs {
-  std::int64_t i = 0, count = 0, j = 0, columns = 0;
-};
-
 // The formula of kernels/gemm.h down the columns of one vector's outputs, all its lanes or `outputs.count` of them.
 enum class Lanes : std::uint8_t { all, some };
 
 template <Lanes kLanes, class T>
-HWY_NOINLINE void finish_vector(const Frame<T>& frame, const Outputs& outputs, const T* HWY_RESTRICT sums, std::int64_t ld) {
+HWY_NOINLINE void finish_vector(const GemmArgs& args, const Outputs& outputs, const T* HWY_RESTRICT sums, std::int64_t ld) {
   const hn::ScalableTag<T> d;
   const auto load = [&](const T* from) HWY_ATTR {
     if constexpr (kLanes == Lanes::all) return hn::LoadU(d, from);
@@ -141,17 +136,17 @@ HWY_NOINLINE void finish_vector(const Frame<T>& frame, const Outputs& outputs, c
     if constexpr (kLanes == Lanes::all) return hn::StoreU(vector, d, to);
     store_some(d, vector, to, outputs.count);
   };
-  const GemmArgs& args = frame.args;
+  const bool swapped = args.d_major == Major::n;
   const auto [i, count, j, columns] = outputs;
   const T* bias = args.bias ? args.bias.row<T>(0) : nullptr;
-  const auto along_i = bias != nullptr && !frame.swapped ? load(bias + i) : hn::Zero(d);
+  const auto along_i = bias != nullptr && !swapped ? load(bias + i) : hn::Zero(d);
   T* out = args.d.row<T>(j) + i;
   T* saved = args.saved_input ? args.saved_input.row<T>(j) + i : nullptr;
   const T* of = args.derivative != Activation::none ? args.derivative_of.row<T>(j) + i : nullptr;
   const T* residual = args.residual ? args.residual.row<T>(j) + i : nullptr;
   for (std::int64_t column = 0; column < columns; ++column, sums += ld, out += args.d.ld) {
     auto z = hn::LoadU(d, sums);
-    if (bias != nullptr) z = hn::Add(z, frame.swapped ? hn::Set(d, bias[j + column]) : along_i);
+    if (bias != nullptr) z = hn::Add(z, swapped ? hn::Set(d, bias[j + column]) : along_i);
     if (saved != nullptr) store(z, saved + column * args.saved_input.ld);
     z = activate_vector(d, args.activation, z);
     if (of != nullptr) z = times_derivative(d, args.derivative, z, load(of + column * args.derivative_of.ld));
@@ -163,14 +158,14 @@ HWY_NOINLINE void finish_vector(const Frame<T>& frame, const Outputs& outputs, c
 
 // The formula over a part of D; `sums` holds whole vectors, `ld` elements from one row of D to the next.
 template <class T>
-void finish(const Frame<T>& frame, const Outputs& outputs, const T* HWY_RESTRICT sums, std::int64_t ld) {
+void finish(const GemmArgs& args, const Outputs& outputs, const T* HWY_RESTRICT sums, std::int64_t ld) {
   constexpr std::int64_t lanes = hn::MaxLanes(hn::ScalableTag<T>());
   for (std::int64_t x = 0; x < outputs.count; x += lanes) {
     const Outputs vector{.i = outputs.i + x, .count = std::min(lanes, outputs.count - x), .j = outputs.j, .columns = outputs.columns};
     if (vector.count == lanes) {
-      finish_vector<Lanes::all>(frame, vector, sums + x, ld);
+      finish_vector<Lanes::all>(args, vector, sums + x, ld);
     } else {
-      finish_vector<Lanes::some>(frame, vector, sums + x, ld);
+      finish_vector<Lanes::some>(args, vector, sums + x, ld);
     }
   }
 }

@@ -11,6 +11,11 @@
 
 namespace tilewave {
 
+// A part of D as it lies in memory: `count` neighbours from i on, in `columns` rows from j on.
+struct Outputs {
+  std::int64_t i = 0, count = 0, j = 0, columns = 0;
+};
+
 struct TileLoop {
   std::int64_t tiles = 0, multiply_adds = 0;
   std::int64_t threads = 1;            // at most

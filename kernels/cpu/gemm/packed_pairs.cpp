@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/gemm/finish_row.h"
 #include "kernels/cpu/gemm/launch.h"
 #include "kernels/gemm.h"
-#include "kernels/math/activation.h"
 #include "kernels/queue.h"
 
 #if defined(__x86_64__)
@@ -103,34 +103,6 @@ TILEWAVE_WITH_PAIRS void multiply(const Pair* i, const Pair* j, std::int64_t pai
     _mm512_storeu_ps(sums + column * kPairsAlongI, sum[column][0]);
     _mm512_storeu_ps(sums + column * kPairsAlongI + kVector, sum[column][1]);
   }
-}
-
-// The formula of kernels/gemm.h for `count` neighbours in one row of D, whose type is T; sums are used up.
-template <class T>
-TILEWAVE_WITH_PAIRS void finish_row(const GemmArgs& args, std::int64_t row, std::int64_t col, std::int64_t count, float* z) {
-  const auto each = [&](const ConstMatrixView& view, std::int64_t r, std::int64_t c, const auto& combine) {
-    const T* const from = view.row<T>(r) + c;
-    for (std::int64_t x = 0; x < count; ++x) z[x] = combine(z[x], static_cast<float>(from[x]));
-  };
-  const auto sum = [](float a, float b) { return a + b; };
-  const auto store = [&](const MatrixView& view) {
-    T* const to = view.row<T>(row) + col;
-    for (std::int64_t x = 0; x < count; ++x) to[x] = static_cast<T>(z[x]);
-  };
-  if (args.bias && args.d_major == Major::m) each(args.bias, 0, col, sum);
-  if (args.bias && args.d_major == Major::n) {
-    const auto bias = static_cast<float>(args.bias.row<T>(0)[row]);
-    for (std::int64_t x = 0; x < count; ++x) z[x] += bias;
-  }
-  if (args.saved_input) store(args.saved_input);
-  if (args.activation != Activation::none) {
-    for (std::int64_t x = 0; x < count; ++x) z[x] = activate(args.activation, z[x]);
-  }
-  if (args.derivative_of)
-    each(args.derivative_of, row, col, [&](float a, float of) { return a * activation_derivative(args.derivative, of); });
-  if (args.residual) each(args.residual, row, col, sum);
-  if (args.accumulate) each(args.d, row, col, sum);
-  store(args.d);
 }
 
 template <class T>

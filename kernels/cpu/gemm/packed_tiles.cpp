@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/gemm/launch.h"
+#include "kernels/cpu/gemm/prefetch.h"
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/gemm.h"
 #include "kernels/queue.h"
@@ -65,16 +66,6 @@ PanelRows panel_rows(Span tile, std::int64_t offset, const PanelShape& panel) {
   const Span rows = part(tile, offset, panel.width);
   const std::int64_t again = offset > 0 ? panel.whole(rows.size) - rows.size : 0;
   return {.first = rows.first - again, .size = rows.size + again, .again = again};
-}
-
-// Asks for a line as its only owner. Compilers turn a prefetch with intent to write into one without where they have not been told of
-// PREFETCHW, which every x86-64 CPU takes, at least for a NOP; the line would be asked for twice where another core wrote it last.
-HWY_INLINE void prefetch_to_write(const void* line) {
-#if HWY_ARCH_X86_64
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-  __builtin_prefetch(line, 1);
-#endif
 }
 
 constexpr std::int64_t kPrefetched = 16;  // steps of k ahead
@@ -390,7 +381,7 @@ class Tiles {
                                    .count = rows.size - rows.again,
                                    .j = columns.first + columns.again,
                                    .columns = columns.size - columns.again};
-          finish(frame_, outputs, kept + columns.again * K::kWidthI + rows.again, K::kWidthI);
+          finish(frame_.args, outputs, kept + columns.again * K::kWidthI + rows.again, K::kWidthI);
         }
       }
     }
@@ -450,7 +441,7 @@ void add_parts(const GemmArgs& args, const PackedLayout& layout, T* parts, std::
       for (std::int64_t i = 0; i < frame.i; i += hn::MaxLanes(d))
         hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, more + i)), d, sum + i);
     }
-    finish(frame, {.i = 0, .count = frame.i, .j = j, .columns = 1}, sum, layout.part_ld);
+    finish(frame.args, {.i = 0, .count = frame.i, .j = j, .columns = 1}, sum, layout.part_ld);
   }
 }
 

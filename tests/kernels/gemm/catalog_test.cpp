@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kernels/gemm.h"
+#include "kernels/gemm/rows/amx_tiles.h"
 #include "kernels/gemm/rows/naive.h"
 #include "kernels/gemm/rows/packed_pairs.h"
 #include "kernels/gemm/rows/packed_tiles.h"
@@ -131,6 +132,10 @@ TEST(GemmCatalog, EveryRowAgreesWithNaiveOnAnyNumberOfThreads) {
     if (row->launch_cpu == nullptr || row->name == "naive") continue;
     if (row == &kPackedPairsRow && !cpu_multiplies_bf16_pairs()) {
       std::cerr << "packed_pairs is not swept: this CPU has no AVX512-BF16.\n";
+      continue;
+    }
+    if (row == &kAmxTilesRow && !cpu_has_amx()) {
+      std::cerr << "amx_tiles is not swept: this CPU has no AMX, or the system does not let it be used.\n";
       continue;
     }
     ++rows;

@@ -1,0 +1,55 @@
+// Model: a thread's unit multiplies two tile registers in kProductCycles, at kEfficiency; packing takes kCyclesPerElement, and as much
+// again where rows and steps of K change places; D, and what else the epilogue passes over, moves at kBytesPerCycle.
+#include "kernels/gemm/rows/amx_tiles.h"
+
+#include "kernels/error.h"
+
+namespace tilewave {
+namespace {
+
+constexpr double kProductCycles = 16.0;
+constexpr double kEfficiency = 0.85;
+constexpr double kCyclesPerElement = 0.6;
+constexpr double kBytesPerCycle = 10.0;
+constexpr double kCyclesPerTile = 500.0;
+constexpr double kLaunchCycles = 1500.0;
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
+  if (problem.operand_dtype != DType::f32 && problem.operand_dtype != DType::bf16) {
+    return sentence("it multiplies f32 and bf16, not ", name_of(problem.operand_dtype), ".");
+  }
+  if (problem.output_dtype != DType::f32 && problem.output_dtype != problem.operand_dtype) {
+    return sentence("its output is f32", problem.operand_dtype == DType::bf16 ? " or bf16" : "", ", not ", name_of(problem.output_dtype),
+                    ".");
+  }
+  if (!cpu_has_amx()) return "this CPU has no AMX, or the system does not let it be used.";
+  return {};
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_tiles("amx_tiles", problem, tile, device.sm_count);
+  const AmxLayout layout(problem, tile);
+  plan.workspace_bytes = layout.bytes(device.sm_count);
+  const bool swapped = problem.d_major == Major::n;
+  const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
+  const std::int64_t threads = problem.m * problem.n * problem.k < small_amx_product(problem.operand_dtype) ? 1 : device.sm_count;
+  const double products = static_cast<double>(round_up(i, 16) / 16 * (round_up(j, 16) / 16) * layout.blocks_k *
+                                              (layout.block_k / kAmxSteps) * (layout.parts == 3 ? 6 : 1));
+  const bool turned_i = (swapped ? problem.b_major : problem.a_major) == Major::k;
+  const bool turned_j = (swapped ? problem.a_major : problem.b_major) != Major::k;
+  const double packed = static_cast<double>(problem.k) * static_cast<double>(i * ceil_div(j, layout.tile_j) * (turned_i ? 2 : 1) +
+                                                                             j * ceil_div(i, layout.tile_i) * (turned_j ? 2 : 1));
+  const double stored = static_cast<double>(i * j * size_of(problem.output_dtype) * problem.epilogue.passes());
+  const double cycles = products * kProductCycles / kEfficiency + packed * kCyclesPerElement + stored / kBytesPerCycle +
+                        kCyclesPerTile * static_cast<double>(plan.tiling.tiles);
+  const double waves = threads == 1 ? 1.0 : plan.tiling.wave_efficiency;
+  plan.predicted_s = seconds_of(kLaunchCycles + cycles / (static_cast<double>(threads) * waves), device);
+  return plan;
+}
+
+}  // namespace
+
+const GemmRow kAmxTilesRow = {
+    .name = "amx_tiles", .backend = Backend::cpu, .tiles = kAmxTiles, .own_refusal = refuse, .plan = plan, .launch_cpu = launch_amx_tiles};
+
+}  // namespace tilewave
