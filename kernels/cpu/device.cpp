@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kernels/cpu/thread_pool.h"
+#include "kernels/gemm/rows/amx_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/device.cpp"  // NOLINT
@@ -83,7 +84,7 @@ DeviceInfo probe_cpu(int threads) {
           .name = name.empty() ? "unknown" : name,
           .capability = 0,
           .sm_count = threads > 0 ? threads : usable_cpus(),
-          .instruction_set = HWY_DYNAMIC_DISPATCH(instruction_set)(),
+          .instruction_set = std::string(HWY_DYNAMIC_DISPATCH(instruction_set)()) + (cpu_has_amx() ? " with AMX" : ""),
           .vector_bytes = HWY_DYNAMIC_DISPATCH(vector_bytes)(),
           .l1_bytes = cache_bytes(1, _SC_LEVEL1_DCACHE_SIZE),
           .l2_bytes = cache_bytes(2, _SC_LEVEL2_CACHE_SIZE),

@@ -113,13 +113,18 @@ std::vector<GemmPlan> plans_of(const GemmRow& row, std::span<const Tile> tiles, 
 
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
   const Willing willing = willing_rows(problem, device, choice);
-  // Rows may round differently, tiles never do: a CPU's row is chosen as for one thread, so that results do not depend on
-  // the number of threads; its tile is chosen for the threads there are.
+  // Rows may round differently, tiles never do: a CPU's row is chosen as for one thread and for operands along K, so that results depend
+  // neither on the number of threads nor on how matrices lie; its tile is chosen for the threads and the matrices there are.
   DeviceInfo row_device = device;
-  if (device.backend == Backend::cpu) row_device.sm_count = 1;
+  GemmProblem row_problem = problem;
+  if (device.backend == Backend::cpu) {
+    row_device.sm_count = 1;
+    row_problem.a_major = row_problem.b_major = Major::k;
+    row_problem.d_major = Major::m;
+  }
 
-  std::vector<GemmPlan> rows;  // the best plan of each row on row_device
-  for (const GemmRow* row : willing.rows) rows.push_back(plans_of(*row, row->tiles, problem, row_device).front());
+  std::vector<GemmPlan> rows;  // the best plan of each row
+  for (const GemmRow* row : willing.rows) rows.push_back(plans_of(*row, row->tiles, row_problem, row_device).front());
   std::stable_sort(rows.begin(), rows.end(), faster);
   const GemmRow& row = *find_gemm_row(device.backend, rows.front().row);
   const std::vector<GemmPlan> tiles = plans_of(row, willing.tiles_of(row), problem, device);

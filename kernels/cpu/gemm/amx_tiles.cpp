@@ -144,27 +144,19 @@ struct Block {
   std::int64_t rows = 0, steps = 0;
 };
 
-// Lines of rows from an operand whose steps are neighbours; with `sums`, adds every row's elements to its sum.
-TILEWAVE_WITH_AVX512 void pack_rows(const float* data, std::int64_t stride, const Block& block, char* out, float* sums) {
+// Lines of rows from an operand whose steps are neighbours.
+TILEWAVE_WITH_AVX512 void pack_rows(const float* data, std::int64_t stride, const Block& block, char* out) {
   const __mmask16 first = first_lanes(block.steps), second = first_lanes(block.steps - 16);
   for (std::int64_t r = 0; r < block.rows; ++r, data += stride, out += 64) {
     _mm_prefetch(data + kAmxSteps, _MM_HINT_T0);  // of the next steps
     _mm_prefetch(data + kAmxSteps + 16, _MM_HINT_T0);
     const __m512 low = _mm512_maskz_loadu_ps(first, data), high = _mm512_maskz_loadu_ps(second, data + 16);
     store_parts(split(low), split(high), out, neighbours);
-    if (sums != nullptr) sums[r] += _mm512_reduce_add_ps(_mm512_add_ps(low, high));
   }
 }
-TILEWAVE_WITH_AVX512 void pack_rows(const bf16* data, std::int64_t stride, const Block& block, char* out, float* sums) {
+TILEWAVE_WITH_AVX512 void pack_rows(const bf16* data, std::int64_t stride, const Block& block, char* out) {
   const auto lanes = static_cast<__mmask32>((std::uint64_t{1} << block.steps) - 1);
-  for (std::int64_t r = 0; r < block.rows; ++r, data += stride, out += 64) {
-    const __m512i line = _mm512_maskz_loadu_epi16(lanes, data);
-    _mm512_store_si512(out, line);
-    if (sums == nullptr) continue;
-    const __m512 even = _mm512_castsi512_ps(_mm512_slli_epi32(line, 16));
-    const __m512 odd = _mm512_castsi512_ps(_mm512_and_si512(line, _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
-    sums[r] += _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
-  }
+  for (std::int64_t r = 0; r < block.rows; ++r, data += stride, out += 64) _mm512_store_si512(out, _mm512_maskz_loadu_epi16(lanes, data));
 }
 
 TILEWAVE_WITH_AVX512 inline __m512 load_f32(const float* from, __mmask16 lanes) { return _mm512_maskz_loadu_ps(lanes, from); }
@@ -172,11 +164,10 @@ TILEWAVE_WITH_AVX512 inline __m512 load_f32(const bf16* from, __mmask16 lanes) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from)), 16));
 }
 
-// Lines of steps from an operand whose rows are neighbours, likewise.
+// Lines of steps from an operand whose rows are neighbours.
 template <class T>
-TILEWAVE_WITH_AVX512 void pack_steps(const T* data, std::int64_t stride, const Block& block, char* out, float* sums) {
+TILEWAVE_WITH_AVX512 void pack_steps(const T* data, std::int64_t stride, const Block& block, char* out) {
   const __mmask16 rows = first_lanes(block.rows);
-  __m512 sum = _mm512_setzero_ps();
   for (std::int64_t step = 0; step < block.steps; step += 2, data += 2 * stride, out += 64) {
     _mm_prefetch(data + kAmxPanel, _MM_HINT_T0);  // of the next panel
     _mm_prefetch(data + stride + kAmxPanel, _MM_HINT_T0);
@@ -187,15 +178,12 @@ TILEWAVE_WITH_AVX512 void pack_steps(const T* data, std::int64_t stride, const B
     } else {
       _mm512_store_si512(out, pairs(first, second));
     }
-    sum = _mm512_add_ps(sum, _mm512_add_ps(first, second));
   }
-  if (sums != nullptr) _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), sum));
 }
 
-// The panel of rows [first, first + rows) for steps [first_k, first_k + steps), zeros beyond both; with `sums`, those of every row.
+// The panel of rows [first, first + rows) for steps [first_k, first_k + steps), zeros beyond both.
 template <Lines kLines, class T>
-void pack_panel(const Rows<T>& operand, std::int64_t first, std::int64_t rows, std::int64_t first_k, std::int64_t steps, char* panel,
-                float* sums) {
+void pack_panel(const Rows<T>& operand, std::int64_t first, std::int64_t rows, std::int64_t first_k, std::int64_t steps, char* panel) {
   constexpr int kParts = std::is_same_v<T, float> ? 3 : 1;
   const bool steps_are_neighbours = operand.k_stride == 1;
   for (std::int64_t k = 0; k < steps; k += kAmxSteps, panel += kParts * kPartBytes) {
@@ -208,9 +196,9 @@ void pack_panel(const Rows<T>& operand, std::int64_t first, std::int64_t rows, s
       const bool whole = steps_are_neighbours ? block.rows == kRegisterRows : block.steps >= kAmxSteps - 1;
       for (int part = 0; !whole && part < kParts; ++part) std::memset(out + part * kPartBytes, 0, kAmxRegisterBytes);
       if (steps_are_neighbours) {
-        pack_rows(data, operand.row_stride, block, out, sums == nullptr ? nullptr : sums + skipped);
+        pack_rows(data, operand.row_stride, block, out);
       } else {
-        pack_steps(data, operand.k_stride, block, out, sums == nullptr ? nullptr : sums + skipped);
+        pack_steps(data, operand.k_stride, block, out);
       }
       if (steps_are_neighbours == (kLines == Lines::of_rows)) continue;
       for (int part = 0; part < kParts; ++part) turn(out + part * kPartBytes);
@@ -238,15 +226,17 @@ class TileRegisters {
   TileRegisters& operator=(const TileRegisters&) = delete;
 };
 
-template <int kAlong>
-TILEWAVE_WITH_AMX inline void load_j(const char* part) {
-  _tile_loadd(4, part, 64);
-  if constexpr (kAlong == 2) _tile_loadd(5, part + kAmxRegisterBytes, 64);
-}
-template <int kAlong>
-TILEWAVE_WITH_AMX inline void load_i(const char* part) {
-  _tile_loadd(6, part, 64);
-  if constexpr (kAlong == 2) _tile_loadd(7, part + kAmxRegisterBytes, 64);
+enum class Side : std::uint8_t { i, j };
+
+template <Side kSide, int kI, int kJ>
+TILEWAVE_WITH_AMX inline void load(const char* part) {
+  if constexpr (kSide == Side::i) {
+    _tile_loadd(6, part, 64);
+    if constexpr (kI == 2) _tile_loadd(7, part + kAmxRegisterBytes, 64);
+  } else {
+    _tile_loadd(4, part, 64);
+    if constexpr (kJ == 2) _tile_loadd(5, part + kAmxRegisterBytes, 64);
+  }
 }
 template <int kI, int kJ>
 TILEWAVE_WITH_AMX inline void add_products() {
@@ -263,9 +253,16 @@ struct Sums {
   std::int64_t ld = 0;
 };
 
-// to[row along j][column along i] = (from, or 0) + the products of so many times kAmxSteps steps; 16 kI columns, 16 kJ rows.
-template <int kParts, int kI, int kJ>
-TILEWAVE_WITH_AMX void multiply(const char* i, const char* j, std::int64_t times, const Sums& sums) {
+// Panels of A and B for a block of K.
+struct Panels {
+  const char *a = nullptr, *b = nullptr;
+};
+
+// to[row along j][column along i] = (from, or 0) + the products of so many times kAmxSteps steps; 16 kI columns, 16 kJ rows. The order of
+// the parts' products is one of A and B, not of i and j, so that a transposed D has the same bits.
+template <int kParts, int kI, int kJ, Side kA>
+TILEWAVE_WITH_AMX void multiply(const Panels& panels, std::int64_t times, const Sums& sums) {
+  constexpr Side kB = kA == Side::i ? Side::j : Side::i;
   if (sums.from == nullptr) {
     _tile_zero(0);
     _tile_zero(1);
@@ -278,22 +275,23 @@ TILEWAVE_WITH_AMX void multiply(const char* i, const char* j, std::int64_t times
     if constexpr (kJ == 2) _tile_loadd(2, sums.from + 16 * kAmxPanel, ld);
     if constexpr (kI == 2 && kJ == 2) _tile_loadd(3, sums.from + 16 * kAmxPanel + 16, ld);
   }
-  for (; times > 0; --times, i += kParts * kPartBytes, j += kParts * kPartBytes) {
-    load_i<kI>(i);
+  const char *a = panels.a, *b = panels.b;
+  for (; times > 0; --times, a += kParts * kPartBytes, b += kParts * kPartBytes) {
+    load<kA, kI, kJ>(a);
     if constexpr (kParts == 3) {  // high x low, high x middle, middle x middle, middle x high, high x high, low x high
-      load_j<kJ>(j + 2 * kPartBytes);
+      load<kB, kI, kJ>(b + 2 * kPartBytes);
       add_products<kI, kJ>();
-      load_j<kJ>(j + kPartBytes);
+      load<kB, kI, kJ>(b + kPartBytes);
       add_products<kI, kJ>();
-      load_i<kI>(i + kPartBytes);
+      load<kA, kI, kJ>(a + kPartBytes);
       add_products<kI, kJ>();
     }
-    load_j<kJ>(j);
+    load<kB, kI, kJ>(b);
     add_products<kI, kJ>();
     if constexpr (kParts == 3) {
-      load_i<kI>(i);
+      load<kA, kI, kJ>(a);
       add_products<kI, kJ>();
-      load_i<kI>(i + 2 * kPartBytes);
+      load<kA, kI, kJ>(a + 2 * kPartBytes);
       add_products<kI, kJ>();
     }
   }
@@ -304,14 +302,41 @@ TILEWAVE_WITH_AMX void multiply(const char* i, const char* j, std::int64_t times
   if constexpr (kI == 2 && kJ == 2) _tile_stored(3, sums.to + 16 * sums.ld + 16, ld);
 }
 
-template <int kParts>
-void multiply_panels(const char* i, std::int64_t count_i, const char* j, std::int64_t count_j, std::int64_t times, const Sums& sums) {
-  if (count_i > kRegisterRows) {
-    if (count_j > kRegisterRows) return multiply<kParts, 2, 2>(i, j, times, sums);
-    return multiply<kParts, 2, 1>(i, j, times, sums);
+template <int kParts, Side kA>
+void multiply_panels(const Panels& panels, const Outputs& outputs, std::int64_t times, const Sums& sums) {
+  if (outputs.count > kRegisterRows) {
+    if (outputs.columns > kRegisterRows) return multiply<kParts, 2, 2, kA>(panels, times, sums);
+    return multiply<kParts, 2, 1, kA>(panels, times, sums);
   }
-  if (count_j > kRegisterRows) return multiply<kParts, 1, 2>(i, j, times, sums);
-  multiply<kParts, 1, 1>(i, j, times, sums);
+  if (outputs.columns > kRegisterRows) return multiply<kParts, 1, 2, kA>(panels, times, sums);
+  multiply<kParts, 1, 1, kA>(panels, times, sums);
+}
+
+// sums[row] += the sum of the panel's row over so many times kAmxSteps steps: its product with ones. A panel along j meets them as columns,
+// one along i as rows.
+template <int kParts, Side kSide>
+TILEWAVE_WITH_AMX void sum_rows(const char* panel, std::int64_t rows, std::int64_t times, float* sums) {
+  struct alignas(64) Line {
+    std::uint16_t elements[32] = {};
+  };
+  static constexpr Line kOnes = [] {
+    Line line;
+    for (std::uint16_t& element : line.elements) element = 0x3f80;
+    return line;
+  }();
+  for (std::int64_t first = 0; first < rows; first += kRegisterRows, panel += kAmxRegisterBytes) {
+    _tile_zero(0);
+    _tile_loadd(1, &kOnes, 0);
+    for (std::int64_t at = 0; at < times * kParts; ++at) {
+      _tile_loadd(2, panel + at * kPartBytes, 64);
+      if constexpr (kSide == Side::j) _tile_dpbf16ps(0, 2, 1);
+      if constexpr (kSide == Side::i) _tile_dpbf16ps(0, 1, 2);
+    }
+    alignas(64) float products[kRegisterRows][kRegisterRows];
+    _tile_stored(0, products, 64);
+    for (std::int64_t r = 0; r < std::min(rows - first, kRegisterRows); ++r)
+      sums[first + r] += kSide == Side::j ? products[r][0] : products[0][r];
+  }
 }
 
 // ---- Tiles.
@@ -358,12 +383,15 @@ class Tiles {
       const std::int64_t steps = std::min(layout_.block_k, along_i_.k - k), times = ceil_div(steps, kAmxSteps);
       const bool last = k + steps == along_i_.k;
       for (std::int64_t i = 0; i < rows_i; i += kAmxPanel) {
-        pack_panel<Lines::of_steps>(along_i_, first_i + i, std::min(rows_i - i, kAmxPanel), k, steps,
-                                    panels_i + i / kAmxPanel * layout_.panel, sums_i ? row_sums + i : nullptr);
+        char* const panel_i = panels_i + i / kAmxPanel * layout_.panel;
+        const std::int64_t rows = std::min(rows_i - i, kAmxPanel);
+        pack_panel<Lines::of_steps>(along_i_, first_i + i, rows, k, steps, panel_i);
+        if (sums_i) sum_rows<kParts, Side::i>(panel_i, rows, times, row_sums + i);
       }
       for (std::int64_t j = 0; j < rows_j; j += kAmxPanel) {
         const std::int64_t columns = std::min(rows_j - j, kAmxPanel);
-        pack_panel<Lines::of_rows>(along_j_, first_j + j, columns, k, steps, panel_j, sums_j ? row_sums + j : nullptr);
+        pack_panel<Lines::of_rows>(along_j_, first_j + j, columns, k, steps, panel_j);
+        if (sums_j) sum_rows<kParts, Side::j>(panel_j, columns, times, row_sums + j);
         for (std::int64_t i = 0; i < rows_i; i += kAmxPanel) {
           const Outputs outputs = {.i = first_i + i, .count = std::min(rows_i - i, kAmxPanel), .j = first_j + j, .columns = columns};
           const bool direct = last && plain_ && outputs.count == kAmxPanel && columns == kAmxPanel;
@@ -372,7 +400,12 @@ class Tiles {
                               .to = direct ? args_.d.row<float>(outputs.j) + outputs.i : sums + place,
                               .ld = direct ? args_.d.ld : kAmxPanel};
           if (last) prefetch_outputs(outputs);
-          multiply_panels<kParts>(panels_i + i / kAmxPanel * layout_.panel, outputs.count, panel_j, columns, times, where);
+          const char* const panel_i = panels_i + i / kAmxPanel * layout_.panel;
+          if (swapped_) {
+            multiply_panels<kParts, Side::j>({.a = panel_j, .b = panel_i}, outputs, times, where);
+          } else {
+            multiply_panels<kParts, Side::i>({.a = panel_i, .b = panel_j}, outputs, times, where);
+          }
           if (last && !direct) finish_outputs(args_, outputs, where.to);
         }
       }
