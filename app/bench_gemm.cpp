@@ -55,8 +55,7 @@ int run_gemm(const GemmOptions& options) {
   const bool gpu = device.backend == Backend::cuda;
   TW_CHECK_INPUT(gpu || (options.suite.empty() && !options.calibrate), "--suite and --calibrate are for GPUs, and ", device.name,
                  " is none; add --device cuda, or leave them out.");
-  TW_CHECK_INPUT(gpu || options.dtype.empty() || options.dtype == "f32" || options.dtype == "f64" || options.dtype == "bf16", "--dtype ",
-                 options.dtype, ": on a CPU f32, f64 and bf16 are measured.");
+  TW_CHECK_INPUT(gpu || options.dtype != "f16", "--dtype f16: on a CPU f32, tf32, f64 and bf16 are measured.");
   const GemmBench bench = {.suite = suite_of(options, device.backend),
                            .row = options.row,
                            .against = options.against,
@@ -86,7 +85,7 @@ Command add_bench_gemm(CLI::App& bench) {
       command->add_option("--suite", options->suite, "GPU: transformer, with its claims and their targets; --layer and --form cut it")
           ->check(CLI::IsMember({"transformer"}));
   command->add_flag("--calibrate", options->calibrate, "GPU: predict by a time model that this run measures first, on other shapes");
-  command->add_option("--dtype", options->dtype, "GPU: bf16 (default), f16, tf32, f32 or f64; CPU: f32 (default), f64 or bf16");
+  command->add_option("--dtype", options->dtype, "GPU: bf16 (default), f16, tf32, f32 or f64; CPU: f32 (default), tf32, f64 or bf16");
   command->add_option("--pitch", options->pitch, "how rows follow one another (default: packed on a GPU, aligned on a CPU)")
       ->check(CLI::IsMember({"packed", "aligned"}))
       ->excludes(suite);

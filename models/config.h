@@ -215,7 +215,7 @@ struct RunConfig {
   void describe(Visitor& visit) {
     visit("steps", steps, {.unit = "steps", .range = between(1, kMostSteps), .meaning = "optimizer updates"});
     visit("seed", seed, {.range = at_least(0), .meaning = "of initial weights and dropout"});
-    visit("precision", precision, {.meaning = "of the training step; a CPU trains in fp32 and fp64"});
+    visit("precision", precision, {.meaning = "of the training step; a CPU trains in fp32, tf32 (on AMX where it has that) and fp64"});
     visit("validate_every", validate_every, {.unit = "steps", .range = between(0, kMostSteps), .meaning = "0: at the end alone"});
     visit("checkpoint_every", checkpoint_every, {.unit = "steps", .range = between(0, kMostSteps), .meaning = "0: at the end alone"});
     visit("keep", keep, {.unit = "checkpoints", .range = between(1, 65536), .meaning = "the latest ones kept"});

@@ -259,8 +259,8 @@ void check_supported(const Recipe& recipe, Backend backend) {
   TW_CHECK_INPUT(backend != Backend::cpu || engine == GemmEngine::in_house, "gemm.engine = \"", name_of(engine),
                  "\" needs a GPU; use --set gemm.engine=in_house.");
   const Precision precision = recipe.run.precision;
-  TW_CHECK_INPUT(backend != Backend::cpu || precision == Precision::fp32 || precision == Precision::fp64, "run.precision = \"",
-                 name_of(precision), "\" needs a GPU: a CPU trains in fp32 and fp64; use --set run.precision=fp32.");
+  TW_CHECK_INPUT(backend != Backend::cpu || (precision != Precision::bf16 && precision != Precision::fp16), "run.precision = \"",
+                 name_of(precision), "\" needs a GPU: a CPU trains in fp32, tf32 and fp64; use --set run.precision=fp32.");
 }
 
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {

@@ -211,15 +211,15 @@ TEST(RecipeSupport, LibrariesNeedAGpu) {
   }
 }
 
-TEST(RecipeSupport, ACpuTrainsInFp32AndFp64) {
+TEST(RecipeSupport, ACpuTrainsInFp32Tf32AndFp64) {
   for (const auto& [precision, name] : kNames<Precision>) {
     const Recipe recipe = parse("[run]\n", {"run.precision=" + std::string(name)});
     EXPECT_EQ(message_of([&] { check_supported(recipe, Backend::cuda); }), "no error");
-    const bool trains = precision == Precision::fp32 || precision == Precision::fp64;
-    EXPECT_EQ(
-        message_of([&] { check_supported(recipe, Backend::cpu); }),
-        trains ? "no error"
-               : "run.precision = \"" + std::string(name) + "\" needs a GPU: a CPU trains in fp32 and fp64; use --set run.precision=fp32.");
+    const bool trains = precision != Precision::bf16 && precision != Precision::fp16;
+    EXPECT_EQ(message_of([&] { check_supported(recipe, Backend::cpu); }),
+              trains ? "no error"
+                     : "run.precision = \"" + std::string(name) +
+                           "\" needs a GPU: a CPU trains in fp32, tf32 and fp64; use --set run.precision=fp32.");
   }
 }
 

@@ -1,5 +1,5 @@
 // amx_tiles on a CPU: f32 or bf16 operands, fp32 sums, f32 or bf16 results. A panel holds 32 rows of an operand as tile registers want
-// them, 32 steps of K at a time, an f32 operand's three parts one after another. For each block of K a tile's panels along i stay in the
+// them, 32 steps of K at a time, an f32 operand's two parts one after another. For each block of K a tile's panels along i stay in the
 // second-level cache while those along j pass by; a register tile of 2 x 2 tile registers meets all parts of both. Sums wait in the
 // workspace between blocks; the last block's meet the epilogue, or go straight to D. Each output is summed in the order of K by one
 // thread: neither threads nor tiles change a bit.
@@ -7,11 +7,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sys/syscall.h>
 #include <type_traits>
-#include <unistd.h>
 
-#include "kernels/cpu/gemm/finish_row.h"
 #include "kernels/cpu/gemm/launch.h"
 #include "kernels/cpu/gemm/prefetch.h"
 #include "kernels/gemm.h"
@@ -24,6 +21,7 @@
 
 #include "kernels/cpu/gemm/frame-inl.h"
 
+#if HWY_ARCH_X86_64
 HWY_BEFORE_NAMESPACE();
 namespace tilewave::HWY_NAMESPACE {
 namespace {
@@ -33,11 +31,16 @@ void finish_f32(const GemmArgs& args, const Outputs& outputs, const float* sums,
 }  // namespace
 }  // namespace tilewave::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#endif
 
 #if HWY_ONCE
-#if defined(__x86_64__)
+#if HWY_ARCH_X86_64
 #include <cpuid.h>
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kernels/cpu/gemm/finish_row.h"
 
 #define TILEWAVE_WITH_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 #define TILEWAVE_WITH_AMX __attribute__((target("amx-tile,amx-bf16")))
@@ -47,7 +50,10 @@ namespace {
 
 HWY_EXPORT(finish_f32);
 
-constexpr std::int64_t kRegisterRows = 16;                  // of a tile register: 64 bytes each
+constexpr std::int64_t kRegisterRows = 16;      // of a tile register: 64 bytes each
+constexpr std::int64_t kPairs = kAmxSteps / 2;  // of steps, in a line of a tile register
+template <class T>
+constexpr std::int64_t kLine = 64 / sizeof(T);
 constexpr std::int64_t kPartBytes = 2 * kAmxRegisterBytes;  // of a panel's 32 rows and 32 steps
 
 // One operand as rows along i (or j), whatever its major was.
@@ -70,23 +76,23 @@ Rows<T> rows_of(const ConstMatrixView& view, Major major) {
           .k = along_k ? view.cols : view.rows};
 }
 
-// How a tile register wants 16 rows and 32 steps of K: along i a line is two steps of 16 rows, along j 32 steps of one row.
-enum class Lines : std::uint8_t { of_steps, of_rows };
+// How a tile register wants 16 rows and 32 steps of K, in pairs of a step and the one 16 after it: along i a line is a pair of all rows,
+// along j all pairs of a row.
+enum class Lines : std::uint8_t { of_pairs, of_rows };
 
 // ---- Packing.
 
-// x = high + middle + low, each a bf16 in the upper half of its lane. Halves are rounded away from zero, so that what is left has at most
-// as many bits as the parts below can take.
+// x is near high + low, each of which has a bf16 in the upper half of its lane. The high part is the nearest one, so that what is left may
+// have either sign; the low one drops the rest, so that whatever is no number stays none.
 struct Split {
-  __m512 high, middle, low;
+  __m512 high, low;
 };
-TILEWAVE_WITH_AVX512 inline __m512 nearest_bf16(__m512 x) {
-  const __m512i bits = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+TILEWAVE_WITH_AVX512 inline __m512 upper_half(__m512i bits) {
   return _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
 }
 TILEWAVE_WITH_AVX512 inline Split split(__m512 x) {
-  const __m512 high = nearest_bf16(x), rest = _mm512_sub_ps(x, high), middle = nearest_bf16(rest);
-  return {.high = high, .middle = middle, .low = _mm512_sub_ps(rest, middle)};
+  const __m512 high = upper_half(_mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000)));
+  return {.high = high, .low = upper_half(_mm512_castps_si512(_mm512_sub_ps(x, high)))};
 }
 
 TILEWAVE_WITH_AVX512 inline __mmask16 first_lanes(std::int64_t count) {
@@ -97,20 +103,12 @@ TILEWAVE_WITH_AVX512 inline __mmask16 first_lanes(std::int64_t count) {
 TILEWAVE_WITH_AVX512 inline __m512i pairs(__m512 first, __m512 second) {
   return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(first), 16), _mm512_castps_si512(second));
 }
-// The 32 neighbours of two vectors, likewise.
-TILEWAVE_WITH_AVX512 inline __m512i neighbours(__m512 first, __m512 second) {
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
-}
-TILEWAVE_WITH_AVX512 inline void store_parts(const Split& first, const Split& second, char* out, __m512i (*join)(__m512, __m512)) {
-  _mm512_store_si512(out, join(first.high, second.high));
-  _mm512_store_si512(out + kPartBytes, join(first.middle, second.middle));
-  _mm512_store_si512(out + 2 * kPartBytes, join(first.low, second.low));
-}
 
-// Transposes 16 lines of 16 words in place: lines of steps become lines of rows, and the other way round.
+// Transposes 16 lines of 16 words in place: lines of pairs become lines of rows, and the other way round.
 TILEWAVE_WITH_AVX512 void turn(char* block) {
+  constexpr std::int64_t kLineBytes = 64;
   __m512i line[16], other[16];
-  for (int r = 0; r < 16; ++r) line[r] = _mm512_load_si512(block + 64 * r);
+  for (int r = 0; r < 16; ++r) line[r] = _mm512_load_si512(block + kLineBytes * r);
 #pragma GCC unroll 8
   for (int r = 0; r < 16; r += 2) {
     other[r] = _mm512_unpacklo_epi32(line[r], line[r + 1]);
@@ -132,59 +130,64 @@ TILEWAVE_WITH_AVX512 void turn(char* block) {
   }
 #pragma GCC unroll 4
   for (int r = 0; r < 4; ++r) {
-    _mm512_store_si512(block + 64 * r, _mm512_shuffle_i32x4(other[r], other[8 + r], 0x88));
-    _mm512_store_si512(block + 64 * (4 + r), _mm512_shuffle_i32x4(other[4 + r], other[12 + r], 0x88));
-    _mm512_store_si512(block + 64 * (8 + r), _mm512_shuffle_i32x4(other[r], other[8 + r], 0xdd));
-    _mm512_store_si512(block + 64 * (12 + r), _mm512_shuffle_i32x4(other[4 + r], other[12 + r], 0xdd));
+    _mm512_store_si512(block + kLineBytes * r, _mm512_shuffle_i32x4(other[r], other[8 + r], 0x88));
+    _mm512_store_si512(block + kLineBytes * (4 + r), _mm512_shuffle_i32x4(other[4 + r], other[12 + r], 0x88));
+    _mm512_store_si512(block + kLineBytes * (8 + r), _mm512_shuffle_i32x4(other[r], other[8 + r], 0xdd));
+    _mm512_store_si512(block + kLineBytes * (12 + r), _mm512_shuffle_i32x4(other[4 + r], other[12 + r], 0xdd));
   }
 }
 
-// A block of at most 16 rows and 32 steps, from `data` on.
+TILEWAVE_WITH_AVX512 inline __m512 load_some(const float* from, __mmask16 lanes) { return _mm512_maskz_loadu_ps(lanes, from); }
+TILEWAVE_WITH_AVX512 inline __m512 load_some(const bf16* from, __mmask16 lanes) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from)), 16));
+}
+
+// A line of each part.
+template <class T>
+TILEWAVE_WITH_AVX512 inline void store_line(__m512 first, __m512 second, char* out) {
+  if constexpr (std::is_same_v<T, float>) {
+    const Split one = split(first), other = split(second);
+    _mm512_store_si512(out, pairs(one.high, other.high));
+    _mm512_store_si512(out + kPartBytes, pairs(one.low, other.low));
+  } else {
+    _mm512_store_si512(out, pairs(first, second));
+  }
+}
+
+// A block of at most 16 rows and 32 steps.
 struct Block {
   std::int64_t rows = 0, steps = 0;
 };
 
-// Lines of rows from an operand whose steps are neighbours.
-TILEWAVE_WITH_AVX512 void pack_rows(const float* data, std::int64_t stride, const Block& block, char* out) {
-  const __mmask16 first = first_lanes(block.steps), second = first_lanes(block.steps - 16);
+// Lines of rows, as many as there are, from an operand whose steps are neighbours.
+template <class T>
+TILEWAVE_WITH_AVX512 void pack_rows(const T* data, std::int64_t stride, const Block& block, char* out) {
+  const __mmask16 first = first_lanes(block.steps), second = first_lanes(block.steps - kPairs);
   for (std::int64_t r = 0; r < block.rows; ++r, data += stride, out += 64) {
-    _mm_prefetch(data + kAmxSteps, _MM_HINT_T0);  // of the next steps
-    _mm_prefetch(data + kAmxSteps + 16, _MM_HINT_T0);
-    const __m512 low = _mm512_maskz_loadu_ps(first, data), high = _mm512_maskz_loadu_ps(second, data + 16);
-    store_parts(split(low), split(high), out, neighbours);
+    for (std::int64_t ahead = 0; ahead < kAmxSteps; ahead += kLine<T>) _mm_prefetch(data + kAmxSteps + ahead, _MM_HINT_T0);
+    store_line<T>(load_some(data, first), load_some(data + kPairs, second), out);
   }
 }
-TILEWAVE_WITH_AVX512 void pack_rows(const bf16* data, std::int64_t stride, const Block& block, char* out) {
-  const auto lanes = static_cast<__mmask32>((std::uint64_t{1} << block.steps) - 1);
-  for (std::int64_t r = 0; r < block.rows; ++r, data += stride, out += 64) _mm512_store_si512(out, _mm512_maskz_loadu_epi16(lanes, data));
-}
 
-TILEWAVE_WITH_AVX512 inline __m512 load_f32(const float* from, __mmask16 lanes) { return _mm512_maskz_loadu_ps(lanes, from); }
-TILEWAVE_WITH_AVX512 inline __m512 load_f32(const bf16* from, __mmask16 lanes) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from)), 16));
-}
-
-// Lines of steps from an operand whose rows are neighbours.
+// Lines of pairs, all 16, from an operand whose rows are neighbours.
 template <class T>
-TILEWAVE_WITH_AVX512 void pack_steps(const T* data, std::int64_t stride, const Block& block, char* out) {
+TILEWAVE_WITH_AVX512 void pack_pairs(const T* data, std::int64_t stride, const Block& block, char* out) {
   const __mmask16 rows = first_lanes(block.rows);
-  for (std::int64_t step = 0; step < block.steps; step += 2, data += 2 * stride, out += 64) {
-    _mm_prefetch(data + kAmxPanel, _MM_HINT_T0);  // of the next panel
-    _mm_prefetch(data + stride + kAmxPanel, _MM_HINT_T0);
-    const __m512 first = load_f32(data, rows);
-    const __m512 second = step + 1 < block.steps ? load_f32(data + stride, rows) : _mm512_setzero_ps();
-    if constexpr (std::is_same_v<T, float>) {
-      store_parts(split(first), split(second), out, pairs);
-    } else {
-      _mm512_store_si512(out, pairs(first, second));
-    }
+  const T* const second = data + kPairs * stride;
+  for (std::int64_t step = 0; step < kPairs; ++step, out += 64) {
+    const std::int64_t at = step * stride;
+    _mm_prefetch(data + at + kAmxPanel, _MM_HINT_T0);  // of the next panel
+    _mm_prefetch(second + at + kAmxPanel, _MM_HINT_T0);
+    const bool is_first = step < block.steps, is_second = step + kPairs < block.steps;
+    store_line<T>(is_first ? load_some(data + at, rows) : _mm512_setzero_ps(),
+                  is_second ? load_some(second + at, rows) : _mm512_setzero_ps(), out);
   }
 }
 
 // The panel of rows [first, first + rows) for steps [first_k, first_k + steps), zeros beyond both.
 template <Lines kLines, class T>
 void pack_panel(const Rows<T>& operand, std::int64_t first, std::int64_t rows, std::int64_t first_k, std::int64_t steps, char* panel) {
-  constexpr int kParts = std::is_same_v<T, float> ? 3 : 1;
+  constexpr int kParts = std::is_same_v<T, float> ? 2 : 1;
   const bool steps_are_neighbours = operand.k_stride == 1;
   for (std::int64_t k = 0; k < steps; k += kAmxSteps, panel += kParts * kPartBytes) {
     for (std::int64_t half = 0; half < 2; ++half) {
@@ -193,12 +196,11 @@ void pack_panel(const Rows<T>& operand, std::int64_t first, std::int64_t rows, s
       if (block.rows <= 0) continue;  // no register tile reads it
       char* const out = panel + half * kAmxRegisterBytes;
       const T* const data = operand.at(first + skipped, first_k + k);
-      const bool whole = steps_are_neighbours ? block.rows == kRegisterRows : block.steps >= kAmxSteps - 1;
-      for (int part = 0; !whole && part < kParts; ++part) std::memset(out + part * kPartBytes, 0, kAmxRegisterBytes);
       if (steps_are_neighbours) {
+        for (int part = 0; block.rows < kRegisterRows && part < kParts; ++part) std::memset(out + part * kPartBytes, 0, kAmxRegisterBytes);
         pack_rows(data, operand.row_stride, block, out);
       } else {
-        pack_steps(data, operand.k_stride, block, out);
+        pack_pairs(data, operand.k_stride, block, out);
       }
       if (steps_are_neighbours == (kLines == Lines::of_rows)) continue;
       for (int part = 0; part < kParts; ++part) turn(out + part * kPartBytes);
@@ -258,10 +260,27 @@ struct Panels {
   const char *a = nullptr, *b = nullptr;
 };
 
+// Rows of D that will be written soon: `columns` of them, a register tile's width each. Asked for all at once they would hold up the
+// panels' loads, so a few are at every step.
+class Ahead {
+ public:
+  Ahead(const char* first, std::int64_t pitch, std::int64_t columns, std::int64_t width, std::int64_t times)
+      : next_(first), pitch_(pitch), left_(columns), width_(width), each_(ceil_div(columns, times)) {}
+
+  void prefetch_some() {
+    for (std::int64_t row = 0; row < each_ && left_ > 0; ++row, --left_, next_ += pitch_)
+      for (std::int64_t at = 0; at < width_; at += 64) prefetch_to_write(next_ + at);
+  }
+
+ private:
+  const char* next_;
+  std::int64_t pitch_, left_, width_, each_;  // bytes but for left_ and each_, which are rows
+};
+
 // to[row along j][column along i] = (from, or 0) + the products of so many times kAmxSteps steps; 16 kI columns, 16 kJ rows. The order of
 // the parts' products is one of A and B, not of i and j, so that a transposed D has the same bits.
 template <int kParts, int kI, int kJ, Side kA>
-TILEWAVE_WITH_AMX void multiply(const Panels& panels, std::int64_t times, const Sums& sums) {
+TILEWAVE_WITH_AMX void multiply(const Panels& panels, std::int64_t times, const Sums& sums, Ahead ahead) {
   constexpr Side kB = kA == Side::i ? Side::j : Side::i;
   if (sums.from == nullptr) {
     _tile_zero(0);
@@ -277,21 +296,16 @@ TILEWAVE_WITH_AMX void multiply(const Panels& panels, std::int64_t times, const 
   }
   const char *a = panels.a, *b = panels.b;
   for (; times > 0; --times, a += kParts * kPartBytes, b += kParts * kPartBytes) {
+    ahead.prefetch_some();
     load<kA, kI, kJ>(a);
-    if constexpr (kParts == 3) {  // high x low, high x middle, middle x middle, middle x high, high x high, low x high
-      load<kB, kI, kJ>(b + 2 * kPartBytes);
-      add_products<kI, kJ>();
+    if constexpr (kParts == 2) {  // high x low, high x high, low x high
       load<kB, kI, kJ>(b + kPartBytes);
-      add_products<kI, kJ>();
-      load<kA, kI, kJ>(a + kPartBytes);
       add_products<kI, kJ>();
     }
     load<kB, kI, kJ>(b);
     add_products<kI, kJ>();
-    if constexpr (kParts == 3) {
-      load<kA, kI, kJ>(a);
-      add_products<kI, kJ>();
-      load<kA, kI, kJ>(a + 2 * kPartBytes);
+    if constexpr (kParts == 2) {
+      load<kA, kI, kJ>(a + kPartBytes);
       add_products<kI, kJ>();
     }
   }
@@ -303,13 +317,13 @@ TILEWAVE_WITH_AMX void multiply(const Panels& panels, std::int64_t times, const 
 }
 
 template <int kParts, Side kA>
-void multiply_panels(const Panels& panels, const Outputs& outputs, std::int64_t times, const Sums& sums) {
+void multiply_panels(const Panels& panels, const Outputs& outputs, std::int64_t times, const Sums& sums, const Ahead& ahead) {
   if (outputs.count > kRegisterRows) {
-    if (outputs.columns > kRegisterRows) return multiply<kParts, 2, 2, kA>(panels, times, sums);
-    return multiply<kParts, 2, 1, kA>(panels, times, sums);
+    if (outputs.columns > kRegisterRows) return multiply<kParts, 2, 2, kA>(panels, times, sums, ahead);
+    return multiply<kParts, 2, 1, kA>(panels, times, sums, ahead);
   }
-  if (outputs.columns > kRegisterRows) return multiply<kParts, 1, 2, kA>(panels, times, sums);
-  multiply<kParts, 1, 1, kA>(panels, times, sums);
+  if (outputs.columns > kRegisterRows) return multiply<kParts, 1, 2, kA>(panels, times, sums, ahead);
+  multiply<kParts, 1, 1, kA>(panels, times, sums, ahead);
 }
 
 // sums[row] += the sum of the panel's row over so many times kAmxSteps steps: its product with ones. A panel along j meets them as columns,
@@ -371,61 +385,78 @@ class Tiles {
   std::int64_t count() const { return tiles_i() * ceil_div(j_, layout_.tile_j); }
 
   void run(std::int64_t tile, char* slot) const {
-    char *const panels_i = slot, *const panel_j = panels_i + layout_.panels_i;
-    auto* const sums = reinterpret_cast<float*>(panel_j + layout_.panel);
-    auto* const row_sums = reinterpret_cast<float*>(panel_j + layout_.panel + layout_.sums);
+    Slot at = {.panels_i = slot, .panel_j = slot + layout_.panels_i};
+    at.sums = reinterpret_cast<float*>(at.panel_j + layout_.panel);
+    at.row_sums = reinterpret_cast<float*>(at.panel_j + layout_.panel + layout_.sums);
     const std::int64_t first_i = tile % tiles_i() * layout_.tile_i, first_j = tile / tiles_i() * layout_.tile_j;
     const std::int64_t rows_i = std::min(layout_.tile_i, i_ - first_i), rows_j = std::min(layout_.tile_j, j_ - first_j);
     const bool sums_i = args_.bias_gradient && swapped_ && first_j == 0, sums_j = args_.bias_gradient && !swapped_ && first_i == 0;
-    if (sums_i || sums_j) std::memset(row_sums, 0, layout_.row_sums);
+    if (sums_i || sums_j) std::memset(at.row_sums, 0, static_cast<std::size_t>(layout_.row_sums));
     const TileRegisters registers;
     for (std::int64_t k = 0; k == 0 || k < along_i_.k; k += layout_.block_k) {
       const std::int64_t steps = std::min(layout_.block_k, along_i_.k - k), times = ceil_div(steps, kAmxSteps);
-      const bool last = k + steps == along_i_.k;
       for (std::int64_t i = 0; i < rows_i; i += kAmxPanel) {
-        char* const panel_i = panels_i + i / kAmxPanel * layout_.panel;
+        char* const panel_i = at.panels_i + i / kAmxPanel * layout_.panel;
         const std::int64_t rows = std::min(rows_i - i, kAmxPanel);
-        pack_panel<Lines::of_steps>(along_i_, first_i + i, rows, k, steps, panel_i);
-        if (sums_i) sum_rows<kParts, Side::i>(panel_i, rows, times, row_sums + i);
+        pack_panel<Lines::of_pairs>(along_i_, first_i + i, rows, k, steps, panel_i);
+        if (sums_i) sum_rows<kParts, Side::i>(panel_i, rows, times, at.row_sums + i);
       }
       for (std::int64_t j = 0; j < rows_j; j += kAmxPanel) {
         const std::int64_t columns = std::min(rows_j - j, kAmxPanel);
-        pack_panel<Lines::of_rows>(along_j_, first_j + j, columns, k, steps, panel_j);
-        if (sums_j) sum_rows<kParts, Side::j>(panel_j, columns, times, row_sums + j);
-        for (std::int64_t i = 0; i < rows_i; i += kAmxPanel) {
-          const Outputs outputs = {.i = first_i + i, .count = std::min(rows_i - i, kAmxPanel), .j = first_j + j, .columns = columns};
-          const bool direct = last && plain_ && outputs.count == kAmxPanel && columns == kAmxPanel;
-          const std::int64_t place = layout_.blocks_k == 1 ? 0 : j * round_up(rows_i, kAmxPanel) + i * kAmxPanel;
-          const Sums where = {.from = k == 0 ? nullptr : sums + place,
-                              .to = direct ? args_.d.row<float>(outputs.j) + outputs.i : sums + place,
-                              .ld = direct ? args_.d.ld : kAmxPanel};
-          if (last) prefetch_outputs(outputs);
-          const char* const panel_i = panels_i + i / kAmxPanel * layout_.panel;
-          if (swapped_) {
-            multiply_panels<kParts, Side::j>({.a = panel_j, .b = panel_i}, outputs, times, where);
-          } else {
-            multiply_panels<kParts, Side::i>({.a = panel_i, .b = panel_j}, outputs, times, where);
-          }
-          if (last && !direct) finish_outputs(args_, outputs, where.to);
-        }
+        pack_panel<Lines::of_rows>(along_j_, first_j + j, columns, k, steps, at.panel_j);
+        if (sums_j) sum_rows<kParts, Side::j>(at.panel_j, columns, times, at.row_sums + j);
+        const Outputs outputs = {.i = first_i, .count = rows_i, .j = first_j + j, .columns = columns};
+        multiply_row(outputs, {.first = k == 0, .last = k + steps == along_i_.k, .times = times}, at,
+                     j / kAmxPanel * round_up(rows_i, kAmxPanel));
       }
     }
-    if (sums_i) store_row_sums_of(first_i, rows_i, row_sums);
-    if (sums_j) store_row_sums_of(first_j, rows_j, row_sums);
+    if (sums_i) store_row_sums_of(first_i, rows_i, at.row_sums);
+    if (sums_j) store_row_sums_of(first_j, rows_j, at.row_sums);
   }
 
  private:
-  static constexpr int kParts = std::is_same_v<T, float> ? 3 : 1;
+  static constexpr int kParts = std::is_same_v<T, float> ? 2 : 1;
+
+  struct Slot {
+    char *panels_i = nullptr, *panel_j = nullptr;
+    float *sums = nullptr, *row_sums = nullptr;
+  };
+  struct BlockOfK {
+    bool first = false, last = false;
+    std::int64_t times = 0;  // kAmxSteps
+  };
 
   std::int64_t tiles_i() const { return ceil_div(i_, layout_.tile_i); }
 
-  void prefetch_outputs(const Outputs& outputs) const {
-    const std::int64_t bytes = outputs.count * size_of(args_.d.dtype);
-    for (std::int64_t column = 0; column < outputs.columns; ++column) {
-      const char* const line =
-          static_cast<const char*>(args_.d.data) + ((outputs.j + column) * args_.d.ld + outputs.i) * size_of(args_.d.dtype);
-      for (std::int64_t at = 0; at < bytes; at += 64) prefetch_to_write(line + at);
+  // All the tile's panels along i meet the one along j; sums wait from `place` on. A register tile is finished after the next one's
+  // products are under way, since what the unit stores can be loaded much later only.
+  void multiply_row(const Outputs& row, const BlockOfK& block, const Slot& at, std::int64_t place) const {
+    Outputs late;
+    float* late_sums = nullptr;
+    for (std::int64_t i = 0; i < row.count; i += kAmxPanel) {
+      const Outputs outputs = {.i = row.i + i, .count = std::min(row.count - i, kAmxPanel), .j = row.j, .columns = row.columns};
+      const bool direct = block.last && plain_ && outputs.count == kAmxPanel && outputs.columns == kAmxPanel;
+      float* const kept = at.sums + (layout_.blocks_k == 1 ? i % (2 * kAmxPanel) : place + i) * kAmxPanel;
+      const Sums where = {.from = block.first ? nullptr : kept,
+                          .to = direct ? args_.d.row<float>(outputs.j) + outputs.i : kept,
+                          .ld = direct ? args_.d.ld : kAmxPanel};
+      const char* const panel_i = at.panels_i + i / kAmxPanel * layout_.panel;
+      if (swapped_) {
+        multiply_panels<kParts, Side::j>({.a = at.panel_j, .b = panel_i}, outputs, block.times, where, ahead_of(outputs, block));
+      } else {
+        multiply_panels<kParts, Side::i>({.a = panel_i, .b = at.panel_j}, outputs, block.times, where, ahead_of(outputs, block));
+      }
+      if (late_sums != nullptr) finish_outputs(args_, late, late_sums);
+      late = outputs;
+      late_sums = block.last && !direct ? kept : nullptr;
     }
+    if (late_sums != nullptr) finish_outputs(args_, late, late_sums);
+  }
+
+  Ahead ahead_of(const Outputs& outputs, const BlockOfK& block) const {
+    const std::int64_t size = size_of(args_.d.dtype);
+    const char* const first = static_cast<const char*>(args_.d.data) + (outputs.j * args_.d.ld + outputs.i) * size;
+    return {first, args_.d.ld * size, block.last ? outputs.columns : 0, outputs.count * size, std::max(block.times, std::int64_t{1})};
   }
 
   void store_row_sums_of(std::int64_t first, std::int64_t count, const float* sums) const {
@@ -445,7 +476,8 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const GemmProblem problem = problem_of(args);
   const AmxLayout layout(problem, plan.tile);
   const Tiles<T> tiles(args, problem, layout);
-  auto* const workspace = reinterpret_cast<char*>(round_up(reinterpret_cast<std::intptr_t>(args.workspace), std::intptr_t{64}));
+  char* const given = static_cast<char*>(args.workspace);
+  char* const workspace = given + (64 - reinterpret_cast<std::uintptr_t>(given) % 64) % 64;
   const TileLoop loop{.tiles = tiles.count(),
                       .multiply_adds = problem.flops() / 2,
                       .threads = plan.tiling.slots,

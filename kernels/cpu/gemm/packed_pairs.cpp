@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/gemm/finish_row.h"
 #include "kernels/cpu/gemm/launch.h"
 #include "kernels/gemm.h"
 #include "kernels/queue.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#include "kernels/cpu/gemm/finish_row.h"
 #endif
 
 namespace tilewave {

@@ -15,12 +15,13 @@ constexpr double kCyclesPerTile = 500.0;
 constexpr double kLaunchCycles = 1500.0;
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
-  if (problem.operand_dtype != DType::f32 && problem.operand_dtype != DType::bf16) {
-    return sentence("it multiplies f32 and bf16, not ", name_of(problem.operand_dtype), ".");
+  const bool tf32 = problem.operand_dtype == DType::f32 && problem.math == MathMode::tf32;
+  if (problem.operand_dtype != DType::bf16 && !tf32) {
+    return sentence("it multiplies bf16 and, where math is tf32, f32; not ", name_of(problem.operand_dtype), " with ",
+                    name_of(problem.math), " math.");
   }
   if (problem.output_dtype != DType::f32 && problem.output_dtype != problem.operand_dtype) {
-    return sentence("its output is f32", problem.operand_dtype == DType::bf16 ? " or bf16" : "", ", not ", name_of(problem.output_dtype),
-                    ".");
+    return sentence("it stores f32 or the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
   }
   if (!cpu_has_amx()) return "this CPU has no AMX, or the system does not let it be used.";
   return {};
@@ -33,8 +34,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const bool swapped = problem.d_major == Major::n;
   const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
   const std::int64_t threads = problem.m * problem.n * problem.k < small_amx_product(problem.operand_dtype) ? 1 : device.sm_count;
-  const double products = static_cast<double>(round_up(i, 16) / 16 * (round_up(j, 16) / 16) * layout.blocks_k *
-                                              (layout.block_k / kAmxSteps) * (layout.parts == 3 ? 6 : 1));
+  const std::int64_t registers = ceil_div(i, 16) * ceil_div(j, 16), steps = ceil_div(problem.k, kAmxSteps);
+  const auto products = static_cast<double>(registers * steps * (layout.parts == 2 ? 3 : 1));
   const bool turned_i = (swapped ? problem.b_major : problem.a_major) == Major::k;
   const bool turned_j = (swapped ? problem.a_major : problem.b_major) != Major::k;
   const double packed = static_cast<double>(problem.k) * static_cast<double>(i * ceil_div(j, layout.tile_j) * (turned_i ? 2 : 1) +

@@ -1,9 +1,7 @@
 // A CPU's matrix unit (Intel AMX) multiplies tiles of 16 x 32 by 32 x 16 bf16 into 16 x 16 fp32 sums: packed_tiles with tile registers
-// in the place of vectors. bf16 operands go in as they are. An f32 operand goes in as the sum of three bf16, its high, middle and low
-// eight bits, which is all 24 of them; of the nine products the three that are below 2^-24 of the whole are left out, so that sums are as
-// near as those of fp32 multiply-adds, at a sixth of the unit's rate, which is still three times the vectors'.
-// Beyond fp32's own rounding: what is below 2^-110 loses its last bits, and where IEEE sums meet an infinity, or an operand within the
-// last 0.4 % of fp32's range, there is NaN or infinity.
+// in the place of vectors. bf16 operands go in as they are. An f32 operand does where math is tf32, as the sum of two bf16 that have its
+// highest 16 bits (tf32 has 11); of their four products the least is left out, and what is added up is near the product by 2^-14 (2^-10 in
+// tf32).
 #pragma once
 
 #include <algorithm>
@@ -19,7 +17,7 @@ inline constexpr Tile kAmxTiles[] = {{512, 1536}, {512, 768}, {256, 1536}, {256,
                                      {256, 256},  {128, 256}, {512, 64},   {128, 64},  {64, 64},    {64, 256}};
 
 // Multiply-adds, of which fewer are one thread's.
-constexpr std::int64_t small_amx_product(DType operand) { return operand == DType::f32 ? 1 << 20 : 1 << 22; }
+constexpr std::int64_t small_amx_product(DType operand) { return operand == DType::f32 ? 1 << 21 : 1 << 22; }
 
 // The workspace of one slot, in bytes: packed panels of one block of K, all of a tile's along i and one along j, the sums of a tile where
 // there is more than one block, and sums over K of one operand's rows.
@@ -38,14 +36,14 @@ struct AmxLayout {
     const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
     tile_i = swapped ? tile.n : tile.m;
     tile_j = swapped ? tile.m : tile.n;
-    parts = problem.operand_dtype == DType::f32 ? 3 : 1;
+    parts = problem.operand_dtype == DType::f32 ? 2 : 1;
     const std::int64_t k = round_up(std::max(problem.k, std::int64_t{1}), kAmxSteps);
     block_k = k <= kOneBlockK ? k : kBlockK;
     blocks_k = ceil_div(k, block_k);
     panel = block_k / kAmxSteps * parts * 2 * kAmxRegisterBytes;
     const std::int64_t across = ceil_div(std::min(tile_i, i), kAmxPanel), down = ceil_div(std::min(tile_j, j), kAmxPanel);
     panels_i = across * panel;
-    sums = blocks_k == 1 ? kRegisterTileBytes : across * down * kRegisterTileBytes;
+    sums = blocks_k == 1 ? 2 * kRegisterTileBytes : across * down * kRegisterTileBytes;
     row_sums = std::max(across, down) * kAmxPanel * 4;
   }
 
