@@ -56,26 +56,6 @@ template <class T>
 constexpr std::int64_t kLine = 64 / sizeof(T);
 constexpr std::int64_t kPartBytes = 2 * kAmxRegisterBytes;  // of a panel's 32 rows and 32 steps
 
-// One operand as rows along i (or j), whatever its major was.
-template <class T>
-struct Rows {
-  const T* data = nullptr;
-  std::int64_t row_stride = 0, k_stride = 0;  // one of them is 1
-  std::int64_t rows = 0, k = 0;
-
-  const T* at(std::int64_t row, std::int64_t step) const { return data + row * row_stride + step * k_stride; }
-};
-
-template <class T>
-Rows<T> rows_of(const ConstMatrixView& view, Major major) {
-  const bool along_k = major == Major::k;
-  return {.data = view.row<T>(0),
-          .row_stride = along_k ? view.ld : 1,
-          .k_stride = along_k ? 1 : view.ld,
-          .rows = along_k ? view.rows : view.cols,
-          .k = along_k ? view.cols : view.rows};
-}
-
 // How a tile register wants 16 rows and 32 steps of K, in pairs of a step and the one 16 after it: along i a line is a pair of all rows,
 // along j all pairs of a row.
 enum class Lines : std::uint8_t { of_pairs, of_rows };
@@ -186,7 +166,8 @@ TILEWAVE_WITH_AVX512 void pack_pairs(const T* data, std::int64_t stride, const B
 
 // The panel of rows [first, first + rows) for steps [first_k, first_k + steps), zeros beyond both.
 template <Lines kLines, class T>
-void pack_panel(const Rows<T>& operand, std::int64_t first, std::int64_t rows, std::int64_t first_k, std::int64_t steps, char* panel) {
+void pack_panel(const OperandRows<T>& operand, std::int64_t first, std::int64_t rows, std::int64_t first_k, std::int64_t steps,
+                char* panel) {
   constexpr int kParts = std::is_same_v<T, float> ? 2 : 1;
   const bool steps_are_neighbours = operand.k_stride == 1;
   for (std::int64_t k = 0; k < steps; k += kAmxSteps, panel += kParts * kPartBytes) {
@@ -374,7 +355,7 @@ class Tiles {
  public:
   Tiles(const GemmArgs& args, const GemmProblem& problem, const AmxLayout& layout)
       : args_(args), layout_(layout), swapped_(args.d_major == Major::n), i_(args.d.cols), j_(args.d.rows) {
-    const Rows<T> a = rows_of<T>(args.a, args.a_major), b = rows_of<T>(args.b, args.b_major);
+    const OperandRows<T> a = rows_of<T>(args.a, args.a_major), b = rows_of<T>(args.b, args.b_major);
     along_i_ = swapped_ ? b : a;
     along_j_ = swapped_ ? a : b;
     Epilogue sums_alone;
@@ -468,7 +449,7 @@ class Tiles {
   const AmxLayout& layout_;
   bool swapped_, plain_ = false;
   std::int64_t i_, j_;
-  Rows<T> along_i_, along_j_;
+  OperandRows<T> along_i_, along_j_;
 };
 
 template <class T>

@@ -1,4 +1,4 @@
-// What the CPU's vectorised rows share: the loop over tiles, the check that all operands have one type.
+// What the CPU's vectorised rows share: an operand by rows, the loop over tiles, the check that all operands have one type.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,23 @@ namespace tilewave {
 struct Outputs {
   std::int64_t i = 0, count = 0, j = 0, columns = 0;
 };
+
+// One operand as rows along i (or j), whatever its major was.
+template <class T>
+struct OperandRows {
+  const T* data = nullptr;
+  std::int64_t row_stride = 0, k_stride = 0;  // one of them is 1
+  std::int64_t k = 0;
+
+  const T* at(std::int64_t row, std::int64_t step) const { return data + row * row_stride + step * k_stride; }
+};
+
+template <class T>
+OperandRows<T> rows_of(const ConstMatrixView& view, Major major) {
+  const bool along_k = major == Major::k;
+  return {
+      .data = view.row<T>(0), .row_stride = along_k ? view.ld : 1, .k_stride = along_k ? 1 : view.ld, .k = along_k ? view.cols : view.rows};
+}
 
 struct TileLoop {
   std::int64_t tiles = 0, multiply_adds = 0;

@@ -1,4 +1,4 @@
-// packed_pairs on a CPU: bf16 operands, fp32 sums, bf16 or f32 results. The one file with an instruction that Highway 1.0.3 does
+// packed_pairs on a CPU: bf16 operands, fp32 sums, bf16 or f32 results. Its instruction is one that Highway 1.0.3 does
 // not offer: VDPBF16PS behind a target attribute, asked for at run time. Each output is summed by one thread in the order of K,
 // two neighbours at a time.
 #include "kernels/gemm/rows/packed_pairs.h"
@@ -34,21 +34,7 @@ namespace {
 
 using Pair = std::uint32_t;  // two neighbours along K, the first in the lower half
 
-// One operand as rows along i (or j), whatever its major was.
-struct Rows {
-  const bf16* data = nullptr;
-  std::int64_t row_stride = 0, k_stride = 0, k = 0;
-
-  const bf16* at(std::int64_t row, std::int64_t step) const { return data + row * row_stride + step * k_stride; }
-};
-
-Rows rows_of(const ConstMatrixView& view, Major major) {
-  const bool along_k = major == Major::k;
-  return {.data = view.row<bf16>(0),
-          .row_stride = along_k ? view.ld : 1,
-          .k_stride = along_k ? 1 : view.ld,
-          .k = along_k ? view.cols : view.rows};
-}
+using Rows = OperandRows<bf16>;
 
 // panel[pair][r] = the pair of row first + r, for r < rows, of pairs [begin, end).
 template <std::int64_t kWidth>
@@ -120,7 +106,7 @@ template <class T>
 void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const PairsLayout layout(problem_of(args), plan.tile);
   const bool swapped = args.d_major == Major::n;
-  const Rows a = rows_of(args.a, args.a_major), b = rows_of(args.b, args.b_major);
+  const Rows a = rows_of<bf16>(args.a, args.a_major), b = rows_of<bf16>(args.b, args.b_major);
   const Rows &along_i = swapped ? b : a, &along_j = swapped ? a : b;
   const std::int64_t tiles_i = ceil_div(args.d.cols, layout.tile_i), tiles = plan.tiling.tiles;
   const TileLoop loop{.tiles = tiles, .multiply_adds = args.d.rows * args.d.cols * along_i.k, .threads = plan.tiling.slots};
