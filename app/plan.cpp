@@ -119,7 +119,7 @@ void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, d
     const GemmProblem& problem = line.problem;
     const double flops_per_byte = intensity(cost_of(problem));
     const PlanWaves waves = waves_of(line.plan);
-    const bool tail_shows = line.plan.tiling.tiles * line.plan.split < kTailsMatterBelow && waves.efficiency < kWaveFreeEfficiency;
+    const bool tail_shows = line.plan.items() < kTailsMatterBelow && waves.efficiency < kWaveFreeEfficiency;
     starred = starred || tail_shows;
     const std::string tile = row_text(line.plan);
     std::printf("%-30s %5ld %-8s %7ld %7ld %7ld  %-14s %7.4g %-6s  %-30s %6ld %5.1f%%  %4ld %7.2f %5.1f%%%s %9.1f %5.1f%%\n",

@@ -40,15 +40,16 @@ Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::
 
 Limit limit_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   return limit_of({.flops = problem.flops(), .bytes = problem.bytes()}, ops_per_byte(device, problem.operand_dtype, problem.math),
-                  plan.tiling.tiles * plan.split, ceil_div(device.sm_count, 2));
+                  plan.items(), ceil_div(device.sm_count, 2));
 }
 
 PlanWaves waves_of(const GemmPlan& plan) {
-  const std::int64_t parts = plan.tiling.tiles * plan.split, slots = plan.tiling.slots;
-  const double waves = static_cast<double>(parts) / static_cast<double>(slots);
-  return {.waves = waves,
-          .tail_fraction = parts % slots == 0 ? 1.0 : static_cast<double>(parts % slots) / static_cast<double>(slots),
-          .efficiency = waves / static_cast<double>(ceil_div(parts, slots))};
+  const std::int64_t slots = plan.tiling.slots, items = plan.items(), parts = items - plan.whole_tiles;
+  const auto over_slots = [&](std::int64_t count) { return static_cast<double>(count) / static_cast<double>(slots); };
+  // In tiles' time, of which a part takes its share.
+  const double used = over_slots(plan.tiling.tiles);
+  const double taken = static_cast<double>(ceil_div(plan.whole_tiles, slots)) + static_cast<double>(ceil_div(parts, slots)) / plan.split;
+  return {.waves = over_slots(items), .tail_fraction = items % slots == 0 ? 1.0 : over_slots(items % slots), .efficiency = used / taken};
 }
 
 GemmProblem plain_gemm(const LayerGemm& layer, Precision precision, PitchPolicy policy) {

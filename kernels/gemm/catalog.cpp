@@ -29,6 +29,7 @@
 #include "kernels/gemm/rows/tensor_core_residues.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
+#include "kernels/gemm/rows/workspace_split_k.h"
 
 namespace tilewave {
 
@@ -53,6 +54,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kPersistentLateDerivativeRow,
                                             &kPersistentPingPongRow,
                                             &kClusterSplitKRow,
+                                            &kWorkspaceSplitKRow,
                                             &kSlicedKRow,
                                             &kStreamKRow,
                                             &kPersistentResiduesRow,

@@ -20,7 +20,8 @@ struct GemmPlan {
   Tile tile;
   int stages = 1;
   int cluster = 1;
-  int split = 1;  // along K
+  int split = 1;                 // along K
+  std::int64_t whole_tiles = 0;  // where K is split: the first ones, whose K is not
   std::string_view raster = "row";
   std::int64_t group = 1;  // of the raster "grouped": so many tiles down D's rows in memory before the next column of tiles
   int algorithm = 0;       // of a library's row: which of its heuristic's candidates
@@ -31,6 +32,9 @@ struct GemmPlan {
   double predicted_s = 0.0;  // by the row's model; where the device's clock is unknown, at 1 GHz: it ranks and tells no time
   std::string inside;        // what stands behind a row of several launches, to be read
   std::string reason;
+
+  // What waves are made of: tiles, or parts of those whose K is split.
+  std::int64_t items() const { return whole_tiles + (tiling.tiles - whole_tiles) * split; }
 
   // The same launch: what was predicted and why it was chosen do not count.
   friend bool operator==(const GemmPlan& a, const GemmPlan& b) {

@@ -39,6 +39,7 @@ std::span<const TimeConstant> time_constants() {
                                                {"exchange_bytes_per_cycle", &M::exchange_bytes_per_cycle},
                                                {"sharing_cycles", &M::sharing_cycles},
                                                {"link_cycles", &M::link_cycles},
+                                               {"meeting_cycles", &M::meeting_cycles},
                                                {"mma_fraction", &M::mma_fraction},
                                                {"mma_pipelined_fraction", &M::mma_pipelined_fraction},
                                                {"mma_narrow_8_fraction", &M::mma_narrow_8_fraction},

@@ -102,12 +102,30 @@ TEST(Plans, RandomGemmsOnEveryProfile) {
       const GemmPlan plan = choose(problem, profile.device);
       const PlanWaves waves = waves_of(plan);
       EXPECT_GE(plan.tiling.tiles * plan.tile.m * plan.tile.n, problem.m * problem.n);
-      EXPECT_GE(std::ceil(waves.waves) * static_cast<double>(plan.tiling.slots), static_cast<double>(plan.tiling.tiles * plan.split));
+      EXPECT_GE(std::ceil(waves.waves) * static_cast<double>(plan.tiling.slots), static_cast<double>(plan.items()));
       EXPECT_TRUE(waves.efficiency > 0.0 && waves.efficiency <= 1.0 && waves.tail_fraction > 0.0 && waves.tail_fraction <= 1.0);
       EXPECT_GT(plan.predicted_s, 0.0);
       EXPECT_NE(limit_of(problem, plan, profile.device), Limit::unknown);
     }
   }
+}
+
+// 160 tiles on 132 SMs: a wave of whole ones, and 28 in 4 parts each, 112 of the next wave's 132 slots.
+TEST(Plans, WavesOfWholeTilesAndOfParts) {
+  GemmPlan plan{.split = 4, .whole_tiles = 132, .tiling = tile_waves(20 * 256, 8 * 128, {256, 128}, 132)};
+  ASSERT_EQ(plan.tiling.tiles, 160);
+  EXPECT_EQ(plan.items(), 244);
+  const PlanWaves some = waves_of(plan);
+  EXPECT_DOUBLE_EQ(some.waves, 244.0 / 132);
+  EXPECT_DOUBLE_EQ(some.tail_fraction, 112.0 / 132);
+  EXPECT_DOUBLE_EQ(some.efficiency, 160.0 / 132 / 1.25);
+  plan.whole_tiles = 0;  // 640 parts, 4.85 waves
+  const PlanWaves all = waves_of(plan);
+  EXPECT_DOUBLE_EQ(all.waves, 640.0 / 132);
+  EXPECT_DOUBLE_EQ(all.tail_fraction, 112.0 / 132);
+  EXPECT_DOUBLE_EQ(all.efficiency, 640.0 / 132 / 5);
+  plan.split = 1;
+  EXPECT_DOUBLE_EQ(waves_of(plan).efficiency, plan.tiling.wave_efficiency);
 }
 
 TEST(Plans, FloorsAreThePeakOrTheBandwidth) {

@@ -236,12 +236,11 @@ ResidueGemm residue_gemm(const GemmArgs& args, const GemmPlan& plan) {
   const ResidueTiles tiles = residue_tiles(problem, plan.tile);
   const bool along_m = args.d_major == Major::m;
   const ConstMatrixView rows = along_m ? args.b : args.a;
-  const std::int64_t cut = tiles_in_parts(plan.tiling.tiles, plan.tiling.slots, plan.split), whole = plan.tiling.tiles - cut;
   ResidueGemm gemm = {.cols = make_tensor_map(along_m ? args.a : args.b, kBox),
                       .d_ld = args.d.ld * tiles.residues,
                       .residues = static_cast<int>(tiles.used),
-                      .whole_tiles = static_cast<int>(whole),
-                      .items = static_cast<int>(whole + cut * plan.split),
+                      .whole_tiles = static_cast<int>(plan.whole_tiles),
+                      .items = static_cast<int>(plan.items()),
                       .split = plan.split,
                       .sums = static_cast<float4*>(args.workspace),
                       .raster = Raster::of(static_cast<int>(tiles.across), static_cast<int>(tiles.down),

@@ -25,7 +25,7 @@ __device__ __forceinline__ void wait_for_flag(const unsigned* flag, unsigned val
   __syncwarp();
 }
 
-// Once everything that the warp has written is there.
+// Once everything that the warp has written is there, through the copy engine too.
 __device__ __forceinline__ void set_flag(unsigned* flag, unsigned value) {
   if (threadIdx.x % 32 == 0) {
     wait_boxes<0>();
@@ -34,6 +34,13 @@ __device__ __forceinline__ void set_flag(unsigned* flag, unsigned value) {
   __threadfence();
   __syncwarp();
   if (threadIdx.x % 32 == 0) asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
+// One more, once everything that the warp has written with ordinary stores is there.
+__device__ __forceinline__ void add_to_flag(unsigned* flag) {
+  __threadfence();
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(flag) : "memory");
 }
 
 }  // namespace tilewave

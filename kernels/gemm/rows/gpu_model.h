@@ -69,8 +69,7 @@ inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Ti
   plan.predicted_s = best_s;
   plan.workspace_bytes = split_bytes(problem, plan.split);
   plan.stages = model.stages;
-  const std::int64_t items = plan.tiling.tiles * plan.split;
-  plan.blocks = model.most_blocks > 0 ? std::min(items, model.most_blocks) : items;
+  plan.blocks = model.most_blocks > 0 ? std::min(plan.items(), model.most_blocks) : plan.items();
 
   // A wave's tiles cover about as many rows as columns, so that it reads little.
   const auto [rows, cols] = in_memory(problem, tile);

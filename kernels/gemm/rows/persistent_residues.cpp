@@ -58,6 +58,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
     if (parts > first && seconds >= plan.predicted_s) continue;
     plan.predicted_s = seconds;
     plan.split = static_cast<int>(cut > 0 ? parts : 1);
+    plan.whole_tiles = all - cut;
     plan.blocks = std::min(items, device.sm_count);
     plan.workspace_bytes = sums;
   }

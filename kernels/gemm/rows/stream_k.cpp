@@ -10,16 +10,6 @@
 namespace tilewave {
 namespace {
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  const std::string refusal = refuse_warpgroup(problem, device);
-  if (!refusal.empty()) return refusal;
-  Epilogue others = problem.epilogue;
-  others.bias_gradient = others.accumulate = false;
-  if (others != Epilogue{}) return "its blocks add up sums and no more; this problem has an epilogue.";
-  if (problem.epilogue.accumulate && problem.output_dtype != DType::f32) return "it accumulates in f32 alone.";
-  return {};
-}
-
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("stream_k", problem, tile, device.sm_count);
   plan.stages = stream_k_stages(tile);
@@ -52,7 +42,7 @@ const GemmRow kStreamKRow = {.name = "stream_k",
                              .tensor_cores = true,
                              .tiles = kStreamKTiles,
                              .shared_bytes = stream_k_shared_bytes,
-                             .own_refusal = refuse,
+                             .own_refusal = refuse_adding_alone,
                              .plan = plan,
                              .launch_cuda = cuda_launch()};
 

@@ -34,6 +34,16 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
   return {};
 }
 
+std::string refuse_adding_alone(const GemmProblem& problem, const DeviceInfo& device) {
+  const std::string refusal = refuse_warpgroup(problem, device);
+  if (!refusal.empty()) return refusal;
+  Epilogue others = problem.epilogue;
+  others.bias_gradient = others.accumulate = false;
+  if (others != Epilogue{}) return "its blocks add up sums and no more; this problem has an epilogue.";
+  if (problem.epilogue.accumulate && problem.output_dtype != DType::f32) return "it accumulates in f32 alone.";
+  return {};
+}
+
 GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots) {
   GemmPlan plan = plan_tiles(row, problem, tile, slots);
   if (problem.d_major == Major::n) {

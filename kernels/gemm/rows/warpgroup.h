@@ -23,6 +23,8 @@ constexpr std::int64_t shared_bytes_beside(std::int64_t rest, Tile tile) { retur
 
 // Why the problem cannot run on wgmma and the bulk copy engine; empty where it can.
 std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device);
+// The same of rows whose blocks add up one tile's sums: they have no epilogue but an addition into fp32 and the bias gradient.
+std::string refuse_adding_alone(const GemmProblem& problem, const DeviceInfo& device);
 
 // plan_tiles for D as it lies in memory: tiles of an n-major D are N x M.
 GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots);

@@ -14,6 +14,7 @@
 #include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
+#include "kernels/gemm/rows/workspace_split_k.h"
 #include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {
@@ -27,6 +28,7 @@ const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow,
                                       &kPersistentPingPongRow,
                                       &kTransposedTilesRow,
                                       &kClusterSplitKRow,
+                                      &kWorkspaceSplitKRow,
                                       &kSlicedKRow,
                                       &kStreamKRow};
 
@@ -95,6 +97,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
   fits(kTransposedTilesRow, transposed_tiles_shared_bytes);
   fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
+  fits(kWorkspaceSplitKRow, workspace_split_k_shared_bytes);
   fits(kSlicedKRow, sliced_k_shared_bytes);
   fits(kStreamKRow, stream_k_shared_bytes);
   for (const GemmRow* row : kHopperRows) {
@@ -113,7 +116,7 @@ TEST(HopperRows, PlansFitTheDevice) {
 
 TEST(HopperRows, FewTilesShareTheirK) {
   const GemmPlan plan = choose(aligned(768, 768, 65536), h200());
-  EXPECT_TRUE(plan.row == kClusterSplitKRow.name || plan.row == kStreamKRow.name) << plan.reason;
+  EXPECT_EQ(plan.row, kWorkspaceSplitKRow.name) << plan.reason;
   EXPECT_GE(choose(aligned(768, 768, 65536), h200(), {.forced = "cluster_split_k"}).split, 2);
   EXPECT_EQ(choose(aligned(8192, 8192, 8192), h200()).split, 1);
 }
@@ -145,6 +148,22 @@ TEST(HopperRows, DerivativesMeetSumsUnderTheNextTilesProducts) {
   expect_refusal([](GemmProblem& p) { p.k = 448; }, "K is below 449");
   problem.k = 449;
   EXPECT_EQ(row.refuse(problem, h200()), "");
+}
+
+TEST(HopperRows, BlocksThatMeetInTheWorkspaceAllRunAtOnce) {
+  const GemmRow& row = kWorkspaceSplitKRow;
+  const GemmPlan plan = row.plan(aligned(768, 768, 65536), {256, 128}, h200(), 0);
+  EXPECT_EQ(plan.split, 7);  // of 18 tiles
+  EXPECT_EQ(plan.blocks, 126);
+  EXPECT_EQ(plan.workspace_bytes, workspace_split_k_bytes(18, 7, {256, 128}));
+  EXPECT_EQ(row.plan(aligned(768, 768, 65536), {256, 128}, h200(), 100).split, 7);
+  EXPECT_EQ(row.plan(aligned(1, 1, 130), {256, 128}, h200(), 0).split, 3);
+  EXPECT_EQ(row.refuse(aligned(66 * 256, 128, 65), h200()), "");
+  EXPECT_NE(row.refuse(aligned(67 * 256, 128, 65), h200()).find("67 tiles of 256x128 are too many for 132 SMs"), std::string::npos);
+  EXPECT_EQ(row.plan(aligned(1, 1, 64), {256, 128}, h200(), 0).split, 1);
+  GemmProblem finished = aligned(768, 768, 65536);
+  finished.epilogue.bias = true;
+  EXPECT_NE(row.refuse(finished, h200()).find("this problem has an epilogue"), std::string::npos);
 }
 
 // Whole waves take whole tiles; what they leave, and one whole wave with it, goes in equal shares.

@@ -183,7 +183,9 @@ TEST(Residues, PartsOfTheLastTilesCoverTheirKOnce) {
         const GemmPlan plan = kPersistentResiduesRow.plan(problem, tile, h200(), wanted);
         EXPECT_EQ(plan, kPersistentResiduesRow.plan(problem, tile, h200(), plan.split)) << "a stored plan says the same again";
         const int tiles = static_cast<int>(plan.tiling.tiles);
-        const int cut = static_cast<int>(tiles_in_parts(tiles, plan.tiling.slots, plan.split)), whole = tiles - cut;
+        const int whole = static_cast<int>(plan.whole_tiles), cut = tiles - whole;
+        EXPECT_EQ(cut, tiles_in_parts(tiles, plan.tiling.slots, plan.split));
+        EXPECT_EQ(plan.items(), whole + cut * plan.split);
         cut_plans += cut > 0 ? 1 : 0;
         EXPECT_EQ(plan.workspace_bytes, std::int64_t{cut} * plan.split * tile.m * tile.n * 4);
         const int stages = static_cast<int>(ceil_div(k, kBlockK));

@@ -1,0 +1,214 @@
+// Adds to cluster_split_k: the blocks that share the K of a tile are wherever an SM is free, so that seven of them can fill 126 of 132 SMs,
+// where clusters of seven leave a third idle; and neighbours take the same part of K of tiles side by side, so that what they ask L2 for at
+// about the same time, it is asked for once. Each leaves its sums in the workspace; then each finishes every so many strips of its tile,
+// as soon as that strip's warp of every block has told, adding up the blocks' sums in the order of K: the result does not depend on who was
+// first. Blocks wait for each other, so all of them run at once or none.
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/cuda/prim/flag.h"
+#include "kernels/gemm/rows/workspace_split_k.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = workspace_split_k_stages(kTile), kStrips = kWorkspaceSplitStrips, kWarps = kWorkspaceSplitWarps;
+  static constexpr int kConsumers = 2, kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kShares = kM / kShareColumns;  // of a warp
+
+  struct SharedStorage {
+    OperandStage<kN, kM> stages[kStages];
+    std::byte strips[kWarps][kStrips * kStripBytes];  // a warp's own
+    Ones ones;
+    alignas(1024) Mbarrier full[kStages];
+    Mbarrier empty[kStages];
+  };
+  static_assert(sizeof(SharedStorage) == workspace_split_k_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kN == kConsumers * kBox && kN == kWarps * kStripRows, "a consumer takes 64 rows, a warp 16");
+};
+
+struct SplitGemm : WarpgroupGemm {
+  int split = 1;
+  unsigned* left = nullptr;   // [tiles][warps]: blocks whose sums are there
+  float4* sums = nullptr;     // [tiles][split][warps][shares][share / 4][lanes]: a block's, as its threads hold them
+  float* row_sums = nullptr;  // [tiles][split][tile n]
+};
+
+// The sum of a thread's share over the blocks, in their order, many loads at a time: where(block) is where one's lies.
+template <class Where>
+__device__ __forceinline__ void add_blocks(float (&z)[kShare], int blocks, Where&& where) {
+  constexpr int kAhead = 4;
+#pragma unroll
+  for (float& sum : z) sum = 0.0f;
+  for (int first = 0; first < blocks; first += kAhead) {
+    float4 sums[kAhead][kShare / 4];
+#pragma unroll
+    for (int ahead = 0; ahead < kAhead; ++ahead) {
+      if (first + ahead >= blocks) break;
+      const float4* const from = where(first + ahead);
+#pragma unroll
+      for (int i = 0; i < kShare / 4; ++i) sums[ahead][i] = __ldcg(from + i * 32);
+    }
+#pragma unroll
+    for (int ahead = 0; ahead < kAhead; ++ahead) {
+      if (first + ahead >= blocks) break;
+#pragma unroll
+      for (int i = 0; i < kShare / 4; ++i) {
+        z[4 * i] += sums[ahead][i].x;
+        z[4 * i + 1] += sums[ahead][i].y;
+        z[4 * i + 2] += sums[ahead][i].z;
+        z[4 * i + 3] += sums[ahead][i].w;
+      }
+    }
+  }
+}
+
+template <class C, class P>
+__global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid_constant__ SplitGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n), kWarps = C::kWarps, kShares = C::kShares;
+  const WarpgroupEpilogue& epilogue = gemm.epilogue;
+  // Neighbours have the same part of K and the same columns.
+  const int tiles = gemm.tiles_m * gemm.tiles_n;
+  const int part = static_cast<int>(blockIdx.x) / tiles, tile = static_cast<int>(blockIdx.x) % tiles;
+  const int row = tile % gemm.tiles_n * kTileN, col = tile / gemm.tiles_n * kTileM;
+  const int begin = static_cast<int>(static_cast<std::int64_t>(gemm.blocks_k) * part / gemm.split);
+  const int end = static_cast<int>(static_cast<std::int64_t>(gemm.blocks_k) * (part + 1) / gemm.split);
+  const bool sums_rows = epilogue.bias_gradient.data != nullptr && col == 0;
+
+  // Prologue.
+  if (threadIdx.x == 0) {
+    prefetch_map(gemm.rows);
+    prefetch_map(gemm.cols);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, C::kConsumers);
+    mbarrier_init_fence();
+  }
+  shared.ones.fill(gemm.operand_dtype);
+  __syncthreads();
+  wait_for_previous_kernel();
+
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<C::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      RingPosition<C::kStages> at;
+      for (int block = begin; block < end; ++block, at.advance()) {
+        mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+      }
+    }
+    return;
+  }
+
+  // A consumer.
+  take_registers<C::kConsumerRegisters>();
+  const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4, lane = static_cast<int>(threadIdx.x) % 32;
+  const bool leads = threadIdx.x % kWarpgroup == 0;
+  const auto sums_of = [&](int block, int of_warp, int share) {
+    const std::int64_t index = ((static_cast<std::int64_t>(tile) * gemm.split + block) * kWarps + of_warp) * kShares + share;
+    return gemm.sums + index * (kShare / 4) * 32 + lane;
+  };
+  const auto row_sums_of = [&](int block) { return gemm.row_sums + (static_cast<std::int64_t>(tile) * gemm.split + block) * kTileN; };
+  unsigned* const left = gemm.left + tile * kWarps;
+
+  // Main loop.
+  float sums[1][kTileM / 2];  // [64, tile m]
+  with_product(P{}, gemm, sums_rows, [&](auto product) {
+    float row_sums[1][4];  // [64, 8]
+    RingPosition<C::kStages> at;
+    int previous = 0;
+    for (int block = begin; block < end; ++block, at.advance()) {
+      mbarrier_wait(shared.full[at.stage], at.parity);
+      multiply(product, shared.stages[at.stage], shared.ones, consumer, block > begin, sums, row_sums);
+      wgmma_wait<1>();
+      if (leads && block > begin) mbarrier_arrive(shared.empty[previous]);
+      previous = at.stage;
+    }
+    wgmma_wait<0>();
+    if constexpr (product.kSumsRows) {
+      for_each_row_sum(row_sums[0], [&](int own, float sum) { row_sums_of(part)[consumer * kBox + own] = sum; });
+    }
+  });
+
+  // Share out.
+#pragma unroll
+  for (int i = 0; i < kTileM / 2; i += 4) {
+    __stcg(sums_of(part, warp, i / kShare) + i % kShare * 8, make_float4(sums[0][i], sums[0][i + 1], sums[0][i + 2], sums[0][i + 3]));
+  }
+  add_to_flag(left + warp);
+
+  // Epilogue, of every so many shares of the tile.
+  const auto all = static_cast<unsigned>(gemm.split);
+  WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = lane};
+#pragma unroll 1
+  for (int share = part + gemm.split * warp; share < kWarps * kShares; share += gemm.split * kWarps) {
+    const int of_warp = share / kShares;
+    const ShareAt at = {.row = row + of_warp * kStripRows, .col = col + share % kShares * kShareColumns};
+    if (at.row >= epilogue.rows || at.col >= epilogue.cols) continue;
+    wait_for_flag(left + of_warp, all);
+    float z[kShare];
+    add_blocks(z, gemm.split, [&](int block) { return sums_of(block, of_warp, share % kShares); });
+    const bool through_strips = epilogue.through_strips && min(at.col + kShareColumns, epilogue.cols) <= epilogue.d.mapped_cols;
+    if (!through_strips) {
+      strips.settle();
+      finish_elements(epilogue, strips.first, at, z);
+    } else if (epilogue.d.dtype == DType::f32) {
+      strips.put(epilogue.d_map, at, z, epilogue.accumulate);
+    } else if (gemm.operand_dtype == DType::bf16) {
+      strips.template put<bf16>(strips.next(), epilogue.d_map, at, z);
+    } else {
+      strips.template put<f16>(strips.next(), epilogue.d_map, at, z);
+    }
+  }
+  if (sums_rows && part == 0) {
+    wait_for_flag(left + warp, all);
+    const int own = warp * kStripRows + lane;
+    float sum = 0.0f;
+    for (int block = 0; block < gemm.split && lane < kStripRows; ++block) sum += __ldcg(row_sums_of(block) + own);
+    if (lane < kStripRows) store_bias_gradient(epilogue, row + own, sum);
+  }
+  wait_boxes_read<0>();
+}
+
+template <class C, class P>
+void launch(CudaQueue& queue, const SplitGemm& gemm, std::int64_t blocks) {
+  constexpr std::size_t kSharedBytes = sizeof(typename C::SharedStorage);
+  TW_CUDA(cudaFuncSetAttribute(workspace_split_k<C, P>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSharedBytes)));
+  cudaLaunchAttribute together = {};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(C::kThreads);
+  config.dynamicSmemBytes = kSharedBytes;
+  config.stream = stream_of(queue);
+  config.attrs = &together;
+  config.numAttrs = gemm.split > 1 ? 1 : 0;  // a block that has all of its tile waits for nobody
+  cudaLaunchKernelEx(&config, workspace_split_k<C, P>, gemm);
+  TW_CUDA_LAUNCHED("workspace_split_k");
+}
+
+}  // namespace
+
+void launch_workspace_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  const std::int64_t tiles = plan.tiling.tiles, flag_bytes = workspace_split_k_flag_bytes(tiles);
+  auto* const workspace = static_cast<std::byte*>(args.workspace);
+  SplitGemm gemm = {warpgroup_gemm(args, plan)};
+  gemm.split = plan.split;
+  gemm.left = reinterpret_cast<unsigned*>(workspace);
+  gemm.sums = reinterpret_cast<float4*>(workspace + round_up(flag_bytes, 128));
+  gemm.row_sums = reinterpret_cast<float*>(gemm.sums + tiles * plan.split * plan.tile.m * plan.tile.n / 4);
+  TW_CUDA(cudaMemsetAsync(gemm.left, 0, static_cast<std::size_t>(flag_bytes), stream_of(queue)));
+  const auto launch_tile = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    with_gradient_product(gemm, [&]<class P>(P) { launch<Config<kM, kN>, P>(queue, gemm, plan.blocks); });
+  };
+  launch_tile.template operator()<256, 128>();
+  launch_tile.template operator()<192, 128>();
+  launch_tile.template operator()<128, 128>();
+}
+
+}  // namespace tilewave

@@ -1,0 +1,25 @@
+// For outputs of few tiles and a long K: blocks anywhere on the GPU share the K of one tile and add up through the workspace.
+#pragma once
+
+#include "kernels/gemm/rows/warpgroup.h"
+
+namespace tilewave {
+
+inline constexpr Tile kWorkspaceSplitKTiles[] = {{256, 128}, {192, 128}, {128, 128}};
+
+inline constexpr int kWorkspaceSplitStrips = 2, kWorkspaceSplitWarps = 8;
+inline constexpr std::int64_t kWorkspaceSplitRest =
+    kStripBytesOfWarp * kWorkspaceSplitStrips * kWorkspaceSplitWarps + kOnesBytes + kBarrierBytes;
+constexpr int workspace_split_k_stages(Tile tile) { return stages_beside(kWorkspaceSplitRest, tile); }
+constexpr std::int64_t workspace_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(kWorkspaceSplitRest, tile); }
+
+// The workspace: of each tile, how many blocks have left each warp's sums; every block's sums, and those of its rows.
+constexpr std::int64_t workspace_split_k_flag_bytes(std::int64_t tiles) { return tiles * kWorkspaceSplitWarps * 4; }
+constexpr std::int64_t workspace_split_k_bytes(std::int64_t tiles, std::int64_t split, Tile tile) {
+  return round_up(workspace_split_k_flag_bytes(tiles), 128) + tiles * split * (tile.m + 1) * tile.n * 4;
+}
+
+extern const GemmRow kWorkspaceSplitKRow;
+void launch_workspace_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave
