@@ -29,7 +29,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = workspace_split_k_stages(tile);
   plan.raster = "columns";
   const TimeModel& model = time_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
   const std::int64_t stages = ceil_div(problem.k, kBlockK), at_once = device.sm_count / std::max<std::int64_t>(plan.tiling.tiles, 1);
   // Where not even two parts of all tiles run at once, every block has a whole tile and waits for nobody.
   const std::int64_t most = std::clamp<std::int64_t>(std::min(stages, at_once), 1, kMostParts);
