@@ -15,19 +15,30 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20;  // more than any second-level cache
-constexpr std::int64_t kNumbers = (std::int64_t{1} << 22) + 3;   // odd: rows of a power of two do not repeat one another
+constexpr std::int64_t kNumbers = (std::int64_t{1} << 20) + 3;   // odd: rows of a power of two do not repeat one another
+
+// Drawn once: a process may have many a scratch.
+const std::vector<float>& normal_numbers() {
+  static const std::vector<float> numbers = [] {
+    std::vector<float> drawn(kNumbers);
+    std::mt19937_64 random(1);
+    std::normal_distribution<float> normal;
+    for (float& number : drawn) number = normal(random);
+    return drawn;
+  }();
+  return numbers;
+}
 
 std::vector<std::byte> normal_numbers(DType dtype) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(kNumbers * size_of(dtype)));
-  std::mt19937_64 random(1);
-  std::normal_distribution<float> normal;
-  for (std::byte* at = bytes.data(); at != bytes.data() + bytes.size(); at += size_of(dtype)) {
-    const float value = normal(random);
+  std::byte* at = bytes.data();
+  for (const float value : normal_numbers()) {
     const auto put = [&](auto stored) { std::memcpy(at, &stored, sizeof stored); };
     if (dtype == DType::f64) put(static_cast<double>(value));
     if (dtype == DType::f32) put(value);
     if (dtype == DType::bf16) put(bf16(value));
     if (dtype == DType::f16) put(f16(value));
+    at += size_of(dtype);
   }
   return bytes;
 }

@@ -114,7 +114,7 @@ TEST_F(AblateCommand, ABadValueIsASentenceAndTheOthersRun) {
 
 // Terabytes, that no machine has to give.
 TEST_F(AblateCommand, WhatDoesNotFitIsASentenceAndTheOthersRun) {
-  EXPECT_EQ(run({"--switch", "batch.source_tokens+batch.target_tokens=50,16777216,56", "--set", "model.d_ff=32768", "--set",
+  EXPECT_EQ(run({"--switch", "batch.source_tokens+batch.target_tokens=50,16777216,56", "--set", "model.d_ff=8192", "--set",
                  "run.precision=fp64"}),
             1);
   EXPECT_NE(errors_.find("batch.target_tokens=16777216: recipe needs "), std::string::npos) << errors_;

@@ -195,7 +195,7 @@ TEST_F(Ablating, WhatCannotRunSaysWhyAndTheOthersRun) {
 // A CPU's memory ends too.
 TEST_F(Ablating, WhatDoesNotFitSaysWhatWouldAndTheOthersKeepTheirLoss) {
   const AblationReport report =
-      report_of(small_recipe({"model.d_ff=32768", "run.precision=fp64"}), "batch.source_tokens+batch.target_tokens=50,16777216,56");
+      report_of(small_recipe({"model.d_ff=8192", "run.precision=fp64"}), "batch.source_tokens+batch.target_tokens=50,16777216,56");
   EXPECT_FALSE(report.holds());
   EXPECT_TRUE(report.variants[0].ran());
   EXPECT_FALSE(report.variants[1].ran());
