@@ -29,7 +29,7 @@ const std::vector<float>& normal_numbers() {
   return numbers;
 }
 
-std::vector<std::byte> normal_numbers(DType dtype) {
+std::vector<std::byte> normal_numbers_in(DType dtype) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(kNumbers * size_of(dtype)));
   std::byte* at = bytes.data();
   for (const float value : normal_numbers()) {
@@ -77,7 +77,7 @@ MatrixView GemmScratch::matrix(Posed& posed, const MatrixView& shape, std::int64
   view.data = static_cast<std::byte*>(posed.memory.back().get()) + offset;
   std::shared_ptr<void>& block = numbers_[shape.dtype];
   if (block == nullptr) {
-    const std::vector<std::byte> host = normal_numbers(shape.dtype);
+    const std::vector<std::byte> host = normal_numbers_in(shape.dtype);
     block = buffer(static_cast<std::int64_t>(host.size()));
     copy_to_device(queue_, block.get(), host.data(), static_cast<std::int64_t>(host.size()));
     synchronize(queue_);
