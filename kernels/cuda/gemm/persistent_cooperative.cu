@@ -1,7 +1,7 @@
 // Adds to warp_specialized: blocks that stay and take tile after tile in an order that keeps operands in L2, so that the producer
 // loads the next tile's stages while the consumers finish this one; clusters of two blocks, one above the other in D, that share
 // each load of their columns; and stores by the copy engine from swizzled strips, which run under the next tile's products.
-#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/cuda/gemm/tile_loads.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
 
 namespace tilewave {
@@ -21,6 +21,7 @@ struct Config {
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
+    LoadsBegun loads;
     Mbarrier sides[kConsumers * 4][kStrips];
   };
   static_assert(sizeof(SharedStorage) == persistent_cooperative_shared_bytes(kTile), "the plan knows what a block needs");
@@ -36,6 +37,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
   // Prologue.
   const Turns turns = turns_of_block(gemm);
   if (threadIdx.x == 0) {
+    shared.loads.set(0);
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
     mbarrier_init(shared.sides, 1);
@@ -48,7 +50,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) load_tiles<C>(shared, gemm, turns);
+    feed_tiles<C>(shared, gemm, turns);
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;

@@ -1,7 +1,7 @@
 // Adds to persistent_cooperative: the consumers take turns. Each has a tile of its own, every second of the block's, so that one
 // finishes its sums (activations, side inputs, stores) while the other keeps the tensor cores busy. A consumer skips the stages of
 // its partner's tile, and begins when the partner has issued its last product: a barrier knows two phases apart, no more.
-#include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/cuda/gemm/tile_loads.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 
 namespace tilewave {
@@ -21,6 +21,7 @@ struct Config {
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
+    LoadsBegun loads;
     Mbarrier sides[kConsumers * 4][kStrips];
     Mbarrier turn[kConsumers];
   };
@@ -36,6 +37,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
   // Prologue.
   const Turns turns = turns_of_block(gemm);
   if (threadIdx.x == 0) {
+    shared.loads.set(0);
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, gemm.cluster);
     mbarrier_init(shared.turn, 1);
@@ -49,7 +51,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) load_tiles<C>(shared, gemm, turns);
+    feed_tiles<C>(shared, gemm, turns);
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;

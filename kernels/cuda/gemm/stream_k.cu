@@ -1,11 +1,12 @@
 // Adds to persistent_cooperative: no block waits for another's last tile. While all blocks have a whole tile they take whole ones; the
 // K of the tiles that are left is cut into one equal share a block, and a share's end goes on in the next block. A tile's parts are
 // added up in the order of K, so the result depends on no timing: fp32 sums that go out as they are straight into D, others in the
-// workspace, where the last part finds them. A block takes its shares first and from the end: the parts that others wait
-// for come first, and a wait goes to a block of a lower number only.
+// workspace, where the last part finds them. Whole tiles come first, while the blocks are in step. Which parts of which tiles a block
+// has is kernels/gemm/stream_k_parts.h's; a wait goes to a block of a lower number only.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/rows/stream_k.h"
+#include "kernels/gemm/stream_k_parts.h"
 
 namespace tilewave {
 namespace {
@@ -29,47 +30,10 @@ struct Config {
 };
 
 struct StreamKGemm : WarpgroupGemm {
-  int shared_tiles = 0;       // the last of the raster
+  StreamKWork work;
   unsigned* done = nullptr;   // [shared tiles][warps]: blocks of K added up
   float4* sums = nullptr;     // [shared tiles][warps][tile m / 8][lanes]: a tile's, as its threads hold them
   float* row_sums = nullptr;  // [shared tiles][tile n]
-};
-
-struct Part {
-  int tile = 0, begin = 0, end = 0;  // of K, in blocks of 64
-  int shared = -1;                   // which of the shared tiles
-};
-
-// What a block does: its shares from the last to the first, then whole tiles.
-class Parts {
- public:
-  __device__ __forceinline__ explicit Parts(const StreamKGemm& gemm) : gemm_(gemm), whole_(static_cast<int>(blockIdx.x)) {
-    const std::int64_t all = static_cast<std::int64_t>(gemm.shared_tiles) * gemm.blocks_k;
-    const std::int64_t begin = all * blockIdx.x / gridDim.x, end = all * (blockIdx.x + 1) / gridDim.x;
-    last_ = static_cast<int>(begin / gemm.blocks_k);
-    begin_ = static_cast<int>(begin % gemm.blocks_k);
-    tile_ = end == 0 ? -1 : static_cast<int>((end - 1) / gemm.blocks_k);
-    end_ = static_cast<int>(end - static_cast<std::int64_t>(tile_) * gemm.blocks_k);
-  }
-  __device__ __forceinline__ bool next(Part& part) {
-    const int whole_tiles = gemm_.raster.tiles - gemm_.shared_tiles;
-    if (tile_ >= last_) {
-      part = {.tile = whole_tiles + tile_, .begin = tile_ == last_ ? begin_ : 0, .end = end_, .shared = tile_};
-      --tile_;
-      end_ = gemm_.blocks_k;
-      return true;
-    }
-    if (whole_ >= whole_tiles) return false;
-    part = {.tile = whole_, .begin = 0, .end = gemm_.blocks_k};
-    whole_ += static_cast<int>(gridDim.x);
-    return true;
-  }
-
- private:
-  const StreamKGemm& gemm_;
-  int tile_, last_;  // of the shared ones, what is left: from tile_ down to last_
-  int begin_, end_;  // where the last begins and tile_ ends
-  int whole_;
 };
 
 // A part's sums that are on their way to where the next part's block finds them. It is told under the next products, when they will
@@ -103,17 +67,19 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
   __syncthreads();
   wait_for_previous_kernel();
 
-  Parts parts(gemm);
-  Part part;
+  StreamKParts parts(gemm.work, static_cast<int>(blockIdx.x));
+  StreamKPart part;
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (threadIdx.x == 0) {
       while (parts.next(part)) {
         const TileAt tile = gemm.raster(part.tile);
-        for (int block = part.begin; block < part.end; ++block, at.advance()) {
+        int block = part.start;
+        for (int blocks = part.end - part.begin; blocks > 0; --blocks, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
           load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM);
+          block = block + 1 == part.end ? part.begin : block + 1;
         }
       }
     }
@@ -219,7 +185,14 @@ void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& pla
   const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks), flag_bytes = stream_k_flag_bytes(shared);
   auto* const workspace = static_cast<std::byte*>(args.workspace);
   StreamKGemm gemm = {warpgroup_gemm(args, plan)};
-  gemm.shared_tiles = static_cast<int>(shared);
+  // Rows are summed in the first column. Where that begins every row of the raster, shares of equal time repeat after some tiles.
+  const bool one_band = gemm.raster.band == gemm.tiles_m;
+  gemm.work = {.tiles = gemm.raster.tiles,
+               .shared_tiles = static_cast<int>(shared),
+               .blocks_k = gemm.blocks_k,
+               .blocks = static_cast<int>(plan.blocks),
+               .band = gemm.raster.band,
+               .summing_time = args.bias_gradient && one_band ? kStreamKSummingTime : kStreamKTime};
   gemm.done = reinterpret_cast<unsigned*>(workspace);
   gemm.sums = reinterpret_cast<float4*>(workspace + round_up(flag_bytes, 128));
   gemm.row_sums = reinterpret_cast<float*>(gemm.sums + shared * plan.tile.m * plan.tile.n / 4);

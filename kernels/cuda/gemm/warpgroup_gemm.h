@@ -176,34 +176,6 @@ __device__ __forceinline__ void load_shared_stage(OperandStage<kTileRows, kTileC
   }
 }
 
-// Which tiles a cluster's block takes: the rank'th of `cluster`, one above the other, of every `step`th turn of the raster.
-struct Turns {
-  int rank = 0, first = 0, step = 1;
-};
-__device__ __forceinline__ Turns turns_of_block(const WarpgroupGemm& gemm) {
-  return {.rank = static_cast<int>(cluster_rank()),
-          .first = static_cast<int>(blockIdx.x) / gemm.cluster,
-          .step = static_cast<int>(gridDim.x) / gemm.cluster};
-}
-
-// The producer's part of them. C is a kernel's configuration.
-template <class C>
-__device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, const WarpgroupGemm& gemm, const Turns& turns) {
-  RingPosition<C::kStages> at;
-  for (int index = turns.first; index < gemm.raster.tiles; index += turns.step) {
-    const TileAt tile = gemm.raster(index);
-    const int row = (tile.n * gemm.cluster + turns.rank) * static_cast<int>(C::kTile.n), col = tile.m * static_cast<int>(C::kTile.m);
-    for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
-      mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-      if (gemm.cluster == 1) {
-        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
-      } else {
-        load_shared_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, turns.rank);
-      }
-    }
-  }
-}
-
 // An operand of 8 columns of ones: rows x ones sums the rows over K.
 struct Ones {
   alignas(1024) std::byte bytes[1024];

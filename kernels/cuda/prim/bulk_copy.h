@@ -43,6 +43,11 @@ __device__ __forceinline__ void load_line(void* to, const void* from, unsigned b
                : "memory");
 }
 
+// The same no further than the second-level cache.
+__device__ __forceinline__ void bring_line_to_l2(const void* from, unsigned bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
 // Shared to global.
 __device__ __forceinline__ void store_box(const CUtensorMap& map, const void* from, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(shared_address(from)),

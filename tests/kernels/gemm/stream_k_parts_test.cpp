@@ -1,0 +1,131 @@
+#include "kernels/gemm/stream_k_parts.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <set>
+#include <vector>
+
+namespace tilewave {
+namespace {
+
+std::vector<StreamKPart> parts_of(const StreamKWork& work, int block) {
+  std::vector<StreamKPart> all;
+  StreamKParts parts(work, block);
+  for (StreamKPart part; parts.next(part);) all.push_back(part);
+  return all;
+}
+
+// Columns of tiles, of which the first sums, in one band; and none that sums.
+StreamKWork work_of(int tiles, int shared_tiles, int blocks_k, int band, bool sums) {
+  return {.tiles = tiles,
+          .shared_tiles = shared_tiles,
+          .blocks_k = blocks_k,
+          .blocks = 132,
+          .band = band,
+          .summing_time = sums ? kStreamKSummingTime : kStreamKTime};
+}
+
+std::vector<StreamKWork> works() {
+  std::vector<StreamKWork> all;
+  for (const bool sums : {false, true}) {
+    for (const int blocks_k : {1, 3, 64, 1024}) {
+      all.push_back(work_of(72, 72, blocks_k, 3, sums));
+      all.push_back(work_of(1179, 255, blocks_k, 3, sums));
+      all.push_back(work_of(200, 200, blocks_k, 8, sums));
+      all.push_back(work_of(132, 0, blocks_k, 4, sums));
+      all.push_back(work_of(5, 5, blocks_k, 1, sums));
+    }
+  }
+  return all;
+}
+
+TEST(StreamKParts, AreEveryTilesKOnce) {
+  for (const StreamKWork& work : works()) {
+    std::vector<int> times(static_cast<std::size_t>(work.tiles * work.blocks_k));
+    for (int block = 0; block < work.blocks; ++block) {
+      for (const StreamKPart& part : parts_of(work, block)) {
+        ASSERT_LT(part.begin, part.end);
+        ASSERT_LE(part.end, work.blocks_k);
+        for (int k = part.begin; k < part.end; ++k) ++times.at(static_cast<std::size_t>(part.tile * work.blocks_k + k));
+        EXPECT_EQ(part.shared, part.tile < work.tiles - work.shared_tiles ? -1 : part.tile - work.tiles + work.shared_tiles);
+      }
+    }
+    EXPECT_TRUE(std::all_of(times.begin(), times.end(), [](int n) { return n == 1; })) << work.tiles << " tiles of " << work.blocks_k;
+  }
+}
+
+TEST(StreamKParts, ShareTheTimeEqually) {
+  const auto time_of = [](const StreamKWork& work, int block) {
+    int time = 0;
+    for (const StreamKPart& part : parts_of(work, block)) {
+      if (part.shared >= 0) time += (part.end - part.begin) * (part.tile % work.band == 0 ? work.summing_time : kStreamKTime);
+    }
+    return time;
+  };
+  for (const StreamKWork& work : works()) {
+    int least = time_of(work, 0), most = least;
+    for (int block = 1; block < work.blocks; ++block) {
+      const int time = time_of(work, block);
+      least = std::min(least, time), most = std::max(most, time);
+    }
+    EXPECT_LE(most - least, 2 * kStreamKSummingTime) << work.tiles << " tiles of " << work.blocks_k;
+  }
+}
+
+// So nobody waits for a block that waits for it: what a part waits for is what a block of a lower number does first of its share.
+TEST(StreamKParts, WaitForLowerBlocksAlone) {
+  for (const StreamKWork& work : works()) {
+    std::set<std::pair<int, int>> ends;  // of parts of blocks so far: tile, and where in K
+    for (int block = 0; block < work.blocks; ++block) {
+      const std::vector<StreamKPart> parts = parts_of(work, block);
+      bool first = true;
+      for (const StreamKPart& part : parts) {
+        EXPECT_TRUE(part.begin == 0 || ends.contains({part.tile, part.begin}));
+        if (part.shared < 0) continue;
+        EXPECT_TRUE(first || part.end == work.blocks_k) << "a part that others wait for comes first";
+        first = false;
+      }
+      for (const StreamKPart& part : parts) ends.insert({part.tile, part.end});
+    }
+  }
+}
+
+// The K that all blocks load after `done` blocks of their shares, and how many places that is to within a hundredth of a tile's K.
+int places_after(const StreamKWork& work, int done, bool in_step) {
+  std::vector<int> at;
+  for (int block = 0; block < work.blocks; ++block) {
+    int left = done;
+    for (const StreamKPart& part : parts_of(work, block)) {
+      if (part.shared < 0) continue;
+      const int length = part.end - part.begin;
+      if (left < length) {
+        at.push_back(part.begin + ((in_step ? part.start - part.begin : 0) + left) % length);
+        break;
+      }
+      left -= length;
+    }
+  }
+  std::sort(at.begin(), at.end());
+  int places = 0, last = -work.blocks_k;
+  for (const int k : at) {
+    if (k - last > work.blocks_k / 100) ++places;
+    last = k;
+  }
+  return places;
+}
+
+TEST(StreamKParts, ReadKInFewPlaces) {
+  for (const StreamKWork& work : {work_of(72, 72, 1024, 3, false), work_of(72, 72, 1024, 3, true), work_of(200, 200, 512, 8, false),
+                                  work_of(1179, 255, 1024, 3, false)}) {
+    int places = 0, from_the_beginning = 0, moments = 0;
+    for (int done = 5; done < work.shared_tiles * work.blocks_k / work.blocks - 20; done += 10, ++moments) {
+      places += places_after(work, done, true);
+      from_the_beginning += places_after(work, done, false);
+    }
+    EXPECT_LE(places, 7 * moments) << work.tiles << " tiles";
+    EXPECT_LE(5 * places, 3 * from_the_beginning) << work.tiles << " tiles";
+  }
+}
+
+}  // namespace
+}  // namespace tilewave
