@@ -2,11 +2,11 @@
 // K of the tiles that are left is cut into one equal share a block, and a share's end goes on in the next block. A tile's parts are
 // added up in the order of K, so the result depends on no timing: fp32 sums that go out as they are straight into D, others in the
 // workspace, where the last part finds them. Whole tiles come first, while the blocks are in step. Which parts of which tiles a block
-// has is kernels/gemm/stream_k_parts.h's; a wait goes to a block of a lower number only.
+// has is kernels/gemm/rows/stream_k_parts.h's; a wait goes to a block of a lower number only.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/rows/stream_k.h"
-#include "kernels/gemm/stream_k_parts.h"
+#include "kernels/gemm/rows/stream_k_parts.h"
 
 namespace tilewave {
 namespace {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
+#include "kernels/cuda/prim/wait.h"
 
 namespace tilewave {
 
@@ -23,7 +24,12 @@ struct LoadsBegun {
 
   __device__ __forceinline__ void set(int to) { *const_cast<volatile int*>(&blocks) = to; }
   __device__ __forceinline__ void wait_for(int least) const {
-    while (*const_cast<const volatile int*>(&blocks) < least) __nanosleep(100);
+    const auto enough = [&] {
+      if (*const_cast<const volatile int*>(&blocks) >= least) return true;
+      __nanosleep(100);
+      return false;
+    };
+    wait_until(enough, {.what = "the number of loads begun", .where = shared_address(this), .value = static_cast<unsigned>(least)});
   }
 };
 

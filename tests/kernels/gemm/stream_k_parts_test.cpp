@@ -1,4 +1,4 @@
-#include "kernels/gemm/stream_k_parts.h"
+#include "kernels/gemm/rows/stream_k_parts.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
