@@ -4,7 +4,9 @@
 //
 // Operands with a long K pass through the second-level cache once. So a part of a share does not start where it begins but where the
 // other blocks are by then, if it reaches there, and goes round: after n blocks of K of its share a block is at n modulo the share's
-// length. Where 132 blocks share 72 tiles, K is then read in two or three places at a time instead of six.
+// length, or modulo a tile's K where that is less. Only what ends a share as it ends a tile goes straight on: all these end at the same
+// time. Where 132 blocks share 72 tiles, K is then read in two or three places at a time instead of six, and of 200 tiles in one or two
+// instead of twelve.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +56,9 @@ class StreamKParts {
     if (tile_ < last_) return false;
     const int begin = tile_ == last_ ? begin_ : 0;
     const int in_step = begin + (done_ % beat_ - begin % beat_ + beat_) % beat_;
-    part = {.tile = tile_, .begin = begin, .end = end_, .start = in_step < end_ ? in_step : begin, .shared = tile_ - whole_tiles_};
+    const bool ends_all = tile_ == last_ && end_ == work_.blocks_k;
+    part = {
+        .tile = tile_, .begin = begin, .end = end_, .start = ends_all || in_step >= end_ ? begin : in_step, .shared = tile_ - whole_tiles_};
     done_ += end_ - begin;
     --tile_;
     end_ = work_.blocks_k;
