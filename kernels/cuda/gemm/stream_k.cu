@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
         for (int blocks = part.end - part.begin; blocks > 0; --blocks, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
           load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM);
-          block = block + 1 == part.end ? part.begin : block + 1;
+          block = part.after(block);
         }
       }
     }

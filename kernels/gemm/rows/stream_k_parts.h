@@ -29,8 +29,11 @@ struct StreamKWork {
 
 struct StreamKPart {
   int tile = 0, begin = 0, end = 0;  // of K, in blocks of it
-  int start = 0;                     // the first to be loaded; after end - 1 come those from `begin` on
+  int start = 0;                     // the first to be loaded
   int shared = -1;                   // which of the shared tiles
+
+  // The one to be loaded after that one.
+  TW_HOST_DEVICE int after(int block) const { return block + 1 == end ? begin : block + 1; }
 };
 
 class StreamKParts {

@@ -50,7 +50,10 @@ TEST(StreamKParts, AreEveryTilesKOnce) {
         ASSERT_LE(part.end, work.blocks_k);
         ASSERT_GE(part.start, part.begin);
         ASSERT_LT(part.start, part.end);
-        for (int k = part.begin; k < part.end; ++k) ++times.at(static_cast<std::size_t>(part.tile * work.blocks_k + k));
+        int k = part.start;
+        for (int left = part.end - part.begin; left > 0; --left, k = part.after(k)) {
+          ++times.at(static_cast<std::size_t>(part.tile * work.blocks_k + k));
+        }
         EXPECT_EQ(part.shared, part.tile < work.tiles - work.shared_tiles ? -1 : part.tile - work.tiles + work.shared_tiles);
       }
     }
@@ -128,8 +131,9 @@ TEST(StreamKParts, ReadKInFewPlaces) {
       places += places_at(work, time, true);
       from_the_beginning += places_at(work, time, false);
     }
-    EXPECT_LE(places, (work.summing_time == kStreamKTime ? 4 : 6) * moments) << work.shared_tiles << " tiles";
-    EXPECT_LE(5 * places, 4 * from_the_beginning) << work.shared_tiles << " tiles";
+    const bool one_speed = work.summing_time == kStreamKTime;  // of two, the slower falls behind the faster within a part
+    EXPECT_LE(places, (one_speed ? 4 : 6) * moments) << work.shared_tiles << " tiles";
+    EXPECT_LE(places, (one_speed ? 0.5 : 0.8) * from_the_beginning) << work.shared_tiles << " tiles";
   }
 }
 
