@@ -170,14 +170,19 @@ __device__ inline T activate_to(Activation activation, T x) {
   }
   return activate(activation, x);
 }
+// -16 <= x <= 16: beyond, the derivative is what it is there.
+__device__ inline float gelu_tanh_derivative_within_16(float x) {
+  const float square = x * x, t = tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * square));
+  const float half_slope = x * (0.5f * 0.79788456f + 1.5f * 0.79788456f * 0.044715f * square);
+  return (0.5f + 0.5f * t) + half_slope * (1.0f - t * t);
+}
 template <class To, class T>
 __device__ inline T activation_derivative_to(Activation activation, T x) {
   if constexpr (std::is_same_v<To, bf16> && std::is_same_v<T, float>) {
     if (activation == Activation::gelu_tanh) {
       x = x < -16.0f ? -16.0f : x;
       x = x > 16.0f ? 16.0f : x;
-      const float square = x * x, t = tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * square));
-      return 0.5f + 0.5f * (t + x * (0.79788456f + 3.0f * 0.79788456f * 0.044715f * square) * (1.0f - t * t));
+      return gelu_tanh_derivative_within_16(x);
     }
   }
   return activation_derivative(activation, x);

@@ -7,6 +7,7 @@
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 #include "kernels/gemm/rows/cluster_split_k.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/rows/persistent_epilogue_warps.h"
 #include "kernels/gemm/rows/persistent_late_derivative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
@@ -93,6 +94,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kWarpSpecializedRow, warp_specialized_shared_bytes);
   fits(kPersistentCooperativeRow, persistent_cooperative_shared_bytes);
   fits(kPersistentLateStoreRow, persistent_late_store_shared_bytes);
+  fits(kPersistentEpilogueWarpsRow, persistent_epilogue_warps_shared_bytes);
   fits(kPersistentLateDerivativeRow, persistent_late_derivative_shared_bytes);
   fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
   fits(kTransposedTilesRow, transposed_tiles_shared_bytes);
@@ -148,6 +150,31 @@ TEST(HopperRows, DerivativesMeetSumsUnderTheNextTilesProducts) {
   expect_refusal([](GemmProblem& p) { p.k = 448; }, "K is below 449");
   problem.k = 449;
   EXPECT_EQ(row.refuse(problem, h200()), "");
+}
+
+TEST(HopperRows, WarpsOfTheirOwnFinishDerivatives) {
+  GemmProblem problem = aligned(3072, 65536, 768);
+  problem.a_major = Major::m;
+  problem.a_pitch = 3072;
+  problem.epilogue.derivative = Activation::gelu_tanh;
+  const GemmRow& row = kPersistentEpilogueWarpsRow;
+  for (const Activation activation : {Activation::relu, Activation::gelu_tanh, Activation::gelu_erf}) {
+    problem.epilogue.derivative = activation;
+    EXPECT_EQ(row.refuse(problem, h200()), "");
+  }
+  for (const Tile tile : row.tiles) EXPECT_GE(row.plan(problem, tile, h200(), 0).stages, 3);
+  problem.epilogue.derivative = Activation::gelu_tanh;
+  EXPECT_EQ(choose(problem, h200()).row, row.name);
+  const auto expect_refusal = [&](auto&& change, const std::string& text) {
+    GemmProblem other = problem;
+    change(other);
+    EXPECT_NE(row.refuse(other, h200()).find(text), std::string::npos) << row.refuse(other, h200());
+  };
+  expect_refusal([](GemmProblem& p) { p.epilogue.derivative = Activation::none; }, "by an activation's derivative");
+  expect_refusal([](GemmProblem& p) { p.epilogue.residual = true; }, "beside a derivative it finishes nothing");
+  expect_refusal([](GemmProblem& p) { p.output_dtype = DType::f32; }, "not in f32");
+  expect_refusal([](GemmProblem& p) { p.d_major = Major::n; }, "as a dgrad's");
+  expect_refusal([](GemmProblem& p) { p.d_alignment = 8; }, "whole 16 bytes");
 }
 
 TEST(HopperRows, BlocksThatMeetInTheWorkspaceAllRunAtOnce) {
