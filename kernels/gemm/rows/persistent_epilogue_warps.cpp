@@ -26,9 +26,9 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  // Measured on an H200: cycles of its highest clock an element of a tile, of consumers that hand over beside warps that read and store,
-  // and of three or seven such warps.
-  constexpr double kHanding = 0.17, kFinishingOfThree = 0.76, kFinishingOfSeven = 0.36;
+  // Measured on an H200, in cycles of its highest clock an element of a tile: what the products take longer beside three or seven warps
+  // that finish the tile before, and what those take at least.
+  constexpr double kHandingToThree = 0.25, kHandingToSeven = 0.17, kFinishingOfThree = 0.76, kFinishingOfSeven = 0.36;
   GemmPlan plan = plan_stored_tiles("persistent_epilogue_warps", problem, tile, device.sm_count);
   plan.stages = epilogue_warps_stages(tile);
   plan.raster = "bands";
@@ -36,9 +36,10 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
   const auto rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
   const auto elements = static_cast<double>(tile.m * tile.n);
-  const double finishing = elements * (epilogue_warps_others(tile) == 1 ? kFinishingOfThree : kFinishingOfSeven);
-  const double cycles =
-      time_model_of(device).fill_cycles + rounds * std::max(time.products + elements * kHanding, finishing) + time.epilogue;
+  const bool three = epilogue_warps_others(tile) == 1;
+  const double handing = elements * (three ? kHandingToThree : kHandingToSeven);
+  const double finishing = elements * (three ? kFinishingOfThree : kFinishingOfSeven);
+  const double cycles = time_model_of(device).fill_cycles + rounds * std::max(time.products + handing, finishing) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
