@@ -1,5 +1,8 @@
-// Sums split along K: the workspace that the parts lie in until one pass adds them in order.
+// Sums split along K: the workspace that the parts lie in until one pass adds them in order. And what blocks that stay take where K is
+// split only of the tiles that whole waves leave.
 #pragma once
+
+#include <algorithm>
 
 #include "kernels/gemm/problem.h"
 #include "kernels/gemm/tiling.h"
@@ -14,6 +17,26 @@ constexpr std::int64_t split_bytes(const GemmProblem& problem, std::int64_t spli
   const std::int64_t rows = problem.d_major == Major::m ? problem.n : problem.m, cols = problem.d_major == Major::m ? problem.m : problem.n;
   const std::int64_t part = rows * round_up(cols, kSplitPitch) + (problem.epilogue.bias_gradient ? problem.n : 0);
   return split * part * (problem.operand_dtype == DType::f64 ? 8 : 4);
+}
+
+// Tiles that whole waves of `blocks` leave; each is taken in `split` parts of its K, whose sums lie in the workspace until they are added.
+constexpr std::int64_t tiles_in_parts(std::int64_t tiles, std::int64_t blocks, std::int64_t split) {
+  return split == 1 ? 0 : tiles % blocks;
+}
+// What a block takes at a time: first tiles, then parts of them. K is counted in stages.
+struct TilePart {
+  int tile = 0, part = 0;
+};
+constexpr TilePart tile_part(int item, int whole_tiles, int split) {
+  if (item < whole_tiles) return {.tile = item};
+  return {.tile = whole_tiles + (item - whole_tiles) / split, .part = (item - whole_tiles) % split};
+}
+struct StagesOfK {
+  int begin = 0, end = 0;
+};
+constexpr StagesOfK stages_of_part(int stages, int part, int parts) {
+  return {.begin = stages / parts * part + std::min(part, stages % parts),
+          .end = stages / parts * (part + 1) + std::min(part + 1, stages % parts)};
 }
 
 }  // namespace tilewave

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/attention/launch.h"
+#include "kernels/cuda/pairs.h"
 #include "kernels/cuda/prim/cp_async.h"
 #include "kernels/cuda/prim/mma.h"
 
@@ -90,17 +91,6 @@ __device__ __forceinline__ void store_rows(const Tile& tile, int row, const Rows
     } else {
       for (int c = 0; c < 8; ++c) target[c] = reinterpret_cast<const T*>(source)[c];
     }
-  }
-}
-
-template <class T>
-__device__ __forceinline__ std::uint32_t pack(float low, float high) {
-  if constexpr (kDTypeOf<T> == DType::bf16) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const std::uint32_t*>(&pair);
-  } else {
-    const __half2 pair = __floats2half2_rn(low, high);
-    return *reinterpret_cast<const std::uint32_t*>(&pair);
   }
 }
 

@@ -308,12 +308,21 @@ struct SplitSums {
   T* bias_gradients = nullptr;
   std::int64_t n = 0;
 
-  SplitSums(void* workspace, const GemmEpilogue& e, std::int64_t split, std::int64_t size_n)
+  SplitSums(void* workspace, std::int64_t rows, std::int64_t cols, std::int64_t split, std::int64_t size_n)
       : parts(static_cast<T*>(workspace)),
-        pitch(round_up(e.cols, kSplitPitch)),
-        part(e.rows * pitch),
+        pitch(round_up(cols, kSplitPitch)),
+        part(rows * pitch),
         bias_gradients(parts + split * part),
         n(size_n) {}
+  SplitSums(void* workspace, const GemmEpilogue& e, std::int64_t split, std::int64_t size_n)
+      : SplitSums(workspace, e.rows, e.cols, split, size_n) {}
+
+  // An element of the bias gradient: the sum of it in parts 0, `step` and so on, in order.
+  __device__ T bias_gradient(std::int64_t split, std::int64_t step, std::int64_t index) const {
+    T sum = 0;
+    for (std::int64_t s = 0; s < split; ++s) sum += bias_gradients[s * step * n + index];
+    return sum;
+  }
 
   // The epilogue of one part: it is stored, and that is all.
   __host__ __device__ GemmEpilogue of_part(const GemmEpilogue& e, std::int64_t s) const {
@@ -327,6 +336,30 @@ struct SplitSums {
   }
 };
 
+// Adds kWidth sums, `at` elements from the beginning of part 0, and as far behind in part `step` and so on, in order, and finishes those
+// that lie in D.
+template <int kWidth, class T>
+__device__ __forceinline__ void finish_parts(const GemmEpilogue& e, std::int64_t row, std::int64_t col, const SplitSums<T>& sums,
+                                             std::int64_t split, std::int64_t step, std::int64_t at) {
+  T z[kWidth] = {};
+  for (std::int64_t s = 0; s < split; ++s) {
+    T part[kWidth];
+    load_run({.data = sums.parts + s * step * sums.part, .dtype = sizeof(T) == 8 ? DType::f64 : DType::f32}, at, part);
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) z[c] += part[c];
+  }
+  if (kWidth == 1 || col + kWidth <= e.cols) {
+    finish(e, row, col, z);
+  } else {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) {
+      T one[1] = {z[c]};
+      if (col + c < e.cols) finish(e, row, col + c, one);
+    }
+  }
+}
+
+// All of D, from the parts of a split.
 template <class T>
 void reduce_split_sums(CudaQueue& queue, const GemmEpilogue& e, const SplitSums<T>& sums, std::int64_t split);
 

@@ -6,21 +6,6 @@
 
 namespace tilewave {
 
-// Word i of each of a quad's threads becomes thread i's, in the threads' order: what were 2 columns of 4 groups in each are 8 columns
-// of one.
-__device__ __forceinline__ void transpose_in_quad(unsigned (&w)[4]) {
-  const auto exchange = [&](int low, int high, int distance) {
-    const bool upper = (threadIdx.x & static_cast<unsigned>(distance)) != 0;
-    const unsigned theirs = __shfl_xor_sync(0xffffffffu, upper ? w[low] : w[high], distance);
-    w[low] = upper ? theirs : w[low];
-    w[high] = upper ? w[high] : theirs;
-  };
-  exchange(0, 1, 1);
-  exchange(2, 3, 1);
-  exchange(0, 2, 2);
-  exchange(1, 3, 2);
-}
-
 // How a tile's columns come to wgmma's, of which a thread has columns 8 g + 2 (lane % 4) and the next for each g: as they are, or dealt
 // out so that four of these pairs are 8 neighbours, 16 bytes of a row.
 enum class Columns : bool { in_order, dealt };

@@ -12,27 +12,10 @@ __global__ void reduce(const GemmEpilogue e, const SplitSums<T> sums, std::int64
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (index < e.rows * runs) {
     const std::int64_t row = index / runs, col = index % runs * kWidth;
-    T z[kWidth] = {};
-    for (std::int64_t s = 0; s < split; ++s) {
-      T part[kWidth];
-      load_run(sums.of_part(e, s).d, row * sums.pitch + col, part);
-#pragma unroll
-      for (int c = 0; c < kWidth; ++c) z[c] += part[c];
-    }
-    if (kWidth == 1 || col + kWidth <= e.cols) {
-      finish(e, row, col, z);
-    } else {
-#pragma unroll
-      for (int c = 0; c < kWidth; ++c) {
-        T one[1] = {z[c]};
-        if (col + c < e.cols) finish(e, row, col + c, one);
-      }
-    }
+    finish_parts<kWidth>(e, row, col, sums, split, 1, row * sums.pitch + col);
   }
   if (e.bias_gradient.data != nullptr && index < sums.n) {
-    T sum = 0;
-    for (std::int64_t s = 0; s < split; ++s) sum += sums.bias_gradients[s * sums.n + index];
-    finish_bias_gradient(e, index, sum);
+    finish_bias_gradient(e, index, sums.bias_gradient(split, 1, index));
   }
 }
 

@@ -1,5 +1,5 @@
 // How a ring of stages is kept full beside the products. StageFeed: the copies' own walk along depth, kStages - 1 blocks of it ahead,
-// a share of a block's copies at a time, in runs of so many blocks; a kernel's `next_run` aims it at the next one, or stops it. Where a
+// a share of a block's copies at a time, in runs of blocks; a kernel's `next_run` aims it at the next one, or stops it. Where a
 // block lies wholly in both operands a copy is an address and an instruction; the others, at the edges, arrive with zeros for what is
 // outside. multiply_block: the products of one block of depth.
 #pragma once
@@ -13,19 +13,15 @@ class StageFeed {
  public:
   static constexpr int kShares = Block::steps - 1, kDepth = Block::Left::kDepth;
 
-  // The tile from `row` and `col` of the operands on, along depth from `from` on; the operands' depth is [begin, end).
+  // The tile from `row` and `col` of the operands on, along depth `blocks` blocks from `from` on; the operands' depth is [begin, end).
   struct Aim {
     TileOperand left, right;
     std::int64_t row = 0, col = 0;
-    int from = 0, begin = 0, end = 0;
+    int blocks = 0, from = 0, begin = 0, end = 0;
   };
 
-  __device__ __forceinline__ StageFeed(std::uint32_t ring, int blocks, int thread)
-      : ring_(ring),
-        thread_(thread),
-        left_target_(LeftCopy::target_of(thread)),
-        right_target_(RightCopy::target_of(thread)),
-        blocks_(blocks) {}
+  __device__ __forceinline__ StageFeed(std::uint32_t ring, int thread)
+      : ring_(ring), thread_(thread), left_target_(LeftCopy::target_of(thread)), right_target_(RightCopy::target_of(thread)) {}
 
   __device__ __forceinline__ void aim(const Aim& at) {
     at_ = at;
@@ -84,8 +80,7 @@ class StageFeed {
   __device__ __forceinline__ void commit(NextRun&& next_run) {
     cp_async_commit();
     stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
-    if (++block_ < blocks_) return advance();
-    block_ = 0;
+    if (--at_.blocks > 0) return advance();
     next_run();
   }
   __device__ __forceinline__ void await() const {
@@ -109,14 +104,13 @@ class StageFeed {
   const char *left_source_ = nullptr, *right_source_ = nullptr;
   int stage_ = 0;
   bool live_ = false, inside_ = false, whole_ = false;
-  int blocks_, block_ = 0;  // of a run, and which of them
 };
 
 // While a step of depth is multiplied, the next one's fragments are read, from the stage `next_stage` in the end, and a share of the
 // copies is started. fragments[0] holds the first step's on entry and the next block's on return.
-template <class Block, class Feed, class NextRun>
+template <bool kSumRows, class Block, class Feed, class NextRun>
 __device__ __forceinline__ void multiply_block(WarpTile<Block>& tile, Fragments<Block> (&fragments)[2], std::uint32_t stage,
-                                               std::uint32_t next_stage, int warp_row, int warp_col, int lane, bool sum_rows, Feed& feed,
+                                               std::uint32_t next_stage, int warp_row, int warp_col, int lane, int row_share, Feed& feed,
                                                NextRun&& next_run) {
 #pragma unroll
   for (int step = 0; step < Block::steps; ++step) {
@@ -127,7 +121,8 @@ __device__ __forceinline__ void multiply_block(WarpTile<Block>& tile, Fragments<
       feed.copy(step);
     }
     fragments[(step + 1) % 2].load(last ? next_stage : stage, warp_row, warp_col, (step + 1) % Block::steps, lane);
-    tile.multiply(fragments[step % 2], sum_rows, lane);
+    tile.multiply(fragments[step % 2]);
+    if constexpr (kSumRows) tile.sum_rows(fragments[step % 2], row_share, lane);
   }
 }
 

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(Block::threads) tensor_core(const __grid_const
     }
   };
 
-  const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
+  const int row_share = p.sum_rows && place.col == 0 ? warp % Block::warps_across : kNoRows;
   Fragments<Block> fragments;
   WarpTile<Block, true> tile;
   tile.clear();
@@ -46,7 +46,8 @@ __global__ void __launch_bounds__(Block::threads) tensor_core(const __grid_const
 #pragma unroll
     for (int step = 0; step < Block::steps; ++step) {
       fragments.load(shared_address(stage), warp_row, warp_col, step, lane);
-      tile.multiply(fragments, sum_rows, lane);
+      tile.multiply(fragments);
+      if (row_share != kNoRows) tile.sum_rows(fragments, row_share, lane);
     }
     __syncthreads();
   }
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(Block::threads) tensor_core(const __grid_const
   // Epilogue, through the stage.
   static_assert(WarpTile<Block>::kSlabBytes * Block::threads / 32 <= Block::stage_bytes, "the slabs of all warps fit the stage");
   float* const slab = reinterpret_cast<float*>(stage + warp * WarpTile<Block>::kSlabBytes);
-  finish_tile(tile, p, lines_from(std::int64_t{place.row} * Block::rows, p.epilogue.rows), blockIdx.y, sum_rows, slab, warp_row,
+  finish_tile(tile, p, lines_from(std::int64_t{place.row} * Block::rows, p.epilogue.rows), blockIdx.y, row_share, slab, warp_row,
               std::int64_t{place.col} * Block::cols + warp_col, lane);
 }
 

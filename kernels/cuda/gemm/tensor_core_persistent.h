@@ -1,34 +1,59 @@
 // The kernel of the row tensor_core_persistent. What it adds to tensor_core_pipelined: one wave of blocks that walk over the tiles
 // by a raster; the ring of stages flows on from one tile into the next, so that copies never stop for an epilogue, which uses the
-// one stage that is free.
+// one stage that is free. Tiles that whole waves leave are taken in parts of K, whose sums a second kernel adds in order.
 #pragma once
 
 #include "kernels/cuda/gemm/stage_feed.h"
+#include "kernels/cuda/gemm/warp_runs.h"
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 
 namespace tilewave {
 
+struct PersistentProblem : TileProblem {
+  int blocks_k = 0;                // of depth, in a tile
+  int whole_tiles = 0, items = 0;  // an item is a tile, or one of `split` parts of its depth
+  bool sums_alone = false;         // D is what the sums are, rounded to the operands' type
+};
+// What a block takes at a time: first tiles, then the first part of each of the others, their second and so on, so that neighbours read
+// the same of K.
+__device__ __forceinline__ TilePart item_of(const PersistentProblem& p, int item) {
+  if (item < p.whole_tiles) return {.tile = item};
+  const int cut = p.tiles_down * p.tiles_across - p.whole_tiles;
+  return {.tile = p.whole_tiles + (item - p.whole_tiles) % cut, .part = (item - p.whole_tiles) / cut};
+}
+
+struct PersistentLaunch {
+  PersistentProblem problem;
+  std::int64_t rows = 0, cols = 0;  // of a tile as D lies in memory
+  std::int64_t grid = 0;
+};
+
 template <class Block, int kStages, int kBlocks>
-__global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persistent(const __grid_constant__ TileProblem p) {
+__global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persistent(const __grid_constant__ PersistentProblem p) {
   extern __shared__ __align__(128) char stages[];
   static_assert(WarpTile<Block>::kSlabBytes * Block::threads / 32 <= Block::stage_bytes, "the slabs of all warps fit a stage");
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int warp_row = warp / Block::warps_across * Block::warp_rows, warp_col = warp % Block::warps_across * Block::warp_cols;
   const std::uint32_t ring = shared_address(stages);
-  const int tiles = p.tiles_down * p.tiles_across, items = tiles * p.split;
-  const int blocks = p.depth_of_part / Block::Left::kDepth;  // of depth, in an item
+  const auto place_of_item = [&](int item) { return place_of(p, item_of(p, item).tile); };
+  const auto part_of_item = [&](int item) { return stages_of_part(p.blocks_k, item_of(p, item).part, item < p.whole_tiles ? 1 : p.split); };
+  const auto row_share_at = [&](const TilePlace& place) {
+    return WarpTile<Block>::kSums && p.sum_rows && place.col == 0 ? warp % Block::warps_across : kNoRows;
+  };
 
   // The copies' own walk over the items. Past the last one they rest.
-  StageFeed<Block, kStages> feed(ring, blocks, thread);
+  StageFeed<Block, kStages> feed(ring, thread);
   int next_item = static_cast<int>(blockIdx.x);
   const auto aim = [&] {
-    if (next_item >= items) return feed.stop();
-    const TilePlace place = place_of(p, next_item % tiles);
+    if (next_item >= p.items) return feed.stop();
+    const StagesOfK part = part_of_item(next_item);
+    const TilePlace place = place_of_item(next_item);
     feed.aim({.left = p.left,
               .right = p.right,
               .row = std::int64_t{place.row} * Block::rows,
               .col = std::int64_t{place.col} * Block::cols,
-              .from = next_item / tiles * p.depth_of_part,
+              .blocks = part.end - part.begin,
+              .from = part.begin * Block::Left::kDepth,
               .end = p.depth});
   };
   const auto next_run = [&] {
@@ -43,33 +68,47 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   WarpTile<Block> tile;
   int here = 0, next = 0;
 #pragma unroll 1
-  for (int item = static_cast<int>(blockIdx.x); item < items; item += static_cast<int>(gridDim.x)) {
-    const TilePlace place = place_of(p, item % tiles);
-    const std::int64_t row = std::int64_t{place.row} * Block::rows, col = std::int64_t{place.col} * Block::cols;
-    const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
-    if (p.split == 1) prefetch_sides<Block::rows, Block::cols, Block::threads>(p.epilogue, row, col, thread);
+  for (int item = static_cast<int>(blockIdx.x); item < p.items; item += static_cast<int>(gridDim.x)) {
+    const StagesOfK part = part_of_item(item);
+    const TilePlace place = place_of_item(item);
+    const int row_share = row_share_at(place);
+    if (item < p.whole_tiles) {
+      prefetch_sides<Block::rows, Block::cols, Block::threads>(p.epilogue, std::int64_t{place.row} * Block::rows,
+                                                               std::int64_t{place.col} * Block::cols, thread);
+    }
     tile.clear();
     fragments[0].load(stage_at(next), warp_row, warp_col, 0, lane);
+    const auto multiply = [&]<bool kSumRows>() {
 #pragma unroll 1
-    for (int block = 0; block < blocks; ++block) {
-      here = next;
-      next = next + 1 == kStages ? 0 : next + 1;
-      multiply_block(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, sum_rows, feed, next_run);
+      for (int left = part.end - part.begin; left > 0; --left) {
+        here = next;
+        next = next + 1 == kStages ? 0 : next + 1;
+        multiply_block<kSumRows>(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, row_share, feed, next_run);
+      }
+    };
+    if (WarpTile<Block>::kSums && row_share != kNoRows) {
+      multiply.template operator()<WarpTile<Block>::kSums>();
+    } else {
+      multiply.template operator()<false>();
     }
 
-    // Epilogue, through the stage `here`, which no warp reads any more and no copy fills yet.
-    float* const slab = reinterpret_cast<float*>(stages + here * Block::stage_bytes + warp * WarpTile<Block>::kSlabBytes);
-    finish_tile(tile, p, lines_from(row, p.epilogue.rows), item / tiles, sum_rows, slab, warp_row, col + warp_col, lane);
-    __syncthreads();
+    // Epilogue, where it computes and at D's edges through the stage `here`, which no warp reads any more and no copy fills yet.
+    const GemmEpilogue& e = p.epilogue;
+    const std::int64_t col = std::int64_t{place.col} * Block::cols;
+    const TileLines lines = lines_from(std::int64_t{place.row} * Block::rows, e.rows);
+    if (item >= p.whole_tiles) {
+      store_part_of_tile(tile, p.parts, item - p.whole_tiles, lines_from(0, Block::rows), row_share, warp_row, warp_col, lane);
+    } else if (p.sums_alone && e.wide && col + Block::cols <= e.cols) {
+      store_runs(tile, e.d, lines, warp_row, col + warp_col, lane);
+      tile.for_each_row_sum(lines, warp_row, row_share, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(e, n, sum); });
+    } else {
+      float* const slab = reinterpret_cast<float*>(stages + here * Block::stage_bytes + warp * WarpTile<Block>::kSlabBytes);
+      finish_tile(tile, e, lines, row_share, slab, warp_row, col + warp_col, lane);
+      __syncthreads();
+    }
   }
   cp_async_wait<0>();
 }
-
-struct PersistentLaunch {
-  TileProblem problem;
-  std::int64_t rows = 0, cols = 0;  // of a tile as D lies in memory
-  std::int64_t grid = 0;
-};
 
 template <class T, Contiguous kLeft, Contiguous kRight, int kRows, int kCols>
 void launch_persistent(CudaQueue& queue, const PersistentLaunch& launch) {

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
   await(0);
 
   // Main loop.
-  const bool sum_rows = p.sum_rows && place.col == 0 && warp_col == 0;
+  const int row_share = p.sum_rows && place.col == 0 ? warp % Block::warps_across : kNoRows;
   Fragments<Block> fragments[2];
   WarpTile<Block, true> tile;
   tile.clear();
@@ -130,7 +130,8 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
       if (last) await(block + 1);
       fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Block::steps, lane);
       if (step == 0) start(block + kStages - 1);
-      tile.multiply(fragments[step % 2], sum_rows, lane);
+      tile.multiply(fragments[step % 2]);
+      if (row_share != kNoRows) tile.sum_rows(fragments[step % 2], row_share, lane);
     }
   }
 
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
   cp_async_wait<0>();
   __syncthreads();
   float* const slab = reinterpret_cast<float*>(stages + warp * WarpTile<Block>::kSlabBytes);
-  finish_tile(tile, p, lines_from(std::int64_t{place.row} * Block::rows, p.epilogue.rows), blockIdx.y, sum_rows, slab, warp_row,
+  finish_tile(tile, p, lines_from(std::int64_t{place.row} * Block::rows, p.epilogue.rows), blockIdx.y, row_share, slab, warp_row,
               std::int64_t{place.col} * Block::cols + warp_col, lane);
 }
 

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
   const int blocks = gemm.depth_of_part / Block::Left::kDepth;  // of a phase
 
   // Prologue.
-  StageFeed<Block, kStages, Head::cut> feed(ring, blocks, thread);
+  StageFeed<Block, kStages, Head::cut> feed(ring, thread);
   int next_phase = 0;
   const auto aim = [&] {
     if (next_phase >= phases) return feed.stop();
@@ -84,6 +84,7 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
                 .right = right,
                 .row = std::int64_t{group} * Block::rows,
                 .col = col,
+                .blocks = blocks,
                 .from = static_cast<int>(blockIdx.y) * gemm.depth_of_part,
                 .begin = residue.shift,
                 .end = gemm.depth + residue.shift});
@@ -95,6 +96,7 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
                 .right = right,
                 .row = std::int64_t{place.row} * (Block::rows - kTensorCoreResiduesMargin),
                 .col = col,
+                .blocks = blocks,
                 .end = (gemm.depth - residue.row + p.residues - 1) / p.residues});
     }
   };
@@ -118,7 +120,7 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
     for (int block = 0; block < blocks; ++block) {
       const int here = next;
       next = next + 1 == kStages ? 0 : next + 1;
-      multiply_block(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, false, feed, next_run);
+      multiply_block<false>(tile, fragments, stage_at(here), stage_at(next), warp_row, warp_col, lane, kNoRows, feed, next_run);
     }
     if constexpr (!kAlongDepth) {
       if (phase + 1 < phases) move_down(tile, p.of[phase + 1].shift - p.of[phase].shift, warp, lane);
@@ -141,7 +143,7 @@ __global__ void __launch_bounds__(Block::threads, 2) tensor_core_residues(const 
     lines.end = static_cast<int>(min(gemm.epilogue.rows - lines.first, std::int64_t{shift + height}));
   }
   float* const slab = reinterpret_cast<float*>(stages + warp * WarpTile<Block>::kSlabBytes);
-  finish_tile(tile, gemm, lines, blockIdx.y, false, slab, warp_row, col + warp_col, lane);
+  finish_tile(tile, gemm, lines, blockIdx.y, kNoRows, slab, warp_row, col + warp_col, lane);
 }
 
 template <class T, Contiguous kLeft>

@@ -3,7 +3,7 @@
 // their side input was or from the next one.
 #pragma once
 
-#include "kernels/cuda/elements.h"
+#include "kernels/cuda/pairs.h"
 #include "kernels/cuda/prim/bulk_copy.h"
 #include "kernels/cuda/prim/mbarrier.h"
 #include "kernels/cuda/prim/mma.h"
@@ -24,24 +24,6 @@ struct LikeD {
 inline constexpr int kShare = 32;
 inline constexpr int kStripRows = 16, kShareColumns = 64, kStripBytes = kStripRows * 128;
 
-template <class T>
-__device__ __forceinline__ float2 unpack(unsigned pair) {
-  if constexpr (std::is_same_v<T, bf16>) {
-    return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
-  } else {
-    return __half22float2(*reinterpret_cast<const __half2*>(&pair));
-  }
-}
-template <class T>
-__device__ __forceinline__ unsigned pack(float low, float high) {
-  if constexpr (std::is_same_v<T, bf16>) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const unsigned*>(&pair);
-  } else {
-    const __half2 pair = __floats2half2_rn(low, high);
-    return *reinterpret_cast<const unsigned*>(&pair);
-  }
-}
 __device__ __forceinline__ float load_element(const std::byte* data, DType dtype, std::int64_t at) {
   if (dtype == DType::f32) return reinterpret_cast<const float*>(data)[at];
   const unsigned short bits = reinterpret_cast<const unsigned short*>(data)[at];

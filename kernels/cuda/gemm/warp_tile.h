@@ -138,9 +138,12 @@ __device__ __forceinline__ TileLines lines_from(std::int64_t first, std::int64_t
   return {.first = first, .end = static_cast<int>(max(min(rows - first, std::int64_t{1} << 30), std::int64_t{0}))};
 }
 
+inline constexpr int kNoRows = -1;  // a warp's share of rows to be summed: none
+
 // kSumsRows: the bias gradient can be asked for.
 template <class Block, bool kSumsRows = !Block::Left::kAlongDepth>
 struct WarpTile {
+  static constexpr bool kSums = kSumsRows;
   static constexpr int kDown = Block::warp_rows / 16, kAcross = Block::warp_cols / 8;
   static_assert(kDown <= 8, "row_sums has a column for each 16 rows");
   float sums[kDown][kAcross][4];  // mma's layout
@@ -159,7 +162,7 @@ struct WarpTile {
     }
   }
 
-  __device__ __forceinline__ void multiply(const Fragments<Block>& f, bool sum_rows, int lane) {
+  __device__ __forceinline__ void multiply(const Fragments<Block>& f) {
     using T = typename Block::Element;
     // To and fro, so that each mma has an operand of the one before: registers that are not read again.
 #pragma unroll
@@ -170,13 +173,23 @@ struct WarpTile {
         mma<T>(sums[i][j], f.left[i], f.right[j / 2][j % 2 * 2], f.right[j / 2][j % 2 * 2 + 1]);
       }
     }
-    if constexpr (kSumsRows) {
-      if (!sum_rows) return;
+  }
+  // The sums of left's rows, where they are asked for: warps side by side, whose rows are the same, share them, and `row_share` is the
+  // warp's index among them.
+  __device__ __forceinline__ void sum_rows(const Fragments<Block>& f, int row_share, int lane) {
+    using T = typename Block::Element;
 #pragma unroll
-      for (int i = 0; i < kDown; ++i) {
-        const std::uint32_t column = lane / 4 == i ? ones<T>() : 0;
-        mma<T>(row_sums, f.left[i], column, column);
+    for (int first = 0; first < kDown; first += Block::warps_across) {
+      std::uint32_t left[4];
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        left[w] = f.left[first][w];
+#pragma unroll
+        for (int i = first + 1; i < kDown && i < first + Block::warps_across; ++i)
+          left[w] = row_share == i - first ? f.left[i][w] : left[w];
       }
+      const std::uint32_t column = lane / 4 == first + row_share ? ones<T>() : 0;
+      mma<T>(row_sums, left, column, column);
     }
   }
 
@@ -261,14 +274,14 @@ struct WarpTile {
     }
   }
 
-  // fn(row of D, its sum of left), once for every row of the warp's tile.
+  // fn(row of D, its sum of left), once for every row of the warp's share of its tile's.
   template <class Fn>
-  __device__ __forceinline__ void for_each_row_sum(const TileLines& lines, int top, int lane, Fn&& fn) const {
+  __device__ __forceinline__ void for_each_row_sum(const TileLines& lines, int top, int row_share, int lane, Fn&& fn) const {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       const int i = lane % 4 * 2 + c % 2;
       const int line = top + 16 * i + c / 2 * 8 + lane / 4;
-      if (i < kDown && lines.has(line)) fn(lines.row(line), row_sums[c]);
+      if (i < kDown && i % Block::warps_across == row_share && lines.has(line)) fn(lines.row(line), row_sums[c]);
     }
   }
 };
@@ -395,17 +408,22 @@ __device__ __forceinline__ TilePlace place_of(const TileProblem& p, int index) {
 
 // What becomes of a warp's sums once their depth is done: finished into D, or stored as one part of several.
 template <class Block, bool kSumsRows>
+__device__ __forceinline__ void finish_tile(const WarpTile<Block, kSumsRows>& tile, const GemmEpilogue& e, const TileLines& lines,
+                                            int row_share, float* slab, int top, std::int64_t col, int lane) {
+  tile.finish_all(e, lines, slab, top, col, lane);
+  tile.for_each_row_sum(lines, top, row_share, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(e, n, sum); });
+}
+template <class Block, bool kSumsRows>
+__device__ __forceinline__ void store_part_of_tile(const WarpTile<Block, kSumsRows>& tile, const SplitSums<float>& parts, std::int64_t part,
+                                                   const TileLines& lines, int row_share, int top, std::int64_t col, int lane) {
+  tile.store_part(parts, part, lines, top, col, lane);
+  tile.for_each_row_sum(lines, top, row_share, lane, [&](std::int64_t n, float sum) { parts.bias_gradients[part * parts.n + n] = sum; });
+}
+template <class Block, bool kSumsRows>
 __device__ __forceinline__ void finish_tile(const WarpTile<Block, kSumsRows>& tile, const TileProblem& p, const TileLines& lines,
-                                            std::int64_t part, bool sum_rows, float* slab, int top, std::int64_t col, int lane) {
-  if (p.split == 1) {
-    tile.finish_all(p.epilogue, lines, slab, top, col, lane);
-    if (sum_rows) tile.for_each_row_sum(lines, top, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(p.epilogue, n, sum); });
-  } else {
-    tile.store_part(p.parts, part, lines, top, col, lane);
-    if (sum_rows) {
-      tile.for_each_row_sum(lines, top, lane, [&](std::int64_t n, float sum) { p.parts.bias_gradients[part * p.parts.n + n] = sum; });
-    }
-  }
+                                            std::int64_t part, int row_share, float* slab, int top, std::int64_t col, int lane) {
+  if (p.split == 1) return finish_tile(tile, p.epilogue, lines, row_share, slab, top, col, lane);
+  store_part_of_tile(tile, p.parts, part, lines, row_share, top, col, lane);
 }
 
 struct Contiguities {

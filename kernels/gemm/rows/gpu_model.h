@@ -21,6 +21,7 @@ struct GpuRowModel {
   std::int64_t depth = 1;           // of K that a block takes at a time
   std::int64_t least_split = 1024;  // of K in a part; K is not split where it is 0
   std::int64_t most_blocks = 0;     // launched; 0: a block for every tile
+  bool cuts_the_rest = false;       // K is split of those tiles alone that whole waves leave, and a part lies in the workspace as a tile
   int split = 0;                    // in so many parts; 0: what takes the least
 };
 
@@ -35,39 +36,45 @@ inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Ti
   const TimeModel& time = time_model_of(device);
   const std::int64_t slots = device.sm_count * model.blocks_per_sm;
   GemmPlan plan = plan_tiles(row, problem, tile, slots);
-  const auto sms = static_cast<double>(device.sm_count), tiles = static_cast<double>(plan.tiling.tiles);
+  const auto sms = static_cast<double>(device.sm_count);
   const double area = static_cast<double>(tile.m * tile.n);
   const std::int64_t size = size_of(problem.operand_dtype);
+
+  const auto cycles_of = [&](std::int64_t items, double depth, int passes) {
+    const double resident = std::min<double>(static_cast<double>(model.blocks_per_sm), std::ceil(static_cast<double>(items) / sms));
+    const double epilogue = area * (time.mma_store_cycles + time.mma_pass_cycles * passes);
+    return static_cast<double>(ceil_div(items, slots)) * resident * (area * depth / model.multiply_adds_per_cycle + epilogue);
+  };
+  const auto all_depth = static_cast<double>(round_up(problem.k, model.depth));
+  const std::int64_t part_bytes = 4 * (tile.m * tile.n + (problem.epilogue.bias_gradient ? tile.n : 0));
 
   double best_s = 0.0;
   // Parts are tried until they make a few waves: past that there is little to even out.
   constexpr std::int64_t kMostWaves = 4, kMostParts = 64;
+  const std::int64_t all = plan.tiling.tiles;
   const std::int64_t most = model.least_split == 0 ? 1 : std::clamp<std::int64_t>(problem.k / model.least_split, 1, kMostParts);
   const std::int64_t first = model.split > 0 ? std::min<std::int64_t>(model.split, most) : 1;
   for (std::int64_t split = first; split <= (model.split > 0 ? first : most); ++split) {
-    if (split > first && plan.tiling.tiles * split > kMostWaves * slots) break;
-    const std::int64_t items = plan.tiling.tiles * split, waves = ceil_div(items, slots);
-    const double resident = std::min<double>(static_cast<double>(model.blocks_per_sm), std::ceil(static_cast<double>(items) / sms));
-    const auto depth = static_cast<double>(round_up(ceil_div(problem.k, split), model.depth));
-    const double passes = split > 1 ? 0.0 : static_cast<double>(problem.epilogue.passes() - 1);
-    const double epilogue = area * (time.mma_store_cycles + time.mma_pass_cycles * passes);
+    const std::int64_t cut = model.cuts_the_rest ? tiles_in_parts(all, slots, split) : split == 1 ? 0 : all, parts = cut * split;
+    if (split > first && (cut == 0 || parts > kMostWaves * slots)) break;
+    const auto depth = static_cast<double>(round_up(ceil_div(problem.k, split), model.depth));  // of a part
     const double cycles =
-        time.mma_fill_cycles + static_cast<double>(waves) * resident * (area * depth / model.multiply_adds_per_cycle + epilogue);
-    const double padded = tiles * area * static_cast<double>(split) * depth;  // multiply-adds
-    const auto split_traffic = static_cast<double>(split_bytes(problem, split));
+        time.mma_fill_cycles + cycles_of(all - cut, all_depth, problem.epilogue.passes() - 1) + cycles_of(parts, depth, 0);
+    const double taken = static_cast<double>(all - cut) * all_depth + static_cast<double>(parts) * depth;  // of K, by all tiles
+    const std::int64_t workspace = model.cuts_the_rest ? parts * part_bytes : split_bytes(problem, split);
     double seconds = seconds_of({.schedule_cycles = cycles,
-                                 .peak_cycles = padded / (sms * model.peak_multiply_adds_per_cycle),
-                                 .l2_bytes = tiles * static_cast<double>((tile.m + tile.n) * size * split) * depth,
-                                 .memory_bytes = static_cast<double>(problem.bytes()) + split_traffic},
+                                 .peak_cycles = area * taken / (sms * model.peak_multiply_adds_per_cycle),
+                                 .l2_bytes = static_cast<double>((tile.m + tile.n) * size) * taken,
+                                 .memory_bytes = static_cast<double>(problem.bytes() + workspace)},
                                 device);
-    if (split > 1) seconds += seconds_of({.memory_bytes = split_traffic}, device);
-    if (split == first || seconds < best_s) {
-      best_s = seconds;
-      plan.split = static_cast<int>(split);
-    }
+    if (cut > 0) seconds += seconds_of({.memory_bytes = static_cast<double>(workspace)}, device);
+    if (split > first && seconds >= best_s) continue;
+    best_s = seconds;
+    plan.split = static_cast<int>(cut > 0 ? split : 1);
+    plan.whole_tiles = plan.split > 1 ? all - cut : 0;
+    plan.workspace_bytes = workspace;
   }
   plan.predicted_s = best_s;
-  plan.workspace_bytes = split_bytes(problem, plan.split);
   plan.stages = model.stages;
   plan.blocks = model.most_blocks > 0 ? std::min(plan.items(), model.most_blocks) : plan.items();
 

@@ -4,6 +4,7 @@
 
 #include "kernels/gemm/rows/residues.h"
 #include "kernels/gemm/rows/warpgroup.h"
+#include "kernels/gemm/split.h"
 
 namespace tilewave {
 
@@ -24,26 +25,6 @@ struct ResidueTiles {
   std::int64_t down = 0, across = 0;
 };
 ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile);
-
-// Tiles that whole waves of `blocks` leave; each is taken in `split` parts of its K, whose sums lie in the workspace until they are added.
-constexpr std::int64_t tiles_in_parts(std::int64_t tiles, std::int64_t blocks, std::int64_t split) {
-  return split == 1 ? 0 : tiles % blocks;
-}
-// What a block takes at a time: first tiles, then parts of them. K is counted in stages.
-struct TilePart {
-  int tile = 0, part = 0;
-};
-constexpr TilePart tile_part(int item, int whole_tiles, int split) {
-  if (item < whole_tiles) return {.tile = item};
-  return {.tile = whole_tiles + (item - whole_tiles) / split, .part = (item - whole_tiles) % split};
-}
-struct StagesOfK {
-  int begin = 0, end = 0;
-};
-constexpr StagesOfK stages_of_part(int stages, int part, int parts) {
-  return {.begin = stages / parts * part + std::min(part, stages % parts),
-          .end = stages / parts * (part + 1) + std::min(part + 1, stages % parts)};
-}
 
 extern const GemmRow kPersistentResiduesRow;
 void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);

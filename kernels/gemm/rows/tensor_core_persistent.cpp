@@ -1,4 +1,4 @@
-// Model: gpu_model.h's; a smaller tile reads shared memory more often for each product.
+// Model: gpu_model.h's, tiles that whole waves leave in parts of K; a smaller tile reads shared memory more often for each product.
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 
 #include <algorithm>
@@ -47,6 +47,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .depth = 128 / size_of(problem.operand_dtype),
                       .least_split = 512,
                       .most_blocks = device.sm_count * blocks,
+                      .cuts_the_rest = true,
                       .split = split});
 }
 

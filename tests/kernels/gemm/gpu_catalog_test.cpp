@@ -197,8 +197,10 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     copied_forward.saved_gap = 3;                                       // and these do not, though they are whole eights
     packed_d.a_major = packed_d.b_major = packed_b.b_major = Major::k;  // a vocabulary that no one padded: forward, dgrad and wgrad
     packed_d.m = 4095, packed_b.k -= 1, packed_k.n -= 1;                // 8,190 bytes: one word of 16 more where they begin late in one
+    Case fp32_in_parts = into_fp32, forward_in_parts = forward, dgrad_in_parts = whole_dgrad;
+    fp32_in_parts.k = forward_in_parts.k = dgrad_in_parts.k = 1096;  // enough for two of the tiles that whole waves leave
     for (const Case& c : {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad, copied_forward,
-                          relu_dgrad, packed_d, packed_b, packed_k}) {
+                          relu_dgrad, packed_d, packed_b, packed_k, fp32_in_parts, forward_in_parts, dgrad_in_parts}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       if (!row->refuse(problem, device_).empty()) continue;

@@ -129,6 +129,33 @@ TEST(GemmPlan, TilesThatFitTheDevice) {
             "a block of 64x64 needs 49152 bytes of shared memory, and the device gives 40960.");
 }
 
+// 160 tiles on 132 SMs: those that the whole wave leaves are cut, and no others.
+TEST(GemmPlan, TilesThatWholeWavesLeaveAreTakenInParts) {
+  const DeviceInfo h200 = device_profile("h200").device;
+  const GemmRow& row = *find_gemm_row("tensor_core_persistent");
+  GemmProblem p = problem(1024, 5120, 4096);
+  p.operand_dtype = p.output_dtype = DType::bf16;
+  p.a_alignment = p.b_alignment = p.d_alignment = 128;
+  const GemmPlan plan = row.plan(p, {.m = 256, .n = 128}, h200, 0);
+  EXPECT_EQ(plan.split, 4);
+  EXPECT_EQ(plan.whole_tiles, 132);
+  EXPECT_EQ(plan.items(), 132 + 4 * 28);
+  EXPECT_EQ(plan.blocks, 132);
+  EXPECT_EQ(plan.workspace_bytes, 4 * 28 * 256 * 128 * 4);
+  EXPECT_EQ(row.plan(p, {.m = 256, .n = 128}, h200, 4), plan) << "a stored plan says the same again";
+  EXPECT_LT(plan.predicted_s, row.plan(p, {.m = 256, .n = 128}, h200, 1).predicted_s);
+
+  p.n = 132 * 128;  // four whole waves
+  const GemmPlan whole = row.plan(p, {.m = 256, .n = 128}, h200, 4);
+  EXPECT_EQ(whole.split, 1);
+  EXPECT_EQ(whole.workspace_bytes, 0);
+  p.n = 640;  // less than one
+  const GemmPlan all = row.plan(p, {.m = 256, .n = 128}, h200, 0);
+  EXPECT_GT(all.split, 1);
+  EXPECT_EQ(all.whole_tiles, 0);
+  EXPECT_EQ(all.items(), 20 * all.split);
+}
+
 TEST(GemmPlan, AnUnknownClockStillRanks) {
   DeviceInfo device = cpu(2);
   const GemmPlan known = choose(problem(512, 1536, 128), device);
