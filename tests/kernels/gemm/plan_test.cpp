@@ -154,6 +154,11 @@ TEST(GemmPlan, TilesThatWholeWavesLeaveAreTakenInParts) {
   EXPECT_GT(all.split, 1);
   EXPECT_EQ(all.whole_tiles, 0);
   EXPECT_EQ(all.items(), 20 * all.split);
+
+  p.m = 13 * 256 - 24, p.n = 14 * 128 - 8, p.k = 1096;  // as on a GPU GpuGemmCatalog.BlocksThatStayTakeTileAfterTile has it run
+  const GemmPlan swept = row.plan(p, {.m = 256, .n = 128}, h200, 0);
+  EXPECT_EQ(swept.split, 2);
+  EXPECT_EQ(swept.whole_tiles, 132);
 }
 
 TEST(GemmPlan, AnUnknownClockStillRanks) {
