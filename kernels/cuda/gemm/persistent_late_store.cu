@@ -1,4 +1,5 @@
 // The launch of the row persistent_late_store.
+#include "kernels/cuda/gemm/last_columns.h"
 #include "kernels/cuda/gemm/persistent_late_store.h"
 
 namespace tilewave {
@@ -11,7 +12,11 @@ LateForm form_of(const WarpgroupEpilogue& e) {
 
 }  // namespace
 
-void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& whole_args, const GemmPlan& plan) {
+  const std::int64_t last_columns = late_store_last_columns(problem_of(whole_args));
+  GemmArgs args = whole_args;
+  args.a.rows -= last_columns;
+  args.d.cols -= last_columns;
   WarpgroupGemm gemm = warpgroup_gemm(args, plan);
   if (column_order(form_of(gemm.epilogue), gemm.cols_fastest) == Columns::dealt) {
     gemm.cols = make_map_of_eights(args.d_major == Major::m ? args.a : args.b, 2, static_cast<int>(plan.tile.m / 8));
@@ -31,6 +36,7 @@ void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const 
   } else {
     with_form(f16{});
   }
+  if (last_columns > 0) launch_last_columns(queue, whole_args, last_columns);
 }
 
 }  // namespace tilewave

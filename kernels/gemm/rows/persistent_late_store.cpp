@@ -1,5 +1,5 @@
 // Model: every block's tiles one after another, each its products, and by how much packing its sums and finishing them under the next
-// one's products delays those; the last tile's epilogue stands alone.
+// one's products delays those; the last tile's epilogue stands alone, and so do D's last columns.
 #include "kernels/gemm/rows/persistent_late_store.h"
 
 #include <algorithm>
@@ -27,7 +27,10 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return {};
 }
 
-GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+GemmPlan plan(const GemmProblem& whole_problem, Tile tile, const DeviceInfo& device, int) {
+  const std::int64_t last_columns = late_store_last_columns(whole_problem);
+  GemmProblem problem = whole_problem;
+  problem.m -= last_columns;
   GemmPlan plan = plan_stored_tiles("persistent_late_store", problem, tile, device.sm_count);
   plan.stages = late_store_stages(tile);
   plan.raster = "bands";
@@ -41,6 +44,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const double narrow = whole ? 0.0 : 0.5 * static_cast<double>(tile.m * tile.n) * model.narrow_store_cycles;
   const double cycles = model.fill_cycles + rounds * (time.products + time.late + narrow) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  if (last_columns > 0) {
+    plan.predicted_s += seconds_of({.memory_bytes = static_cast<double>(problem.n * problem.k * size_of(problem.operand_dtype))}, device);
+  }
   return plan;
 }
 
@@ -50,6 +56,12 @@ constexpr CudaGemmLaunch cuda_launch() {
 }
 
 }  // namespace
+
+std::int64_t late_store_last_columns(const GemmProblem& problem) {
+  const bool as_forward = problem.a_major == Major::k && problem.b_major == Major::k && problem.d_major == Major::m;
+  const bool sums = problem.epilogue == Epilogue{} && problem.d_alignment >= 16;
+  return as_forward && sums && problem.m > 8 ? problem.m % 8 : 0;
+}
 
 const GemmRow kPersistentLateStoreRow = {.name = "persistent_late_store",
                                          .backend = Backend::cuda,

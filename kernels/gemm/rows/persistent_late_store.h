@@ -17,6 +17,10 @@ constexpr std::int64_t persistent_late_store_shared_bytes(Tile tile) {
   return late_store_stages(tile) * stage_bytes(tile) + round_up(late_store_stages(tile) * late_store_beside(tile), std::int64_t{1024});
 }
 
+// D's last columns that make no whole 16 bytes, of rows that start on such: a launch of their own computes them where operands lie as a
+// forward's, and the tiles end before them. 0 where there are none, and where they go with the others.
+std::int64_t late_store_last_columns(const GemmProblem& problem);
+
 extern const GemmRow kPersistentLateStoreRow;
 void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
 

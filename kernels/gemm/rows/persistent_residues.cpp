@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
@@ -23,6 +24,9 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   }
   if (problem.d_alignment < 16 && !sides.cols_along_k) {
     return "where D's rows start on any element it moves the other operand's columns of D, which must lie along K.";
+  }
+  if (sides.row_alignment >= 16 && late_store_last_columns(problem) > 0) {
+    return "rows that start on 16 bytes and end on other ones are persistent_late_store's, whose last columns have a launch of their own.";
   }
   return {};
 }

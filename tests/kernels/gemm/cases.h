@@ -396,13 +396,24 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     return std::vector<std::int64_t>{1, std::max<std::int64_t>(1, tile - 1), tile, tile + 1, 37, 2 * tile + 24};
   };
 
+  const bool on_gpu = device.backend == Backend::cuda;
   std::mt19937 random(20240607);
+  const std::vector<std::size_t> epilogues = {biases.size(),    activations.size(), saved_inputs.size(),  derivatives.size(),
+                                              residuals.size(), accumulates.size(), bias_gradients.size()};
+  const auto pairs = [&](bool with_epilogues) {
+    std::vector<std::size_t> levels = {majors.size(),  types.size(),   tiles.size(),  6, 6, lengths.ks.size(),
+                                       pitches.size(), pitches.size(), pitches.size()};
+    for (const std::size_t size : epilogues) levels.push_back(with_epilogues ? size : 1);
+    levels.insert(levels.end(), {2u, on_gpu ? 2u : 1u, with_epilogues ? output_sums.size() : 1});
+    return all_pairs(levels, random);
+  };
+  // On a GPU sums alone have code of their own, and an epilogue that a row takes beside some majors and pitches alone would hide it.
+  std::vector<std::vector<std::size_t>> all = pairs(true);
+  if (on_gpu) {
+    for (auto& levels : pairs(false)) all.push_back(std::move(levels));
+  }
   std::vector<Case> cases;
-  for (const auto& level :
-       all_pairs({majors.size(), types.size(), tiles.size(), 6, 6, lengths.ks.size(), pitches.size(), pitches.size(), pitches.size(),
-                  biases.size(), activations.size(), saved_inputs.size(), derivatives.size(), residuals.size(), accumulates.size(),
-                  bias_gradients.size(), 2, device.backend == Backend::cuda ? 2u : 1u, output_sums.size()},
-                 random)) {
+  for (const auto& level : all) {
     const Tile tile = tiles[level[2]];
     const Types type = types[level[1]];
     Case c = {.a_major = majors[level[0]].a,

@@ -197,10 +197,18 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     copied_forward.saved_gap = 3;                                       // and these do not, though they are whole eights
     packed_d.a_major = packed_d.b_major = packed_b.b_major = Major::k;  // a vocabulary that no one padded: forward, dgrad and wgrad
     packed_d.m = 4095, packed_b.k -= 1, packed_k.n -= 1;                // 8,190 bytes: one word of 16 more where they begin late in one
+    Case last_columns = sums, last_column = sums;                       // of a vocabulary that is no multiple of eight, in an aligned pitch
+    for (Case* const c : {&last_columns, &last_column}) c->a_major = c->b_major = Major::k;
+    last_columns.m -= 1, last_column.m -= 7, last_column.k = 389;
+    for (Case* const c : {&last_columns, &last_column}) {
+      c->a_gap = c->b_gap = gap_of(Pitch::to_16_bytes, c->k, DType::bf16);
+      c->d_gap = gap_of(Pitch::to_16_bytes, c->m, DType::bf16);
+    }
     Case fp32_in_parts = into_fp32, forward_in_parts = forward, dgrad_in_parts = whole_dgrad;
     fp32_in_parts.k = forward_in_parts.k = dgrad_in_parts.k = 1096;  // enough for two of the tiles that whole waves leave
-    for (const Case& c : {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad, copied_forward,
-                          relu_dgrad, packed_d, packed_b, packed_k, fp32_in_parts, forward_in_parts, dgrad_in_parts}) {
+    for (const Case& c :
+         {sums, into_fp32, ragged, activated, with_side, forward, dgrad, whole_forward, whole_dgrad, copied_forward, relu_dgrad, packed_d,
+          packed_b, packed_k, fp32_in_parts, forward_in_parts, dgrad_in_parts, last_columns, last_column}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       if (!row->refuse(problem, device_).empty()) continue;

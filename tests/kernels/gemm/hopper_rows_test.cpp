@@ -1,6 +1,7 @@
 // What the Hopper rows say without a GPU: which problems they refuse and why, and that their plans fit an H200.
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <random>
 #include <string>
 
 #include "kernels/gemm/catalog.h"
@@ -11,11 +12,13 @@
 #include "kernels/gemm/rows/persistent_late_derivative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/rows/persistent_residues.h"
 #include "kernels/gemm/rows/sliced_k.h"
 #include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
 #include "kernels/gemm/rows/workspace_split_k.h"
+#include "tests/kernels/gemm/cases.h"
 #include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {
@@ -126,6 +129,59 @@ TEST(HopperRows, FewTilesShareTheirK) {
 TEST(HopperRows, SlicesOfKFillAWave) {
   EXPECT_EQ(kSlicedKRow.plan(aligned(1024, 1024, 4096), {128, 64}, h200(), 0).blocks, 128);
   EXPECT_EQ(choose(aligned(1024, 1024, 1024), h200()).row, kSlicedKRow.name);
+}
+
+// Of a vocabulary that is no multiple of eight, in rows that start on 16 bytes.
+TEST(HopperRows, TilesEndBeforeColumnsThatMakeNoWholeWord) {
+  GemmProblem problem = aligned(50257, 16384, 768);
+  problem.d_pitch = 50304;
+  EXPECT_EQ(late_store_last_columns(problem), 1);
+  EXPECT_NE(kPersistentResiduesRow.refuse(problem, h200()).find("last columns"), std::string::npos) << "one row is for these";
+  const auto plan = [&] { return kPersistentLateStoreRow.plan(problem, {256, 128}, h200(), 0); };
+  EXPECT_EQ(plan().tiling.tiles_m, 197);
+  const double ragged = plan().predicted_s;
+  problem.m = 50256;
+  EXPECT_EQ(late_store_last_columns(problem), 0);
+  EXPECT_GT(ragged, plan().predicted_s) << "they take a launch";
+  EXPECT_LT(ragged, 1.05 * plan().predicted_s);
+
+  problem.m = 256 + 7;
+  EXPECT_EQ(late_store_last_columns(problem), 7);
+  EXPECT_EQ(plan().tiling.tiles_m, 1);
+  const auto with_the_others = [&](auto&& change) {
+    GemmProblem other = problem;
+    change(other);
+    EXPECT_EQ(late_store_last_columns(other), 0);
+  };
+  with_the_others([](GemmProblem& p) { p.m = 7; });
+  with_the_others([](GemmProblem& p) { p.d_alignment = 8; });
+  with_the_others([](GemmProblem& p) { p.epilogue.bias = true; });
+  with_the_others([](GemmProblem& p) { p.a_major = Major::m; });
+  with_the_others([](GemmProblem& p) { p.d_major = Major::n; });
+}
+
+// What the sweep on a GPU runs, by what becomes of packed sums on their way to D.
+TEST(HopperRows, TheSweepReachesEveryFormOfALateStore) {
+  const GemmRow& row = kPersistentLateStoreRow;
+  std::mt19937 random(11);
+  int whole = 0, activated = 0, ragged = 0, unaligned = 0;
+  for (const gemm_sweep::Case& c : gemm_sweep::cases_of(row, h200(), row.tiles, {.ks = {1, 2, 7, 64, 129, 200}})) {
+    gemm_sweep::Operands operands(c, random);
+    const GemmProblem problem = problem_of(operands.args(c));
+    if (!row.refuse(problem, h200()).empty()) continue;
+    const std::int64_t cols = problem.d_major == Major::m ? problem.m : problem.n;
+    if (problem.epilogue.activation != Activation::none) {
+      ++activated;
+    } else if (problem.d_alignment < 16) {
+      ++unaligned;
+    } else {
+      ++(cols % 8 == 0 ? whole : ragged);
+    }
+  }
+  EXPECT_GE(whole, 10);
+  EXPECT_GE(activated, 10);
+  EXPECT_GE(ragged, 10);
+  EXPECT_GE(unaligned, 10);
 }
 
 TEST(HopperRows, DerivativesMeetSumsUnderTheNextTilesProducts) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/gemm/catalog.h"
+#include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_residues.h"
 #include "kernels/gemm/rows/realigned_fragments.h"
 #include "tests/kernels/gemm/cases.h"
@@ -318,7 +319,9 @@ TEST(Residues, TheSweepReachesThem) {
     for (const gemm_sweep::Case& c : cases) {
       gemm_sweep::Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
-      if (!row->refuse(problem, h200()).empty()) ++refused;
+      const bool left_to_the_late_store =
+          row == &kPersistentResiduesRow && problem.b_alignment >= 16 && late_store_last_columns(problem) > 0;
+      if (!row->refuse(problem, h200()).empty() && !left_to_the_late_store) ++refused;
       if (problem.b_alignment < 16 || problem.a_alignment < 16 || problem.d_alignment < 16) ++narrow;
     }
     EXPECT_EQ(refused, 0) << row->name;
