@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <random>
 
 #include "kernels/error.h"
 
@@ -95,11 +96,14 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
     for (const Clock::time_point begun = Clock::now(); seconds_since(begun) < options.settle_s;) contender.block();
     contender.measure();
   };
+  std::vector<Contender*> order;
+  for (std::vector<Contender>* side : {&our_finalists, &peer_finalists}) {
+    for (Contender& contender : *side) order.push_back(&contender);
+  }
+  std::mt19937 random(1);
   for (int round = 0; round < options.rounds; ++round) {
-    for (std::size_t rank = 0; rank < std::max(our_finalists.size(), peer_finalists.size()); ++rank) {
-      if (rank < our_finalists.size()) measure(our_finalists[rank]);
-      if (rank < peer_finalists.size()) measure(peer_finalists[rank]);
-    }
+    std::shuffle(order.begin(), order.end(), random);
+    for (Contender* const contender : order) measure(*contender);
   }
   return {.ours = timings(our_finalists), .peers = timings(peer_finalists)};
 }

@@ -35,7 +35,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
 
   // Prologue.
-  const Turns turns = turns_of_block(gemm);
   if (threadIdx.x == 0) {
     shared.loads.set(0);
     mbarrier_init(shared.full, 1);
@@ -50,7 +49,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    feed_tiles<C>(shared, gemm, turns);
+    feed_tiles<C>(shared, gemm);
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
@@ -61,9 +60,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
-    for (int index = turns.first; index < gemm.raster.tiles; index += turns.step) {
-      const TileAt tile = gemm.raster(index);
-      const int row = (tile.n * gemm.cluster + turns.rank) * kTileN + consumer * C::kBlocks * kBox, col = tile.m * kTileM;
+    for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
+      const TileAt tile = own_tile(gemm, turn);
+      const int row = tile.n * kTileN + consumer * C::kBlocks * kBox, col = tile.m * kTileM;
 
       TileEpilogue<C::kBlocks, kTileM, C::kStrips> epilogue(gemm.epilogue, strips, row, col);
 

@@ -139,12 +139,21 @@ constexpr Columns column_order(LateForm form, Fastest cols_fastest) {
 }
 template <int kTileRows, int kTileCols>
 __device__ __forceinline__ void load_dealt_stage(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
-                                                 int k, int row, int col) {
+                                                 int k, int row, int col, unsigned rank) {
+  constexpr int kPairs = 4, kPairBytes = kTileCols / kPairs * 128;
   mbarrier_arrive_expecting(full, stage.kBytes);
   for (int box = 0; box < stage.kRowBoxes; ++box)
     load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
-  for (int pair = 0; pair < 4; ++pair)
-    load_box_of_eights(stage.cols[0] + pair * (kTileCols / 4 * 128), gemm.cols, full, k, 2 * pair, col / 8);
+  if (gemm.cluster == 1) {
+    for (int pair = 0; pair < kPairs; ++pair) {
+      load_box_of_eights(stage.cols[0] + pair * kPairBytes, gemm.cols, full, k, 2 * pair, col / 8);
+    }
+  } else {  // two blocks, each every other one, for both
+    for (int other = 0; other < kPairs; other += 2) {
+      const int pair = other + static_cast<int>(rank);
+      load_box_of_eights_multicast(stage.cols[0] + pair * kPairBytes, gemm.cols, full, k, 2 * pair, col / 8, 0b11);
+    }
+  }
 }
 
 template <class C, class P>
@@ -158,23 +167,24 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
   const bool bias_in_lines = e.bias.data != nullptr && comes_in_lines(e);
 
   // Prologue.
-  const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
   if (threadIdx.x == 0) {
     prefetch_map(gemm.rows);
     prefetch_map(gemm.cols);
     mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers);
+    mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
   __syncthreads();
+  if (gemm.cluster > 1) cluster_meet();
   wait_for_previous_kernel();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (threadIdx.x == 0) {
-      for (int index = first; index < gemm.raster.tiles; index += step) {
-        const TileAt tile = gemm.raster(index);
+      const unsigned rank = cluster_rank();
+      for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
+        const TileAt tile = own_tile(gemm, turn);
         const int row = tile.n * kTileN, col = tile.m * kTileM;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
@@ -184,20 +194,22 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
             load_line(shared.bias[at.stage], e.bias.data + 2 * col, bytes, shared.full[at.stage]);
           }
           if constexpr (kOrder == Columns::dealt) {
-            load_dealt_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+            load_dealt_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
           } else {
-            load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+            load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
           }
         }
       }
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
-    const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
-    const bool leads = threadIdx.x % kWarpgroup == 0;
+    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup, warp = thread / 32;
+    const auto release = [&](int stage) {  // to every producer that writes here
+      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+    };
     LateTile<T, kTileM, C::kForm, C::kActivation, kOrder> late(e);
-    for (int index = first; index < gemm.raster.tiles; index += step) {
-      const TileAt tile = gemm.raster(index);
+    for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
+      const TileAt tile = own_tile(gemm, turn);
       const int row = tile.n * kTileN + consumer * kBox + warp * kStripRows, col = tile.m * kTileM;
 
       // Main loop, and the rest of the tile before.
@@ -208,7 +220,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
         multiply(P{}, shared.stages[at.stage], consumer, block > 0, sums);
         late.store_turn(block + 1, gemm.blocks_k);
         wgmma_wait<1>();
-        if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
+        if (block > 0) release(previous);
         previous = at.stage;
       }
       late.aim(row, col);
@@ -217,11 +229,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       // Epilogue.
       if (e.bias.data != nullptr) add_late_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, sums[0]);
       if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it
-      if (leads) mbarrier_arrive(shared.empty[previous]);
+      release(previous);
       late.take(T{}, sums[0]);
     }
     late.store_all();
   }
+  if (gemm.cluster > 1) cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
 }
 
 // Launches it with the tile planned.

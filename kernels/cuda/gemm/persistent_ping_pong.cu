@@ -35,7 +35,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
 
   // Prologue.
-  const Turns turns = turns_of_block(gemm);
   if (threadIdx.x == 0) {
     shared.loads.set(0);
     mbarrier_init(shared.full, 1);
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    feed_tiles<C>(shared, gemm, turns);
+    feed_tiles<C>(shared, gemm);
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
@@ -64,9 +63,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
     };
     if (consumer == 1) at.advance(gemm.blocks_k);
     unsigned turn = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
-    for (int index = turns.first + consumer * turns.step; index < gemm.raster.tiles; index += C::kConsumers * turns.step) {
-      const TileAt tile = gemm.raster(index);
-      const int row = (tile.n * gemm.cluster + turns.rank) * kTileN, col = tile.m * kTileM;
+    for (int index = first_turn(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
+      const TileAt tile = own_tile(gemm, index);
+      const int row = tile.n * kTileN, col = tile.m * kTileM;
 
       TileEpilogue<C::kBlocks, kTileM, C::kStrips> epilogue(gemm.epilogue, strips, row, col);
 

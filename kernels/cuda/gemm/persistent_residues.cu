@@ -244,7 +244,7 @@ ResidueGemm residue_gemm(const GemmArgs& args, const GemmPlan& plan) {
                       .split = plan.split,
                       .sums = static_cast<float4*>(args.workspace),
                       .raster = Raster::of(static_cast<int>(tiles.across), static_cast<int>(tiles.down),
-                                           static_cast<int>(ceil_div(kBandColumns, plan.tile.m)))};
+                                           static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m)))};
   for (std::int64_t i = 0; i < tiles.used; ++i) {
     const RowsOfResidue operand = rows_of_residue(rows, tiles.residues, i), d = rows_of_residue(args.d, tiles.residues, i);
     gemm.of[i] = {.rows = make_tensor_map(operand.view, kBox),

@@ -220,7 +220,7 @@ RealignedGemm realigned_gemm(const GemmArgs& args, const GemmPlan& plan) {
                         .blocks_k = static_cast<int>(k.blocks),
                         .operand_dtype = problem.operand_dtype,
                         .raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(plan.tiling.tiles_n),
-                                             static_cast<int>(ceil_div(kBandColumns, plan.tile.m))),
+                                             static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m))),
                         .epilogue = warpgroup_epilogue(args)};
   for (std::int64_t i = 0; i < k.used; ++i) {
     const RowsOfResidue rows = rows_of_residue(along_m ? args.b : args.a, k.residues, i);

@@ -24,8 +24,8 @@ struct WarpgroupGemm {
   DType operand_dtype = DType::bf16;
   int blocks_k = 0;  // of 64
   int tiles_m = 0, tiles_n = 0;
-  int cluster = 1;  // blocks that share their columns
-  Raster raster;    // of a cluster's turns, each of `cluster` tiles one above the other
+  int cluster = 1, clusters = 1;  // blocks that share their columns, and how many such run
+  Raster raster;                  // of a cluster's turns, each of `cluster` tiles one above the other
   WarpgroupEpilogue epilogue;
 };
 
@@ -42,9 +42,17 @@ inline WarpgroupGemm warpgroup_gemm(const GemmArgs& args, const GemmPlan& plan) 
           .tiles_m = static_cast<int>(plan.tiling.tiles_m),
           .tiles_n = static_cast<int>(plan.tiling.tiles_n),
           .cluster = plan.cluster,
+          .clusters = static_cast<int>(plan.blocks / plan.cluster),
           .raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(ceil_div(plan.tiling.tiles_n, plan.cluster)),
-                               static_cast<int>(ceil_div(kBandColumns, plan.tile.m))),
+                               static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m))),
           .epilogue = warpgroup_epilogue(args)};
+}
+
+// Blocks that stay take every `clusters`th turn of the raster from this one on, each its own of the cluster's tiles.
+__device__ __forceinline__ int first_turn(const WarpgroupGemm& gemm) { return static_cast<int>(blockIdx.x) / gemm.cluster; }
+__device__ __forceinline__ TileAt own_tile(const WarpgroupGemm& gemm, int turn) {
+  const TileAt tile = gemm.raster(turn);
+  return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
 }
 
 // What is an immediate of the instruction, or would be a branch in the main loop, as a type: the operands' type and majors, and
@@ -163,10 +171,11 @@ __device__ __forceinline__ void load_stage(OperandStage<kTileRows, kTileCols>& s
 
 // The same where the blocks of a cluster have their columns in common: each loads every so many of their boxes, for all.
 template <int kTileRows, int kTileCols>
-__device__ __forceinline__ void load_shared_stage(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
-                                                  int k, int row, int col, unsigned rank) {
-  mbarrier_arrive_expecting(full, stage.kBytes);
+__device__ __forceinline__ void load_stage_of_cluster(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
+                                                      int k, int row, int col, unsigned rank) {
+  if (gemm.cluster == 1) return load_stage(stage, gemm, full, k, row, col);
   const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
+  mbarrier_arrive_expecting(full, stage.kBytes);
   for (int box = 0; box < stage.kRowBoxes; ++box)
     load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
   for (int box = static_cast<int>(rank); box < stage.kColBoxes; box += gemm.cluster) {

@@ -35,6 +35,14 @@ __device__ __forceinline__ void load_box_multicast(void* to, const CUtensorMap& 
       "l"(&map), "r"(shared_address(&barrier)), "r"(x), "r"(y), "h"(blocks)
       : "memory");
 }
+__device__ __forceinline__ void load_box_of_eights_multicast(void* to, const CUtensorMap& map, Mbarrier& barrier, int x, int y, int eight,
+                                                             std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], "
+      "%6;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&barrier)), "r"(x), "r"(y), "r"(eight), "h"(blocks)
+      : "memory");
+}
 
 // A line of memory, global to shared: both ends and the bytes are multiples of 16.
 __device__ __forceinline__ void load_line(void* to, const void* from, unsigned bytes, Mbarrier& barrier) {

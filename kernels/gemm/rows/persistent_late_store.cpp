@@ -34,13 +34,12 @@ GemmPlan plan(const GemmProblem& whole_problem, Tile tile, const DeviceInfo& dev
   GemmPlan plan = plan_stored_tiles("persistent_late_store", problem, tile, device.sm_count);
   plan.stages = late_store_stages(tile);
   plan.raster = "bands";
-  plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
-  const TimeModel& model = time_model_of(device);
-  const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
   // Rows of D that do not begin and end on 16 bytes leave element by element.
   const std::int64_t row_bytes = (problem.d_major == Major::m ? problem.m : problem.n) * size_of(problem.output_dtype);
   const bool whole = problem.d_alignment >= 16 && row_bytes % 16 == 0;
+  const double rounds = plan_turns(plan, whole ? cluster_of(plan.tiling) : 1, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
+  const TimeModel& model = time_model_of(device);
   const double narrow = whole ? 0.0 : 0.5 * static_cast<double>(tile.m * tile.n) * model.narrow_store_cycles;
   const double cycles = model.fill_cycles + rounds * (time.products + time.late + narrow) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);

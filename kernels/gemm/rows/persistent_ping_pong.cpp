@@ -13,12 +13,9 @@ namespace {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("persistent_ping_pong", problem, tile, device.sm_count);
   plan.stages = ping_pong_stages(tile);
-  plan.cluster = cluster_of(plan.tiling);
   plan.raster = "bands";
-  const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, plan.cluster), clusters = device.sm_count / plan.cluster;
-  plan.blocks = std::min(turns, clusters) * plan.cluster;
+  const double rounds = plan_turns(plan, cluster_of(plan.tiling), device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
-  const double rounds = static_cast<double>(ceil_div(turns, clusters));
   const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + time.epilogue) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;

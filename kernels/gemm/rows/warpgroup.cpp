@@ -65,4 +65,12 @@ bool makes_gradient(const GemmProblem& problem) {
 
 int cluster_of(const Tiling& tiling) { return tiling.waves > 2.0 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > 16) ? 2 : 1; }
 
+double plan_turns(GemmPlan& plan, int cluster, const DeviceInfo& device) {
+  plan.cluster = cluster;
+  const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, std::int64_t{cluster}),
+                     clusters = device.sm_count / cluster;
+  plan.blocks = std::min(turns, clusters) * cluster;
+  return static_cast<double>(ceil_div(turns, clusters));
+}
+
 }  // namespace tilewave

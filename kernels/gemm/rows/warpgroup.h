@@ -1,6 +1,7 @@
 // What the rows on Hopper's tensor cores have in common: how they lay out a block, and what they refuse.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/gemm/row.h"
@@ -14,7 +15,6 @@ constexpr std::int64_t stage_bytes(Tile tile) { return (tile.m + tile.n) * kBloc
 inline constexpr std::int64_t kStripBytesOfWarp = std::int64_t{16} * 128;
 inline constexpr std::int64_t kOnesBytes = 1024;  // an operand of ones, which sums a bias gradient
 inline constexpr std::int64_t kBarrierBytes = 1024;
-inline constexpr std::int64_t kBandColumns = 2048;                     // of D, in a band of the raster
 inline constexpr std::int64_t kBlockBytes = std::int64_t{227} * 1024;  // of shared memory, the most that a block can have
 
 // A ring takes as many stages as fit in a block beside `rest` bytes; what the block then needs.
@@ -25,6 +25,12 @@ constexpr std::int64_t shared_bytes_beside(std::int64_t rest, Tile tile) { retur
 std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device);
 // The same of rows whose blocks add up one tile's sums: they have no epilogue but an addition into fp32 and the bias gradient.
 std::string refuse_adding_alone(const GemmProblem& problem, const DeviceInfo& device);
+
+// Columns of D in a band of the raster: so many that what they read, 8 MB of their operand, stays in L2 while the rows' operand goes by,
+// which comes from memory once for each band where D is large.
+constexpr std::int64_t band_columns(std::int64_t k) {
+  return std::clamp<std::int64_t>((std::int64_t{8} << 20) / (2 * std::max<std::int64_t>(k, 1)), 2048, 4096);
+}
 
 // plan_tiles for D as it lies in memory: tiles of an n-major D are N x M.
 GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots);
@@ -37,5 +43,8 @@ bool makes_gradient(const GemmProblem& problem);
 // Two blocks share their columns where D is tall enough for pairs of tiles and they take several: in a wave or two, a block's wait for
 // the other costs more than the load that it saves.
 int cluster_of(const Tiling& tiling);
+// Blocks that stay and take turns at the plan's tiles, in pairs where `cluster` is 2: sets how many, and says how many turns the busiest
+// takes.
+double plan_turns(GemmPlan& plan, int cluster, const DeviceInfo& device);
 
 }  // namespace tilewave

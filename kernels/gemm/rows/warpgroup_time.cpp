@@ -51,7 +51,7 @@ double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, doubl
   const EpilogueBytes bytes = epilogue_bytes(problem);
   const double rows_bytes = static_cast<double>(problem.n * problem.k * 2);
   const bool rows_stay = device.l2_bytes == 0 || rows_bytes < 0.5 * static_cast<double>(device.l2_bytes);
-  const auto bands = static_cast<double>(ceil_div(problem.m, kBandColumns));
+  const auto bands = static_cast<double>(ceil_div(problem.m, band_columns(problem.k)));
   return seconds_of({.schedule_cycles = schedule_cycles,
                      .peak_cycles = tiles * static_cast<double>(tile.m * tile.n) * depth /
                                     static_cast<double>(device.sm_count * math_rates(device.capability).tensor_bf16),

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <gtest/gtest.h>
+#include <map>
+#include <set>
 
 #include "kernels/error.h"
 
@@ -99,12 +101,32 @@ TEST(Interleave, ABlockMayFollowItsOwnCandidatesWork) {
   EXPECT_GE(turns, 2u * after_another) << "a block that settles, and then the one that counts";
 }
 
-TEST(Interleave, RoundsTakeTurns) {
-  std::vector<std::string> order;
-  compare({busy("ours", 100, &order)}, {busy("peer", 100, &order)}, kShort);
-  std::size_t turns = 0;
-  for (std::size_t i = 1; i < order.size(); ++i) turns += order[i] != order[i - 1] ? 1 : 0;
-  EXPECT_GE(turns, 9u) << "five rounds of two";
+TEST(Interleave, RoundsTakeTurnsEachInAnOrderOfItsOwn) {
+  std::vector<std::string> blocks;
+  const auto logged = [&](const std::string& name) {
+    Candidate one = busy(name, 2000);
+    one.wait = [&blocks, name] { blocks.push_back(name); };
+    return one;
+  };
+  InterleaveOptions options = kShort;
+  options.rounds = 9;
+  compare({logged("ours")}, {logged("peer"), logged("other peer")}, options);
+
+  constexpr std::size_t kBlocks = 3;  // of a round
+  ASSERT_GE(blocks.size(), kBlocks * static_cast<std::size_t>(options.rounds));
+  blocks.erase(blocks.begin(), blocks.end() - static_cast<std::ptrdiff_t>(kBlocks) * options.rounds);  // the screening's
+  std::set<std::vector<std::string>> orders;
+  for (auto round = blocks.begin(); round != blocks.end(); round += kBlocks) {
+    orders.emplace(round, round + kBlocks);
+    EXPECT_EQ(std::set<std::string>(round, round + kBlocks).size(), kBlocks) << "each once";
+  }
+  EXPECT_GE(orders.size(), 3u);
+  std::map<std::string, std::set<std::string>> before;
+  for (std::size_t i = 1; i < blocks.size(); ++i) before[blocks[i]].insert(blocks[i - 1]);
+  for (auto& [name, others] : before) {
+    others.erase(name);
+    EXPECT_EQ(others.size(), kBlocks - 1) << name << " after each of the others";
+  }
 }
 
 TEST(Interleave, NothingToMeasureIsAnError) { EXPECT_THROW(compare({}, {}, kShort), Error); }

@@ -4,11 +4,15 @@
 #include <array>
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <set>
 #include <string>
 
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/rows/libraries.h"
 #include "kernels/gemm/rows/naive.h"
+#include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/rows/persistent_late_store.h"
+#include "kernels/gemm/rows/persistent_ping_pong.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
 namespace tilewave {
@@ -23,6 +27,12 @@ constexpr std::size_t kSample = 48;  // cases of every tile but the first
 std::size_t few_cases() {
   const char* const few = std::getenv("TILEWAVE_GEMM_CASES");
   return few == nullptr ? 0 : std::strtoul(few, nullptr, 10);
+}
+
+// All rows, or the one that TILEWAVE_GEMM_ROW names.
+bool is_wanted(const GemmRow& row) {
+  const char* const wanted = std::getenv("TILEWAVE_GEMM_ROW");
+  return wanted == nullptr || row.name == wanted;
 }
 
 class GpuGemmCatalog : public GpuGemmTest {
@@ -61,10 +71,9 @@ TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
 }
 
 TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
-  const char* const wanted = std::getenv("TILEWAVE_GEMM_ROW");  // sweeps this one alone
   int rows = 0;
   for (const GemmRow* row : gemm_catalog()) {
-    if (row->launch_cuda == nullptr || row == &kCudaNaiveRow || (wanted != nullptr && row->name != wanted)) continue;
+    if (row->launch_cuda == nullptr || row == &kCudaNaiveRow || !is_wanted(*row)) continue;
     ++rows;
     std::mt19937 random(11);
     std::vector<Case> cases = cases_of(*row, device_, row->tiles.first(1), kLengths);
@@ -110,7 +119,7 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
 TEST_F(GpuGemmCatalog, ABiasReachesEveryPartOfATile) {
   int runs = 0;
   for (const GemmRow* row : gemm_catalog()) {
-    if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores) continue;
+    if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores || !is_wanted(*row)) continue;
     std::mt19937 random(15);
     for (const Tile tile : row->tiles) {
       for (const Major d_major : {Major::m, Major::n}) {
@@ -173,7 +182,7 @@ TEST_F(GpuGemmCatalog, AFirstRowStartsAnywhere) {
 TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
   int runs = 0;
   for (const GemmRow* row : gemm_catalog()) {
-    if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores) continue;
+    if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores || !is_wanted(*row)) continue;
     std::mt19937 random(12);
     const Tile tile = row->tiles.front();
     Case sums = {.a_major = Major::m, .b_major = Major::n, .operand_dtype = DType::bf16, .output_dtype = DType::bf16, .tile = tile};
@@ -219,6 +228,38 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     }
   }
   EXPECT_GE(runs, 1);
+}
+
+// In more than two waves blocks share the loads of their columns, two and two; the last pair's second block has no tile here.
+TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
+  std::set<std::string_view> in_pairs;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores || !is_wanted(*row)) continue;
+    std::mt19937 random(15);
+    for (const Tile tile : row->tiles) {
+      Case wgrad = {.a_major = Major::m, .b_major = Major::n, .operand_dtype = DType::bf16, .output_dtype = DType::bf16, .tile = tile};
+      const std::int64_t high = 17, wide = ceil_div(2 * device_.sm_count, high) + 1;  // tiles
+      wgrad.m = wide * tile.m - 24, wgrad.n = high * tile.n - 8, wgrad.k = 328, wgrad.side_dtype = DType::bf16;
+      Case into_fp32 = wgrad, dgrad = wgrad, forward = wgrad, activated;
+      into_fp32.output_dtype = DType::f32, into_fp32.accumulate = true;
+      dgrad.b_major = forward.a_major = forward.b_major = Major::k;
+      activated = forward;
+      activated.bias = activated.saved_input = true, activated.activation = Activation::gelu_tanh;
+      for (const Case& c : {wgrad, into_fp32, dgrad, forward, activated}) {
+        Operands operands(c, random);
+        const GemmProblem problem = problem_of(operands.args(c));
+        if (!row->refuse(problem, device_).empty() || row->plan(problem, tile, device_, 0).cluster != 2 ||
+            row->plan(problem, tile, device_, 0).split != 1) {
+          continue;
+        }
+        expect_as_naive(*row, c, operands);
+        in_pairs.insert(row->name);
+      }
+    }
+  }
+  for (const GemmRow* row : {&kPersistentCooperativeRow, &kPersistentLateStoreRow, &kPersistentPingPongRow}) {
+    EXPECT_TRUE(device_.capability != 90 || !is_wanted(*row) || in_pairs.contains(row->name)) << row->name;
+  }
 }
 
 }  // namespace
