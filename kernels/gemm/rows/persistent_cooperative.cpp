@@ -14,7 +14,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles("persistent_cooperative", problem, tile, device.sm_count);
   plan.stages = cooperative_stages(tile);
   plan.raster = "bands";
-  const double rounds = plan_turns(plan, cluster_of(plan.tiling), device);
+  const double rounds = plan_turns(plan, device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
   const TimeModel& model = time_model_of(device);
   const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles + time.epilogue);

@@ -37,7 +37,7 @@ GemmPlan plan(const GemmProblem& whole_problem, Tile tile, const DeviceInfo& dev
   // Rows of D that do not begin and end on 16 bytes leave element by element.
   const std::int64_t row_bytes = (problem.d_major == Major::m ? problem.m : problem.n) * size_of(problem.output_dtype);
   const bool whole = problem.d_alignment >= 16 && row_bytes % 16 == 0;
-  const double rounds = plan_turns(plan, whole ? cluster_of(plan.tiling) : 1, device);
+  const double rounds = plan_turns(plan, device, whole ? Pairs::where_they_gain : Pairs::no);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
   const TimeModel& model = time_model_of(device);
   const double narrow = whole ? 0.0 : 0.5 * static_cast<double>(tile.m * tile.n) * model.narrow_store_cycles;

@@ -14,7 +14,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles("persistent_ping_pong", problem, tile, device.sm_count);
   plan.stages = ping_pong_stages(tile);
   plan.raster = "bands";
-  const double rounds = plan_turns(plan, cluster_of(plan.tiling), device);
+  const double rounds = plan_turns(plan, device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
   const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + time.epilogue) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);

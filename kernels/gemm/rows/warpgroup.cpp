@@ -63,14 +63,14 @@ bool makes_gradient(const GemmProblem& problem) {
   return problem.a_major == Major::m && problem.b_major == Major::n && problem.d_alignment >= 16 && stores_sums(problem);
 }
 
-int cluster_of(const Tiling& tiling) { return tiling.waves > 2.0 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > 16) ? 2 : 1; }
-
-double plan_turns(GemmPlan& plan, int cluster, const DeviceInfo& device) {
-  plan.cluster = cluster;
-  const std::int64_t turns = plan.tiling.tiles_m * ceil_div(plan.tiling.tiles_n, std::int64_t{cluster}),
-                     clusters = device.sm_count / cluster;
-  plan.blocks = std::min(turns, clusters) * cluster;
-  return static_cast<double>(ceil_div(turns, clusters));
+double plan_turns(GemmPlan& plan, const DeviceInfo& device, Pairs pairs) {
+  const Tiling& tiling = plan.tiling;
+  const auto turns = [&](std::int64_t cluster) { return tiling.tiles_m * ceil_div(tiling.tiles_n, cluster); };
+  const auto rounds = [&](std::int64_t cluster) { return ceil_div(turns(cluster), device.sm_count / cluster); };
+  const bool several = device.sm_count > 1 && tiling.waves > 2.0 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > 16);
+  plan.cluster = pairs == Pairs::where_they_gain && several && rounds(2) <= rounds(1) ? 2 : 1;
+  plan.blocks = std::min(turns(plan.cluster), device.sm_count / plan.cluster) * plan.cluster;
+  return static_cast<double>(rounds(plan.cluster));
 }
 
 }  // namespace tilewave

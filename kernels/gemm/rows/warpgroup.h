@@ -40,11 +40,10 @@ bool stores_sums(const GemmProblem& problem);
 // Whether they are a weight's gradient's, and the copy engine can store them: the rows have kernels of their own for that.
 bool makes_gradient(const GemmProblem& problem);
 
-// Two blocks share their columns where D is tall enough for pairs of tiles and they take several: in a wave or two, a block's wait for
-// the other costs more than the load that it saves.
-int cluster_of(const Tiling& tiling);
-// Blocks that stay and take turns at the plan's tiles, in pairs where `cluster` is 2: sets how many, and says how many turns the busiest
-// takes.
-double plan_turns(GemmPlan& plan, int cluster, const DeviceInfo& device);
+// Blocks that stay and take turns at the plan's tiles: sets how many, and says how many turns the busiest takes. Where the row can, two
+// blocks share their columns if D is tall enough for pairs of tiles, they take several, and none of them takes a turn more for it: in a
+// wave or two, a block's wait for the other costs more than the load that it saves.
+enum class Pairs : bool { no, where_they_gain };
+double plan_turns(GemmPlan& plan, const DeviceInfo& device, Pairs pairs = Pairs::where_they_gain);
 
 }  // namespace tilewave

@@ -131,6 +131,23 @@ TEST(HopperRows, SlicesOfKFillAWave) {
   EXPECT_EQ(choose(aligned(1024, 1024, 1024), h200()).row, kSlicedKRow.name);
 }
 
+TEST(HopperRows, BlocksShareColumnsWhereNoneTakesATurnMore) {
+  const auto cluster = [](const GemmRow& row, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return row.plan(aligned(m, n, k), {256, 128}, h200(), 0).cluster;
+  };
+  for (const GemmRow* row : {&kPersistentLateStoreRow, &kPersistentCooperativeRow}) {
+    EXPECT_EQ(cluster(*row, 4096, 5120, 1024), 2) << row->name;
+    EXPECT_EQ(cluster(*row, 50304, 16384, 768), 2) << row->name;
+    EXPECT_EQ(cluster(*row, 4096, 4224, 1024), 1) << row->name << ": 528 tiles are four waves, of which pairs would make five";
+    EXPECT_EQ(cluster(*row, 4096, 2048, 1024), 1) << row->name << ": less than two waves";
+  }
+  GemmProblem ragged = aligned(4095, 5120, 1024);
+  EXPECT_EQ(late_store_last_columns(ragged), 7);
+  EXPECT_EQ(kPersistentLateStoreRow.plan(ragged, {256, 128}, h200(), 0).cluster, 2);
+  ragged.d_alignment = 2;
+  EXPECT_EQ(kPersistentLateStoreRow.plan(ragged, {256, 128}, h200(), 0).cluster, 1) << "element by element";
+}
+
 // Of a vocabulary that is no multiple of eight, in rows that start on 16 bytes.
 TEST(HopperRows, TilesEndBeforeColumnsThatMakeNoWholeWord) {
   GemmProblem problem = aligned(50257, 16384, 768);
