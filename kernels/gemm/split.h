@@ -23,14 +23,22 @@ constexpr std::int64_t split_bytes(const GemmProblem& problem, std::int64_t spli
 constexpr std::int64_t tiles_in_parts(std::int64_t tiles, std::int64_t blocks, std::int64_t split) {
   return split == 1 ? 0 : tiles % blocks;
 }
-// What a block takes at a time: first tiles, then parts of them. K is counted in stages.
+// What a block takes at a time, of so many items: first tiles, then parts of the others.
 struct TilePart {
   int tile = 0, part = 0;
 };
-constexpr TilePart tile_part(int item, int whole_tiles, int split) {
+// All parts of a tile before the next one's.
+constexpr TilePart tile_by_tile(int item, int whole_tiles, int split) {
   if (item < whole_tiles) return {.tile = item};
   return {.tile = whole_tiles + (item - whole_tiles) / split, .part = (item - whole_tiles) % split};
 }
+// The first part of every tile before their second ones, so that neighbours read the same of K.
+constexpr TilePart part_by_part(int item, int whole_tiles, int tiles) {
+  if (item < whole_tiles) return {.tile = item};
+  const int cut = tiles - whole_tiles;
+  return {.tile = whole_tiles + (item - whole_tiles) % cut, .part = (item - whole_tiles) / cut};
+}
+// K is counted in stages.
 struct StagesOfK {
   int begin = 0, end = 0;
 };

@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
     give_up_registers<C::kProducerRegisters>();
     if (threadIdx.x == 0) {
       for (int item = first; item < gemm.items; item += step) {
-        const TilePart take = tile_part(item, gemm.whole_tiles, gemm.split);
+        const TilePart take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
         const TileAt tile = gemm.raster(take.tile);
         const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kTileN);
         const Residue& residue = gemm.of[down.residue];
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
     PackedSums<kTileM> packed;
     for (int item = first; item < gemm.items; item += step) {
       const bool whole = item < gemm.whole_tiles;
-      const TilePart take = tile_part(item, gemm.whole_tiles, gemm.split);
+      const TilePart take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
       const TileAt tile = gemm.raster(take.tile);
       const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kTileN);
       const Residue& residue = gemm.of[down.residue];

@@ -14,12 +14,8 @@ struct PersistentProblem : TileProblem {
   int whole_tiles = 0, items = 0;  // an item is a tile, or one of `split` parts of its depth
   bool sums_alone = false;         // D is what the sums are, rounded to the operands' type
 };
-// What a block takes at a time: first tiles, then the first part of each of the others, their second and so on, so that neighbours read
-// the same of K.
 __device__ __forceinline__ TilePart item_of(const PersistentProblem& p, int item) {
-  if (item < p.whole_tiles) return {.tile = item};
-  const int cut = p.tiles_down * p.tiles_across - p.whole_tiles;
-  return {.tile = p.whole_tiles + (item - p.whole_tiles) % cut, .part = (item - p.whole_tiles) / cut};
+  return part_by_part(item, p.whole_tiles, p.tiles_down * p.tiles_across);
 }
 
 struct PersistentLaunch {

@@ -1,13 +1,17 @@
 // Choosing by predicted time or by force, what a plan says, and what run() refuses to launch.
 #include "kernels/gemm/plan.h"
 
+#include <array>
 #include <functional>
 #include <gtest/gtest.h>
+#include <utility>
+#include <vector>
 
 #include "kernels/device_profiles.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/rows/amx_tiles.h"
+#include "kernels/gemm/split.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
@@ -159,6 +163,26 @@ TEST(GemmPlan, TilesThatWholeWavesLeaveAreTakenInParts) {
   const GemmPlan swept = row.plan(p, {.m = 256, .n = 128}, h200, 0);
   EXPECT_EQ(swept.split, 2);
   EXPECT_EQ(swept.whole_tiles, 132);
+}
+
+// In either order each part of each tile is taken once, a tile's in the order of K.
+TEST(GemmPlan, EachPartOfATileIsTakenOnce) {
+  for (const auto& [whole, cut, split] : {std::array{132, 28, 4}, {0, 20, 6}, {264, 0, 1}, {3, 1, 2}}) {
+    std::vector<int> by_tile(static_cast<std::size_t>(whole + cut)), by_part = by_tile;  // parts taken
+    for (int item = 0; item < whole + cut * split; ++item) {
+      for (const auto& [take, taken] :
+           {std::pair{tile_by_tile(item, whole, split), &by_tile}, {part_by_part(item, whole, whole + cut), &by_part}}) {
+        ASSERT_LT(take.tile, whole + cut);
+        ASSERT_EQ(take.part, (*taken)[static_cast<std::size_t>(take.tile)]++);
+      }
+    }
+    for (int tile = 0; tile < whole + cut; ++tile) {
+      EXPECT_EQ(by_tile[static_cast<std::size_t>(tile)], tile < whole ? 1 : split);
+    }
+    EXPECT_EQ(by_part, by_tile);
+  }
+  EXPECT_EQ(tile_by_tile(133, 132, 4).tile, 132) << "a tile's parts side by side";
+  EXPECT_EQ(part_by_part(133, 132, 160).tile, 133) << "tiles' first parts side by side";
 }
 
 TEST(GemmPlan, AnUnknownClockStillRanks) {

@@ -192,7 +192,7 @@ TEST(Residues, PartsOfTheLastTilesCoverTheirKOnce) {
         const int stages = static_cast<int>(ceil_div(k, kBlockK));
         std::vector<int> taken(static_cast<std::size_t>(tiles));  // stages, in order
         for (int item = 0; item < whole + cut * plan.split; ++item) {
-          const TilePart part = tile_part(item, whole, plan.split);
+          const TilePart part = tile_by_tile(item, whole, plan.split);
           const StagesOfK of = stages_of_part(stages, part.part, item < whole ? 1 : plan.split);
           ASSERT_LT(of.begin, of.end);
           ASSERT_EQ(of.begin, taken[static_cast<std::size_t>(part.tile)]);
