@@ -14,7 +14,7 @@ struct GemmOptions {
   std::vector<std::string> layers, forms;
   std::string row, against, dtype, pitch, suite;
   bool calibrate = false;
-  double block_ms = 20.0;
+  double block_ms = 20.0, settle_ms = 0.0;
   bool json = false;
   int rounds = 9;
 };
@@ -64,6 +64,7 @@ int run_gemm(const GemmOptions& options) {
                                                            : "f32",
                            .rounds = options.rounds,
                            .block_s = options.block_ms * 1e-3,
+                           .settle_s = options.settle_ms * 1e-3,
                            .calibrate = options.calibrate,
                            .json = options.json};
   TW_CHECK_INPUT(!bench.suite.items.empty(), "the suite has none of the forms on the layers asked for; leave --form or --layer out.");
@@ -90,6 +91,9 @@ Command add_bench_gemm(CLI::App& bench) {
       ->check(CLI::IsMember({"packed", "aligned"}))
       ->excludes(suite);
   command->add_option("--block-ms", options->block_ms, "of one measured block")->check(CLI::Range(1.0, 1000.0))->capture_default_str();
+  command->add_option("--settle-ms", options->settle_ms, "of a candidate's own launches before each of its blocks")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str();
   command->add_option("--rounds", options->rounds, "interleaved rounds")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line");
   options->device.add_to(*command);

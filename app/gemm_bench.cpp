@@ -92,7 +92,10 @@ class Measurement {
         types_(parse_gemm_types(options.dtype)),
         rates_(device_.backend == Backend::cuda ? RateUnit{"TFLOP/s", 1e-12} : RateUnit{"GFLOP/s", 1e-9}),
         ratios_(options.suite.claims.size()) {
-    interleave_ = {.block_s = options.block_s, .screening_block_s = std::min(0.003, options.block_s), .rounds = options.rounds};
+    interleave_ = {.block_s = options.block_s,
+                   .screening_block_s = std::min(0.003, options.block_s),
+                   .rounds = options.rounds,
+                   .settle_s = options.settle_s};
     find_peer();
     for (const GemmItem& item : options_.suite.items) {
       for (const GemmCase& launch : launches_of(item.ours)) {
@@ -111,7 +114,7 @@ class Measurement {
     for (const GemmItem& item : options_.suite.items) {
       comparisons += item.ours.form == GemmForm::dgrad_gelu_bias && item.peer == PeerLaunches::one ? 6.0 : 1.0;
     }
-    const double seconds = comparisons * (7.0 * options_.rounds * options_.block_s + 1.5);
+    const double seconds = comparisons * (7.0 * options_.rounds * (options_.block_s + options_.settle_s) + 1.5);
     std::cerr << sentence(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
     if (!options_.json) {
       std::printf("# %s, %s\n%-22s %-17s %-34s %9s %8s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), "layer", "form", "row/tile",

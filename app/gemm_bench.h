@@ -16,7 +16,7 @@ struct GemmBench {
   std::string against;  // of a GPU "cublas" or "cublaslt", of a CPU "openblas"; empty: nothing
   std::string dtype = "bf16";
   int rounds = 9;
-  double block_s = 0.02;
+  double block_s = 0.02, settle_s = 0.0;
   bool calibrate = false;  // a GPU's: predict by a time model that this run measures first
   bool json = false;
 };

@@ -51,7 +51,7 @@ TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
 TEST_F(BenchCommand, MeasuresFormsAndPitchesOnACpuToo) {
   for (const std::string pitch : {"packed", "aligned"}) {
     const Outcome outcome = bench("gemm --device cpu --layer '65<-127@33' --form wgrad_bias --pitch " + pitch +
-                                  " --block-ms 1 --rounds 1 --threads 1 2>/dev/null");
+                                  " --block-ms 1 --settle-ms 1 --rounds 1 --threads 1 2>/dev/null");
     ASSERT_EQ(outcome.status, 0) << outcome.output;
     EXPECT_NE(outcome.output.find("wgrad_bias"), std::string::npos) << outcome.output;
     EXPECT_EQ(outcome.output.find(", packed") != std::string::npos, pitch == "packed") << outcome.output;
