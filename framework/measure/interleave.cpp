@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <random>
 
 #include "kernels/error.h"
 
@@ -70,6 +69,15 @@ std::vector<Timing> timings(const std::vector<Contender>& contenders) {
   return result;
 }
 
+// From both ends inwards, each time from another one on, and there and back: so that each comes after each of the others about as often.
+std::vector<std::size_t> order_of_round(int round, std::size_t count) {
+  std::vector<std::size_t> order(count);
+  const std::size_t from = static_cast<std::size_t>(round) / 2;
+  for (std::size_t i = 0; i < count; ++i) order[i] = ((i % 2 == 0 ? i / 2 : count - (i + 1) / 2) + from) % count;
+  if (round % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
+}
+
 }  // namespace
 
 double quantile(std::vector<double> values, double fraction) {
@@ -96,14 +104,12 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
     for (const Clock::time_point begun = Clock::now(); seconds_since(begun) < options.settle_s;) contender.block();
     contender.measure();
   };
-  std::vector<Contender*> order;
+  std::vector<Contender*> all;
   for (std::vector<Contender>* side : {&our_finalists, &peer_finalists}) {
-    for (Contender& contender : *side) order.push_back(&contender);
+    for (Contender& contender : *side) all.push_back(&contender);
   }
-  std::mt19937 random(1);
   for (int round = 0; round < options.rounds; ++round) {
-    std::shuffle(order.begin(), order.end(), random);
-    for (Contender* const contender : order) measure(*contender);
+    for (const std::size_t which : order_of_round(round, all.size())) measure(*all[which]);
   }
   return {.ours = timings(our_finalists), .peers = timings(peer_finalists)};
 }

@@ -1,7 +1,7 @@
 // Timing that compares: the machine is loaded first, every candidate is screened with short blocks, and the fastest of each side
 // take turns in rounds, so that a clock that drifts or a neighbour that comes and goes meets all of them alike; each round in an order
-// of its own, since a GPU at its power limit runs a block faster after one that needed less. What counts is the median of the rounds,
-// with its quartiles; a claim is a ratio within one such run.
+// of its own and each candidate after each of the others, since a GPU at its power limit runs a block faster after one that needed less.
+// What counts is the median of the rounds, with its quartiles; a claim is a ratio within one such run.
 #pragma once
 
 #include <cstddef>

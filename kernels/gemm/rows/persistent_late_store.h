@@ -18,7 +18,8 @@ constexpr std::int64_t persistent_late_store_shared_bytes(Tile tile) {
 }
 
 // D's last columns that make no whole 16 bytes, of rows that start on such: a launch of their own computes them where operands lie as a
-// forward's, and the tiles end before them. 0 where there are none, and where they go with the others.
+// forward's, and the tiles end before them. 0 where there are none, and where they go with the others. Of a problem that the row does not
+// refuse: A and B start on 16 bytes, D has their type.
 std::int64_t late_store_last_columns(const GemmProblem& problem);
 
 extern const GemmRow kPersistentLateStoreRow;

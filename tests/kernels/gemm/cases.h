@@ -476,6 +476,19 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     c.saved_gap = d_pitch < 2 ? gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.side_dtype) : c.d_gap + 3;
     cases.push_back(c);
   }
+  // Logits of a vocabulary that is no multiple of eight: rows that start on 16 bytes and end on other ones, which pairs of choices miss.
+  for (std::size_t i = 0; on_gpu && i < types.size() * tiles.size() * lengths.ks.size(); ++i) {
+    const Types type = types[i % types.size()];
+    const Tile tile = tiles[i / types.size() % tiles.size()];
+    Case c = {.a_major = Major::k, .b_major = Major::k, .d_major = Major::m, .operand_dtype = type.operand, .output_dtype = type.output};
+    c.side_dtype = type.output, c.math = type.math, c.tile = tile, c.values = i % 2 == 0 ? Values::small_integers : Values::random;
+    c.m = tile.m + 1 + static_cast<std::int64_t>(i % 7), c.n = tile.n + 3;
+    c.k = std::min(lengths.ks[i / (types.size() * tiles.size())], std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
+    c.a_gap = gap_of(Pitch::to_16_bytes, c.k, c.operand_dtype);
+    c.b_gap = c.a_gap;
+    c.d_gap = gap_of(Pitch::to_16_bytes, c.m, c.output_dtype);
+    if (takes(row, device, c)) cases.push_back(c);
+  }
   return cases;
 }
 

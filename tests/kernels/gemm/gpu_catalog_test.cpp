@@ -4,8 +4,10 @@
 #include <array>
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <initializer_list>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/rows/libraries.h"
@@ -232,7 +234,7 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
 
 // In more than two waves blocks share the loads of their columns, two and two; the last pair's second block has no tile here.
 TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
-  std::set<std::string_view> in_pairs;
+  std::set<std::pair<std::string_view, std::string_view>> in_pairs;  // rows and cases
   for (const GemmRow* row : gemm_catalog()) {
     if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores || !is_wanted(*row)) continue;
     std::mt19937 random(15);
@@ -240,26 +242,36 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
       Case wgrad = {.a_major = Major::m, .b_major = Major::n, .operand_dtype = DType::bf16, .output_dtype = DType::bf16, .tile = tile};
       const std::int64_t high = 17, wide = ceil_div(2 * device_.sm_count, high) + 1;  // tiles
       wgrad.m = wide * tile.m - 24, wgrad.n = high * tile.n - 8, wgrad.k = 328, wgrad.side_dtype = DType::bf16;
-      Case into_fp32 = wgrad, dgrad = wgrad, forward = wgrad, activated;
+      Case into_fp32 = wgrad, dgrad = wgrad, forward = wgrad;
       into_fp32.output_dtype = DType::f32, into_fp32.accumulate = true;
       dgrad.b_major = forward.a_major = forward.b_major = Major::k;
-      activated = forward;
-      activated.bias = activated.saved_input = true, activated.activation = Activation::gelu_tanh;
-      for (const Case& c : {wgrad, into_fp32, dgrad, forward, activated}) {
-        Operands operands(c, random);
-        const GemmProblem problem = problem_of(operands.args(c));
-        if (!row->refuse(problem, device_).empty() || row->plan(problem, tile, device_, 0).cluster != 2 ||
-            row->plan(problem, tile, device_, 0).split != 1) {
-          continue;
-        }
-        expect_as_naive(*row, c, operands);
-        in_pairs.insert(row->name);
+      Case last_columns = forward, biased = forward;
+      last_columns.m -= 3, last_columns.n -= 3;
+      last_columns.d_gap = gap_of(Pitch::to_16_bytes, last_columns.m, DType::bf16);
+      biased.bias = true;
+      Case activated = biased;
+      activated.saved_input = true, activated.saved_gap = 8, activated.activation = Activation::gelu_tanh;
+      const std::pair<std::string_view, const Case*> cases[] = {
+          {"wgrad", &wgrad},   {"into_fp32", &into_fp32}, {"dgrad", &dgrad}, {"forward", &forward}, {"last_columns", &last_columns},
+          {"biased", &biased}, {"activated", &activated}};
+      for (const auto& [name, c] : cases) {
+        Operands operands(*c, random);
+        const GemmProblem problem = problem_of(operands.args(*c));
+        if (!row->refuse(problem, device_).empty()) continue;
+        const GemmPlan plan = row->plan(problem, tile, device_, 0);
+        if (plan.cluster != 2 || plan.split != 1) continue;
+        expect_as_naive(*row, *c, operands);
+        in_pairs.emplace(row->name, name);
       }
     }
   }
-  for (const GemmRow* row : {&kPersistentCooperativeRow, &kPersistentLateStoreRow, &kPersistentPingPongRow}) {
-    EXPECT_TRUE(device_.capability != 90 || !is_wanted(*row) || in_pairs.contains(row->name)) << row->name;
-  }
+  const auto expect = [&](const GemmRow& row, std::initializer_list<std::string_view> cases) {
+    if (device_.capability != 90 || !is_wanted(row)) return;
+    for (const std::string_view one : cases) EXPECT_TRUE(in_pairs.contains({row.name, one})) << row.name << ", " << one;
+  };
+  expect(kPersistentLateStoreRow, {"wgrad", "dgrad", "forward", "last_columns", "biased", "activated"});
+  expect(kPersistentCooperativeRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
+  expect(kPersistentPingPongRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ TEST(HopperRows, TilesEndBeforeColumnsThatMakeNoWholeWord) {
 TEST(HopperRows, TheSweepReachesEveryFormOfALateStore) {
   const GemmRow& row = kPersistentLateStoreRow;
   std::mt19937 random(11);
-  int whole = 0, activated = 0, ragged = 0, unaligned = 0;
+  int whole = 0, activated = 0, ragged = 0, last_columns = 0, unaligned = 0;
   for (const gemm_sweep::Case& c : gemm_sweep::cases_of(row, h200(), row.tiles, {.ks = {1, 2, 7, 64, 129, 200}})) {
     gemm_sweep::Operands operands(c, random);
     const GemmProblem problem = problem_of(operands.args(c));
@@ -191,6 +191,8 @@ TEST(HopperRows, TheSweepReachesEveryFormOfALateStore) {
       ++activated;
     } else if (problem.d_alignment < 16) {
       ++unaligned;
+    } else if (late_store_last_columns(problem) > 0) {
+      ++last_columns;
     } else {
       ++(cols % 8 == 0 ? whole : ragged);
     }
@@ -198,6 +200,7 @@ TEST(HopperRows, TheSweepReachesEveryFormOfALateStore) {
   EXPECT_GE(whole, 10);
   EXPECT_GE(activated, 10);
   EXPECT_GE(ragged, 10);
+  EXPECT_GE(last_columns, 5);
   EXPECT_GE(unaligned, 10);
 }
 
