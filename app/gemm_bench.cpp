@@ -272,6 +272,7 @@ class Measurement {
       JsonObject object;
       object.add("device", device_.name).add("claim", options_.suite.claims[item.claim].name).add("layer", layer);
       object.add("form", name_of(item.ours.form)).add("pitch", item.ours.pitch == PitchPolicy::packed ? "packed" : "aligned");
+      object.add("rounds", options_.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
       object.add("dtype", options_.dtype).add("m", p.m).add("n", p.n).add("k", p.k).add("row", plan.row);
       object.add("tile", sentence(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", best.median_s * 1e6);
       object.add("floor_us", floor > 0.0 ? floor * 1e6 : NAN);

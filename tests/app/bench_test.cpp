@@ -26,7 +26,8 @@ class BenchCommand : public testing::Test {
 };
 
 TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
-  const Outcome outcome = bench("gemm --device cpu --layer '65<-127@33' --rounds 1 --json --threads 1 2>/dev/null");
+  const Outcome outcome =
+      bench("gemm --device cpu --layer '65<-127@33' --rounds 3 --block-ms 1 --settle-ms 0.5 --json --threads 1 2>/dev/null");
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   std::istringstream lines(outcome.output);
   std::vector<std::string> roles;
@@ -43,6 +44,9 @@ TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
       EXPECT_GT(object.at(key), 0.0) << key;
     EXPECT_TRUE(object.at("floor_us").is_null()) << "a CPU's bandwidth is not known";
     for (const char* key : {"device", "layer", "dtype", "row", "tile"}) EXPECT_FALSE(object.at(key).get<std::string>().empty()) << key;
+    EXPECT_EQ(object.at("rounds"), 3);
+    EXPECT_EQ(object.at("block_ms"), 1.0);
+    EXPECT_EQ(object.at("settle_ms"), 0.5);
   }
   EXPECT_GE(model.at("chosen_time_fraction"), 1.0);
   EXPECT_EQ(roles, (std::vector<std::string>{"forward", "dgrad", "wgrad"}));
