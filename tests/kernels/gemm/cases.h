@@ -304,26 +304,35 @@ std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std:
   return some;
 }
 
+// What a case asks for, its rows on so many bytes, and those of what lies like D.
+inline GemmProblem problem_of(const Case& c, std::int64_t alignment, std::int64_t d_alignment) {
+  return {.m = c.m,
+          .n = c.n,
+          .k = c.k,
+          .a_major = c.a_major,
+          .b_major = c.b_major,
+          .d_major = c.d_major,
+          .operand_dtype = c.operand_dtype,
+          .output_dtype = c.output_dtype,
+          .math = c.math,
+          .epilogue = {.bias = c.bias,
+                       .activation = c.activation,
+                       .saved_input = c.saved_input,
+                       .derivative = c.derivative,
+                       .residual = c.residual != Residual::none,
+                       .bias_gradient = c.bias_gradient != BiasGradient::none,
+                       .output_sums = c.output_sums,
+                       .accumulate = c.accumulate},
+          .a_pitch = (c.a_major == Major::k ? c.k : c.m) + c.a_gap,
+          .b_pitch = (c.b_major == Major::k ? c.k : c.n) + c.b_gap,
+          .d_pitch = (c.d_major == Major::m ? c.m : c.n) + c.d_gap,
+          .a_alignment = alignment,
+          .b_alignment = alignment,
+          .d_alignment = d_alignment};
+}
 // Whether the row takes the case, were the operands' pitches aligned, and those of what lies like D to so many bytes.
 inline bool takes(const GemmRow& row, const DeviceInfo& device, const Case& c, std::int64_t d_alignment = 128) {
-  GemmProblem problem = {.m = c.m,
-                         .n = c.n,
-                         .k = c.k,
-                         .a_major = c.a_major,
-                         .b_major = c.b_major,
-                         .d_major = c.d_major,
-                         .operand_dtype = c.operand_dtype,
-                         .output_dtype = c.output_dtype,
-                         .math = c.math,
-                         .epilogue = {.bias = c.bias,
-                                      .activation = c.activation,
-                                      .saved_input = c.saved_input,
-                                      .derivative = c.derivative,
-                                      .residual = c.residual != Residual::none,
-                                      .bias_gradient = c.bias_gradient != BiasGradient::none,
-                                      .output_sums = c.output_sums,
-                                      .accumulate = c.accumulate}};
-  const std::vector<GemmProblem> some = with_alignments(problem, 128, d_alignment);
+  const std::vector<GemmProblem> some = with_alignments(problem_of(c, 128, d_alignment), 128, d_alignment);
   return std::any_of(some.begin(), some.end(), [&](const GemmProblem& one) { return row.refuse(one, device).empty(); });
 }
 
@@ -487,7 +496,7 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     c.a_gap = gap_of(Pitch::to_16_bytes, c.k, c.operand_dtype);
     c.b_gap = c.a_gap;
     c.d_gap = gap_of(Pitch::to_16_bytes, c.m, c.output_dtype);
-    if (takes(row, device, c)) cases.push_back(c);
+    if (row.refuse(problem_of(c, 16, 16), device).empty()) cases.push_back(c);
   }
   return cases;
 }

@@ -177,6 +177,22 @@ TEST(HopperRows, TilesEndBeforeColumnsThatMakeNoWholeWord) {
   with_the_others([](GemmProblem& p) { p.d_major = Major::n; });
 }
 
+// A row may refuse together what it takes one by one, and then the sweep on a GPU leaves it without a case.
+TEST(HopperRows, TheSweepHasWorkForEveryRow) {
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->launch_cuda == nullptr) continue;
+    std::mt19937 random(11);
+    const std::vector<gemm_sweep::Case> cases =
+        gemm_sweep::cases_of(*row, h200(), row->tiles, {.ks = {1, 2, 7, 64, 129, 200}, .most_work = 96 << 20});
+    const auto refused = std::ranges::count_if(cases, [&](const gemm_sweep::Case& c) {
+      gemm_sweep::Operands operands(c, random);
+      return !row->refuse(problem_of(operands.args(c)), h200()).empty();
+    });
+    EXPECT_GE(cases.size(), 30u) << row->name;
+    EXPECT_LE(8 * refused, std::ssize(cases)) << row->name;
+  }
+}
+
 // What the sweep on a GPU runs, by what becomes of packed sums on their way to D.
 TEST(HopperRows, TheSweepReachesEveryFormOfALateStore) {
   const GemmRow& row = kPersistentLateStoreRow;
