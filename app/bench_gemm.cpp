@@ -3,6 +3,7 @@
 
 #include "app/bench.h"
 #include "app/gemm_bench.h"
+#include "app/gemm_ladder.h"
 #include "app/usage.h"
 #include "kernels/gemm/catalog.h"
 
@@ -13,7 +14,7 @@ struct GemmOptions {
   DeviceOptions device;
   std::vector<std::string> layers, forms;
   std::string row, against, dtype, pitch, suite;
-  bool calibrate = false;
+  bool ladder = false, calibrate = false;
   double block_ms = 20.0, settle_ms = 0.0;
   bool json = false;
   int rounds = 9;
@@ -68,7 +69,8 @@ int run_gemm(const GemmOptions& options) {
                            .calibrate = options.calibrate,
                            .json = options.json};
   TW_CHECK_INPUT(!bench.suite.items.empty(), "the suite has none of the forms on the layers asked for; leave --form or --layer out.");
-  return bench_gemm(options.device.make_queue(device), device, bench);
+  const Queue queue = options.device.make_queue(device);
+  return options.ladder ? gemm_ladder(queue, device, bench) : bench_gemm(queue, device, bench);
 }
 
 }  // namespace
@@ -77,15 +79,18 @@ Command add_bench_gemm(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("gemm", "every row and tile on fully-connected layers, in all three roles");
   const auto options = std::make_shared<GemmOptions>();
   command->add_option("--layer", options->layers, "out<-in@tokens; may be repeated (default: a suite for the device)")->take_all();
-  command->add_option("--row", options->row, "measure this row of the catalog alone");
+  CLI::Option* row = command->add_option("--row", options->row, "measure this row of the catalog alone");
+  CLI::Option* ladder = command->add_flag("--ladder", options->ladder, "the best tile of every row, in the catalog's order")->excludes(row);
   command->add_option("--against", options->against, "a peer measured in the same run: openblas, or on a GPU cublas or cublaslt");
   command->add_option("--form", options->forms, "what is asked of a layer; may be repeated (default: the plain ones)")
       ->check(CLI::IsMember(gemm_forms()))
       ->take_all();
   CLI::Option* suite =
       command->add_option("--suite", options->suite, "GPU: transformer, with its claims and their targets; --layer and --form cut it")
-          ->check(CLI::IsMember({"transformer"}));
-  command->add_flag("--calibrate", options->calibrate, "GPU: predict by a time model that this run measures first, on other shapes");
+          ->check(CLI::IsMember({"transformer"}))
+          ->excludes(ladder);
+  command->add_flag("--calibrate", options->calibrate, "GPU: predict by a time model that this run measures first, on other shapes")
+      ->excludes(ladder);
   command->add_option("--dtype", options->dtype, "GPU: bf16 (default), f16, tf32, f32 or f64; CPU: f32 (default), tf32, f64 or bf16");
   command->add_option("--pitch", options->pitch, "how rows follow one another (default: packed on a GPU, aligned on a CPU)")
       ->check(CLI::IsMember({"packed", "aligned"}))

@@ -6,14 +6,13 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "app/bench_operands.h"
-#include "app/openblas.h"
+#include "app/gemm_candidates.h"
+#include "app/gemm_text.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
-#include "framework/measure/gemm_scratch.h"
 #include "framework/measure/interleave.h"
 #include "kernels/error.h"
 #include "kernels/gemm.h"
@@ -42,20 +41,6 @@ struct Ratios {
   double mean() const { return std::exp(logarithms / count); }
 };
 
-// One problem's candidates, by name.
-struct Side {
-  GemmProblem problem;
-  GemmPlan chosen;
-  std::vector<Candidate> candidates;
-  std::map<std::string, GemmPlan> plans;
-};
-
-// The peer's candidates, or a sentence why there are none.
-struct PeerSide {
-  std::vector<Candidate> candidates;
-  std::string absent;
-};
-
 // Seconds that a bias gradient adds to a wgrad, for us and for the peer.
 struct Added {
   double ours_s = 0.0, peer_s = 0.0;
@@ -63,7 +48,7 @@ struct Added {
 
 struct Measured {
   const GemmItem& item;
-  const Side& ours;
+  const OurSide& ours;
   GemmCase peer;
   std::string peer_absent;
   Comparison timings;
@@ -77,34 +62,21 @@ std::vector<GemmCase> launches_of(const GemmCase& asked) {
   return {parts.dgrad, parts.wgrad, parts.wgrad_bias};
 }
 
-// How a device's rates are printed; JSON has TFLOP/s.
-struct RateUnit {
-  const char* unit;
-  double scale;
-};
-
 class Measurement {
  public:
   Measurement(const Queue& queue, DeviceInfo device, const GemmBench& options)
-      : scratch_(queue),
-        device_(std::move(device)),
+      : device_(std::move(device)),
         options_(options),
-        types_(parse_gemm_types(options.dtype)),
-        rates_(device_.backend == Backend::cuda ? RateUnit{"TFLOP/s", 1e-12} : RateUnit{"GFLOP/s", 1e-9}),
+        candidates_(queue, device_, options.against, parse_gemm_types(options.dtype)),
+        rates_(rate_unit(device_.backend)),
+        interleave_(interleave_of(options)),
         ratios_(options.suite.claims.size()) {
-    interleave_ = {.block_s = options.block_s,
-                   .screening_block_s = std::min(0.003, options.block_s),
-                   .rounds = options.rounds,
-                   .settle_s = options.settle_s};
-    find_peer();
     for (const GemmItem& item : options_.suite.items) {
       for (const GemmCase& launch : launches_of(item.ours)) {
-        choose(problem_of(launch, types_), device_, {.forced = options_.row});  // throws what is wrong before anything is measured
+        // Throws what is wrong before anything is measured.
+        choose(problem_of(launch, candidates_.types()), device_, {.forced = options_.row});
       }
-      const GemmProblem problem = problem_of(item.ours, types_);
-      TW_CHECK_INPUT(!blas_ || (problem.epilogue == Epilogue{} && problem.operand_dtype == DType::f32),
-                     "--against openblas: it is compared", " in f32 on forward, dgrad and wgrad, not in ", options_.dtype, " on ",
-                     name_of(item.ours.form), ".");
+      candidates_.check_peer(item.ours);
     }
   }
 
@@ -128,60 +100,7 @@ class Measurement {
   }
 
  private:
-  void find_peer() {
-    const std::string& name = options_.against;
-    if (name.empty()) return;
-    if (device_.backend == Backend::cpu) {
-      TW_CHECK_INPUT(name == "openblas", "--against ", name, ": a CPU's peer is openblas.");
-      blas_.emplace(static_cast<int>(device_.sm_count));
-      std::cerr << "OpenBLAS " << blas_->core() << ", " << device_.sm_count << " threads\n";
-      return;
-    }
-    library_ = find_gemm_row(Backend::cuda, name);
-    TW_CHECK_INPUT(library_ != nullptr && library_->reference, "--against ", name, ": a GPU's peers are cublas and cublaslt.");
-  }
-  bool compares() const { return library_ != nullptr || blas_; }
-
-  // Every plan of ours, the model's choice to the end.
-  Side side_of(const GemmCase& asked) {
-    const GemmProblem problem = problem_of(asked, types_);
-    Side side = {.problem = problem, .chosen = choose(problem, device_, {.forced = options_.row}), .candidates = {}, .plans = {}};
-    const auto posed = scratch_.pose(problem);
-    for (const GemmPlan& plan : measurable_plans(problem, device_, {.forced = options_.row}, options_.row.empty() ? kSlowest : HUGE_VAL)) {
-      const std::string name = name_of(plan);
-      side.plans[name] = plan;
-      side.candidates.push_back(scratch_.candidate(posed, plan, name));
-      side.candidates.back().always_final = plan == side.chosen;
-    }
-    return side;
-  }
-  // Row-major D^T = B^T A^T, which is what lies in memory.
-  Candidate openblas(const std::shared_ptr<const GemmScratch::Posed>& posed) const {
-    using enum OpenBlas::Transpose;
-    const auto launch_all = [this, posed](std::size_t) {
-      const GemmProblem& p = posed->problem;
-      for (const GemmArgs& set : posed->sets) {
-        blas_->sgemm(p.b_major == Major::k ? no : yes, p.a_major == Major::k ? yes : no, p.n, p.m, p.k,
-                     static_cast<const float*>(set.b.data), set.b.ld, static_cast<const float*>(set.a.data), set.a.ld, 0.0F,
-                     static_cast<float*>(set.d.data), set.d.ld);
-      }
-    };
-    return {.name = "openblas", .launch = launch_all, .launches = posed->sets.size()};
-  }
-  PeerSide peer_side(const GemmCase& asked) {
-    const GemmProblem problem = problem_of(asked, types_);
-    if (blas_) return {.candidates = {openblas(scratch_.pose(problem))}, .absent = {}};
-    PeerSide side = {.candidates = {}, .absent = library_->refuse(problem, device_)};
-    if (!side.absent.empty()) return side;
-    const auto posed = scratch_.pose(problem);
-    GemmPlan plan = library_->plan(problem, library_->tiles.front(), device_, 0);
-    for (const int count = scratch_.library_candidates(*library_, *posed); plan.algorithm < count; ++plan.algorithm) {
-      side.candidates.push_back(scratch_.candidate(posed, plan, sentence(options_.against, " ", plan.algorithm)));
-      side.candidates.back().always_final = plan.algorithm == 0;
-    }
-    if (side.candidates.empty()) side.absent = "its heuristic has no candidate.";
-    return side;
-  }
+  OurSide side_of(const GemmCase& asked) { return candidates_.ours(asked, options_.row, options_.row.empty() ? kSlowest : HUGE_VAL); }
 
   Comparison compare_warm(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers) {
     Comparison result = compare(ours, peers, interleave_);
@@ -208,12 +127,12 @@ class Measurement {
       return result;
     };
     const auto peers = [&](const GemmCase& one) {
-      PeerSide side = peer_side(one);
+      PeerSide side = candidates_.peers(one);
       TW_CHECK(side.absent.empty(), options_.against, " on ", name_of(one.form), " of ", one.layer.text(), ": ", side.absent);
       return std::move(side.candidates);
     };
     const Comparison result = compare_warm(both([&](const GemmCase& one) { return side_of(one).candidates; }),
-                                           compares() ? both(peers) : std::vector<Candidate>());
+                                           candidates_.has_peer() ? both(peers) : std::vector<Candidate>());
     const auto added = [](const std::vector<Timing>& timings) {
       if (timings.empty()) return 0.0;
       const bool first_is_plain = timings[0].name == name_of(GemmForm::wgrad);
@@ -224,11 +143,11 @@ class Measurement {
 
   void run_one(const GemmItem& item) {
     const bool in_parts_too = item.peer == PeerLaunches::in_parts;
-    if (!item.other && !compares() && (options_.suite.claims[item.claim].mean > 0.0 || in_parts_too)) {
+    if (!item.other && !candidates_.has_peer() && (options_.suite.claims[item.claim].mean > 0.0 || in_parts_too)) {
       return;  // a claim against a library, and none is asked for
     }
     const GemmCase own = launches_of(item.ours).front();
-    const Side ours = side_of(own);
+    const OurSide ours = side_of(own);
     Measured measured = {.item = item,
                          .ours = ours,
                          .peer = item.other.value_or(in_parts_too ? own : item.ours),
@@ -238,8 +157,8 @@ class Measurement {
     PeerSide peers;
     if (item.other) {
       peers.candidates = side_of(*item.other).candidates;
-    } else if (compares()) {
-      peers = peer_side(measured.peer);
+    } else if (candidates_.has_peer()) {
+      peers = candidates_.peers(measured.peer);
     }
     measured.peer_absent = peers.absent;
     measured.timings = compare_warm(ours.candidates, peers.candidates);
@@ -263,7 +182,7 @@ class Measurement {
         floor_s({.flops = ours.problem.flops(), .bytes = ours.problem.bytes()}, device_, ours.problem.operand_dtype, ours.problem.math);
     const bool compared = !result.peers.empty();
     const double peer_s = compared ? result.peers.front().median_s + added.peer_s : 0.0;
-    const double peer_rate = compared ? static_cast<double>(problem_of(peer_case, types_).flops()) / peer_s : 0.0;
+    const double peer_rate = compared ? static_cast<double>(problem_of(peer_case, candidates_.types()).flops()) / peer_s : 0.0;
     const double ratio = compared ? rate / peer_rate : 0.0;
     if (compared) ratios_[item.claim].add(ratio, layer);
     if (!peer_absent.empty()) ++ratios_[item.claim].without_peer;
@@ -342,13 +261,10 @@ class Measurement {
         slower_.mean(), prediction_.mean(), slower_.count);
   }
 
-  GemmScratch scratch_;
   DeviceInfo device_;
   const GemmBench& options_;
-  GemmTypes types_;
-  RateUnit rates_;
-  const GemmRow* library_ = nullptr;  // a GPU's peer
-  std::optional<OpenBlas> blas_;      // a CPU's
+  GemmCandidates candidates_;
+  RateUnit rates_;  // JSON has TFLOP/s
   InterleaveOptions interleave_;
   std::vector<Ratios> ratios_;                        // by claim
   std::map<std::string, Added> bias_gradient_costs_;  // by layer
@@ -356,6 +272,13 @@ class Measurement {
 };
 
 }  // namespace
+
+InterleaveOptions interleave_of(const GemmBench& options) {
+  return {.block_s = options.block_s,
+          .screening_block_s = std::min(0.003, options.block_s),
+          .rounds = options.rounds,
+          .settle_s = options.settle_s};
+}
 
 int bench_gemm(const Queue& queue, DeviceInfo device, const GemmBench& options) {
   if (device.backend == Backend::cpu) return Measurement(queue, device, options).run_all();

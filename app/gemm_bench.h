@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/gemm_suite.h"
+#include "framework/measure/interleave.h"
 #include "kernels/device.h"
 #include "kernels/queue.h"
 
@@ -20,6 +21,8 @@ struct GemmBench {
   bool calibrate = false;  // a GPU's: predict by a time model that this run measures first
   bool json = false;
 };
+
+InterleaveOptions interleave_of(const GemmBench& options);
 
 // What cannot be measured is refused before anything is printed.
 int bench_gemm(const Queue& queue, DeviceInfo device, const GemmBench& options);

@@ -1,8 +1,9 @@
-// A plan as tables name it: the row, the part of D that a block makes, and where blocks share its K.
+// How tables name a plan (the row, the part of D that a block makes, and where blocks share its K) and a device's rates.
 #pragma once
 
 #include <string>
 
+#include "kernels/device.h"
 #include "kernels/error.h"
 #include "kernels/gemm/plan.h"
 
@@ -12,5 +13,11 @@ namespace tilewave {
 inline std::string row_text(const GemmPlan& plan) {
   return sentence(plan.row, '/', plan.tile.m, 'x', plan.tile.n, plan.split > 1 ? sentence("/k", plan.split) : std::string());
 }
+
+struct RateUnit {
+  const char* unit;
+  double scale;  // of FLOP/s
+};
+inline RateUnit rate_unit(Backend backend) { return backend == Backend::cuda ? RateUnit{"TFLOP/s", 1e-12} : RateUnit{"GFLOP/s", 1e-9}; }
 
 }  // namespace tilewave

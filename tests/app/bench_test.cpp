@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "kernels/gemm/catalog.h"
 #include "tests/shell.h"
 #include "tests/test_environment.h"
 
@@ -50,6 +51,35 @@ TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
   }
   EXPECT_GE(model.at("chosen_time_fraction"), 1.0);
   EXPECT_EQ(roles, (std::vector<std::string>{"forward", "dgrad", "wgrad"}));
+}
+
+TEST_F(BenchCommand, ClimbsTheLadderOfRows) {
+  const Outcome outcome = bench(
+      "gemm --device cpu --ladder --layer '64<-96@40' --form forward --dtype f32 --rounds 1 --block-ms 1 --json --threads 1 2>/dev/null");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  std::istringstream lines(outcome.output);
+  std::vector<std::string> rows;
+  int refused = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    rows.push_back(object.at("row"));
+    if (object.contains("refuses")) {
+      ++refused;
+      continue;
+    }
+    EXPECT_GT(object.at("time_us"), 0.0) << line;
+  }
+  std::vector<std::string> expected;
+  for (const GemmRow* row : gemm_catalog()) {
+    if (row->backend == Backend::cpu && row->name != "naive") expected.emplace_back(row->name);
+  }
+  EXPECT_EQ(rows, expected);
+  EXPECT_GE(refused, 1) << "bf16's row has nothing to multiply";
+
+  const Outcome text =
+      bench("gemm --device cpu --ladder --layer '64<-96@40' --form forward --rounds 1 --block-ms 1 --threads 1 2>/dev/null");
+  EXPECT_EQ(text.status, 0) << text.output;
+  EXPECT_NE(text.output.find("packed_pairs                       refuses: "), std::string::npos) << text.output;
 }
 
 TEST_F(BenchCommand, MeasuresFormsAndPitchesOnACpuToo) {
@@ -144,6 +174,8 @@ TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
                               "gemm --against mkl",
                               "gemm --against cublas --device cpu",
                               "gemm --suite transformer --pitch aligned",
+                              "gemm --ladder --row naive",
+                              "gemm --ladder --form dgrad_gelu_bias --device cpu",
                               "gemm --dtype f16 --device cpu --layer '65<-127@33'",
                               "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --row dot_products",
                               "step nowhere.toml",

@@ -1,0 +1,137 @@
+// A row's tiles are screened by themselves; then the best of every row and the peer's take turns.
+#include "app/gemm_ladder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <map>
+
+#include "app/gemm_candidates.h"
+#include "app/gemm_text.h"
+#include "framework/io/json_lines.h"
+#include "kernels/device_profiles.h"
+#include "kernels/error.h"
+#include "kernels/gemm/catalog.h"
+
+namespace tilewave {
+namespace {
+
+struct Rung {
+  std::string row, refusal;  // why it has no best plan
+  GemmPlan best;
+};
+
+class Ladder {
+ public:
+  Ladder(const Queue& queue, const DeviceInfo& device, const GemmBench& options)
+      : device_(device),
+        options_(options),
+        candidates_(queue, device, options.against, parse_gemm_types(options.dtype)),
+        rates_(rate_unit(device.backend)),
+        rounds_(interleave_of(options)) {
+    for (const GemmItem& item : options.suite.items) {
+      TW_CHECK_INPUT(item.ours.form != GemmForm::dgrad_gelu_bias,
+                     "--ladder --form dgrad_gelu_bias: our rows do that in two launches; ask for dgrad_gelu, or wgrad_bias.");
+      candidates_.check_peer(item.ours);
+      choose(problem_of(item.ours, candidates_.types()), device_, {});  // throws what is wrong before anything is measured
+    }
+  }
+
+  void climb(const GemmCase& asked) {
+    const GemmProblem problem = problem_of(asked, candidates_.types());
+    std::vector<Rung> rungs;
+    std::vector<Candidate> finalists;
+    for (const GemmRow* row : gemm_catalog()) {
+      if (row->backend != device_.backend || row->reference || row == find_gemm_row(device_.backend, "naive")) continue;
+      rungs.push_back({.row = std::string(row->name), .refusal = row->refuse(problem, device_), .best = {}});
+      if (!rungs.back().refusal.empty()) continue;
+      const OurSide side = candidates_.ours(asked, rungs.back().row, HUGE_VAL);
+      const std::string best = screened(side.candidates);
+      rungs.back().best = side.plans.at(best);
+      finalists.push_back(*std::ranges::find(side.candidates, best, &Candidate::name));
+      finalists.back().always_final = true;
+    }
+    const PeerSide peers = candidates_.has_peer() ? candidates_.peers(asked) : PeerSide();
+    const Comparison result = compare(finalists, peers.candidates, rounds_);
+    rounds_.load_s = 0.0;
+    const double flops = static_cast<double>(problem.flops());
+    const double peak = peak_flops_per_s(device_, problem.operand_dtype, problem.math);
+    const Timing* const peer = result.peers.empty() ? nullptr : &result.peers.front();
+    if (!options_.json) print_heading(asked, peer, peers.absent, flops, peak);
+    for (const Rung& rung : rungs) {
+      const auto timing = std::ranges::find(result.ours, name_of(rung.best), &Timing::name);
+      if (options_.json) {
+        print_object(asked, rung, rung.refusal.empty() ? &*timing : nullptr, peer, flops, peak);
+      } else if (!rung.refusal.empty()) {
+        std::printf("%-34s refuses: %s\n", rung.row.c_str(), rung.refusal.c_str());
+      } else {
+        const double rate = flops / timing->median_s;
+        std::printf("%-34s %9.1f %9.1f %8s %8s\n", name_of(rung.best).c_str(), timing->median_s * 1e6, rate * rates_.scale,
+                    percent(rate, peak).c_str(), percent(rate, peer == nullptr ? 0.0 : flops / peer->median_s).c_str());
+      }
+    }
+    std::fflush(stdout);
+  }
+
+ private:
+  static std::string percent(double part, double whole) {
+    return whole > 0.0 ? sentence(std::lround(100.0 * part / whole), " %") : std::string();
+  }
+  // The fastest by name.
+  std::string screened(const std::vector<Candidate>& candidates) {
+    InterleaveOptions once = rounds_;
+    once.rounds = 1;
+    const std::string best = compare(candidates, {}, once).ours.front().name;
+    rounds_.load_s = 0.0;  // the process is warm now
+    return best;
+  }
+
+  void print_heading(const GemmCase& asked, const Timing* peer, const std::string& absent, double flops, double peak) const {
+    std::printf("\n# %s, %s: %s of %s, %s pitch", device_.name.c_str(), options_.dtype.c_str(), std::string(name_of(asked.form)).c_str(),
+                asked.layer.text().c_str(), asked.pitch == PitchPolicy::packed ? "packed" : "aligned");
+    if (peak > 0.0) std::printf("; the peak is %.1f %s", peak * rates_.scale, rates_.unit);
+    if (peer != nullptr) {
+      std::printf("; %s takes %.1f us, %.1f %s", peer->name.c_str(), peer->median_s * 1e6, flops / peer->median_s * rates_.scale,
+                  rates_.unit);
+    }
+    if (!absent.empty()) std::printf("; no %s: %s", options_.against.c_str(), absent.c_str());
+    std::printf("\n%-34s %9s %9s %8s %8s\n", "row/tile", "time us", rates_.unit, "of peak", "of peer");
+  }
+  void print_object(const GemmCase& asked, const Rung& rung, const Timing* timing, const Timing* peer, double flops, double peak) const {
+    JsonObject object;
+    object.add("device", device_.name).add("layer", asked.layer.text()).add("form", name_of(asked.form));
+    object.add("pitch", asked.pitch == PitchPolicy::packed ? "packed" : "aligned").add("dtype", options_.dtype);
+    object.add("rounds", options_.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
+    object.add("row", rung.row);
+    if (timing == nullptr) {
+      object.add("refuses", rung.refusal);
+    } else {
+      const double rate = flops / timing->median_s;
+      object.add("tile", sentence(rung.best.tile.m, "x", rung.best.tile.n)).add("split", rung.best.split);
+      object.add("time_us", timing->median_s * 1e6).add("lower_quartile_us", timing->lower_quartile_s * 1e6);
+      object.add("upper_quartile_us", timing->upper_quartile_s * 1e6).add("tflops", rate * 1e-12);
+      object.add("of_peak", peak > 0.0 ? rate / peak : NAN);
+      if (peer != nullptr) {
+        object.add("peer", peer->name).add("peer_us", peer->median_s * 1e6).add("ratio", peer->median_s / timing->median_s);
+      }
+    }
+    std::cout << object.text() << std::endl;
+  }
+
+  const DeviceInfo& device_;
+  const GemmBench& options_;
+  GemmCandidates candidates_;
+  RateUnit rates_;  // JSON has TFLOP/s
+  InterleaveOptions rounds_;
+};
+
+}  // namespace
+
+int gemm_ladder(const Queue& queue, const DeviceInfo& device, const GemmBench& options) {
+  Ladder ladder(queue, device, options);
+  for (const GemmItem& item : options.suite.items) ladder.climb(item.ours);
+  return 0;
+}
+
+}  // namespace tilewave
