@@ -1,11 +1,11 @@
-// A row's tiles are screened by themselves; then the best of every row and the peer's take turns.
+// A row's plans are screened by themselves; then the best of every row and the peer's take turns.
 #include "app/gemm_ladder.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
-#include <map>
+#include <vector>
 
 #include "app/gemm_candidates.h"
 #include "app/gemm_text.h"
@@ -17,10 +17,18 @@
 namespace tilewave {
 namespace {
 
+constexpr double kSlowestPlan = 1.5;  // one that the model puts further behind its row's best is not measured
+constexpr double kSlowestRow = 8.0;   // one further behind the fastest row takes no part in the rounds: its one block has to do
+
 struct Rung {
   std::string row, refusal;  // why it has no best plan
   GemmPlan best;
+  Candidate candidate;  // the best plan's
+  Timing timing;
+  int rounds = 0;
 };
+
+bool can_launch(const GemmRow& row) { return row.backend == Backend::cuda ? row.launch_cuda != nullptr : row.launch_cpu != nullptr; }
 
 class Ladder {
  public:
@@ -41,34 +49,29 @@ class Ladder {
   void climb(const GemmCase& asked) {
     const GemmProblem problem = problem_of(asked, candidates_.types());
     std::vector<Rung> rungs;
-    std::vector<Candidate> finalists;
     for (const GemmRow* row : gemm_catalog()) {
-      if (row->backend != device_.backend || row->reference || row == find_gemm_row(device_.backend, "naive")) continue;
-      rungs.push_back({.row = std::string(row->name), .refusal = row->refuse(problem, device_), .best = {}});
-      if (!rungs.back().refusal.empty()) continue;
-      const OurSide side = candidates_.ours(asked, rungs.back().row, HUGE_VAL);
-      const std::string best = screened(side.candidates);
-      rungs.back().best = side.plans.at(best);
-      finalists.push_back(*std::ranges::find(side.candidates, best, &Candidate::name));
-      finalists.back().always_final = true;
+      if (row->backend != device_.backend || row->reference || !can_launch(*row)) continue;
+      if (row == find_gemm_row(device_.backend, "naive")) continue;  // the oracle
+      rungs.push_back({.row = std::string(row->name), .refusal = row->refuse(problem, device_)});
+      if (rungs.back().refusal.empty()) screen(asked, rungs.back());
     }
     const PeerSide peers = candidates_.has_peer() ? candidates_.peers(asked) : PeerSide();
-    const Comparison result = compare(finalists, peers.candidates, rounds_);
-    rounds_.load_s = 0.0;
-    const double flops = static_cast<double>(problem.flops());
-    const double peak = peak_flops_per_s(device_, problem.operand_dtype, problem.math);
+    const Comparison result = compare(finalists_of(rungs), peers.candidates, rounds_);
+    for (Rung& rung : rungs) {
+      const auto timing = std::ranges::find(result.ours, rung.timing.name, &Timing::name);
+      if (!rung.refusal.empty() || timing == result.ours.end()) continue;
+      rung.timing = *timing;
+      rung.rounds = rounds_.rounds;
+    }
     const Timing* const peer = result.peers.empty() ? nullptr : &result.peers.front();
+    const auto flops = static_cast<double>(problem.flops());
+    const double peak = peak_flops_per_s(device_, problem.operand_dtype, problem.math);
     if (!options_.json) print_heading(asked, peer, peers.absent, flops, peak);
     for (const Rung& rung : rungs) {
-      const auto timing = std::ranges::find(result.ours, name_of(rung.best), &Timing::name);
       if (options_.json) {
-        print_object(asked, rung, rung.refusal.empty() ? &*timing : nullptr, peer, flops, peak);
-      } else if (!rung.refusal.empty()) {
-        std::printf("%-34s refuses: %s\n", rung.row.c_str(), rung.refusal.c_str());
+        print_object(asked, rung, peer, flops, peak);
       } else {
-        const double rate = flops / timing->median_s;
-        std::printf("%-34s %9.1f %9.1f %8s %8s\n", name_of(rung.best).c_str(), timing->median_s * 1e6, rate * rates_.scale,
-                    percent(rate, peak).c_str(), percent(rate, peer == nullptr ? 0.0 : flops / peer->median_s).c_str());
+        print_line(rung, peer, flops, peak);
       }
     }
     std::fflush(stdout);
@@ -78,13 +81,30 @@ class Ladder {
   static std::string percent(double part, double whole) {
     return whole > 0.0 ? sentence(std::lround(100.0 * part / whole), " %") : std::string();
   }
-  // The fastest by name.
-  std::string screened(const std::vector<Candidate>& candidates) {
+  // The row's best plan, and its time.
+  void screen(const GemmCase& asked, Rung& rung) {
+    const OurSide side = candidates_.ours(asked, rung.row, kSlowestPlan);
     InterleaveOptions once = rounds_;
     once.rounds = 1;
-    const std::string best = compare(candidates, {}, once).ours.front().name;
+    once.settle_s = 0.0;
+    rung.timing = compare(side.candidates, {}, once).ours.front();
+    rung.rounds = once.rounds;
+    rung.best = side.plans.at(rung.timing.name);
+    rung.candidate = *std::ranges::find(side.candidates, rung.timing.name, &Candidate::name);
     rounds_.load_s = 0.0;  // the process is warm now
-    return best;
+  }
+  static std::vector<Candidate> finalists_of(const std::vector<Rung>& rungs) {
+    double fastest_s = HUGE_VAL;
+    for (const Rung& rung : rungs) {
+      if (rung.refusal.empty()) fastest_s = std::min(fastest_s, rung.timing.median_s);
+    }
+    std::vector<Candidate> finalists;
+    for (const Rung& rung : rungs) {
+      if (!rung.refusal.empty() || rung.timing.median_s > kSlowestRow * fastest_s) continue;
+      finalists.push_back(rung.candidate);
+      finalists.back().always_final = true;
+    }
+    return finalists;
   }
 
   void print_heading(const GemmCase& asked, const Timing* peer, const std::string& absent, double flops, double peak) const {
@@ -98,23 +118,31 @@ class Ladder {
     if (!absent.empty()) std::printf("; no %s: %s", options_.against.c_str(), absent.c_str());
     std::printf("\n%-34s %9s %9s %8s %8s\n", "row/tile", "time us", rates_.unit, "of peak", "of peer");
   }
-  void print_object(const GemmCase& asked, const Rung& rung, const Timing* timing, const Timing* peer, double flops, double peak) const {
+  void print_line(const Rung& rung, const Timing* peer, double flops, double peak) const {
+    if (!rung.refusal.empty()) {
+      std::printf("%-34s refuses: %s\n", rung.row.c_str(), rung.refusal.c_str());
+      return;
+    }
+    const double seconds = rung.timing.median_s, rate = flops / seconds;
+    std::printf("%-34s %9.1f %9.1f %8s %8s\n", rung.timing.name.c_str(), seconds * 1e6, rate * rates_.scale, percent(rate, peak).c_str(),
+                peer == nullptr ? "" : percent(peer->median_s, seconds).c_str());
+  }
+  void print_object(const GemmCase& asked, const Rung& rung, const Timing* peer, double flops, double peak) const {
     JsonObject object;
     object.add("device", device_.name).add("layer", asked.layer.text()).add("form", name_of(asked.form));
-    object.add("pitch", asked.pitch == PitchPolicy::packed ? "packed" : "aligned").add("dtype", options_.dtype);
-    object.add("rounds", options_.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
-    object.add("row", rung.row);
-    if (timing == nullptr) {
-      object.add("refuses", rung.refusal);
-    } else {
-      const double rate = flops / timing->median_s;
-      object.add("tile", sentence(rung.best.tile.m, "x", rung.best.tile.n)).add("split", rung.best.split);
-      object.add("time_us", timing->median_s * 1e6).add("lower_quartile_us", timing->lower_quartile_s * 1e6);
-      object.add("upper_quartile_us", timing->upper_quartile_s * 1e6).add("tflops", rate * 1e-12);
-      object.add("of_peak", peak > 0.0 ? rate / peak : NAN);
-      if (peer != nullptr) {
-        object.add("peer", peer->name).add("peer_us", peer->median_s * 1e6).add("ratio", peer->median_s / timing->median_s);
-      }
+    object.add("pitch", asked.pitch == PitchPolicy::packed ? "packed" : "aligned").add("dtype", options_.dtype).add("row", rung.row);
+    if (!rung.refusal.empty()) {
+      std::cout << object.add("refuses", rung.refusal).text() << std::endl;
+      return;
+    }
+    const double rate = flops / rung.timing.median_s;
+    object.add("rounds", rung.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
+    object.add("tile", sentence(rung.best.tile.m, "x", rung.best.tile.n)).add("split", rung.best.split);
+    object.add("time_us", rung.timing.median_s * 1e6).add("lower_quartile_us", rung.timing.lower_quartile_s * 1e6);
+    object.add("upper_quartile_us", rung.timing.upper_quartile_s * 1e6).add("tflops", rate * 1e-12);
+    object.add("of_peak", peak > 0.0 ? rate / peak : NAN);
+    if (peer != nullptr) {
+      object.add("peer", peer->name).add("peer_us", peer->median_s * 1e6).add("ratio", peer->median_s / rung.timing.median_s);
     }
     std::cout << object.text() << std::endl;
   }
