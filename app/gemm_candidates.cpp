@@ -2,7 +2,6 @@
 
 #include <iostream>
 
-#include "app/bench_operands.h"
 #include "kernels/error.h"
 #include "kernels/gemm.h"
 
@@ -29,10 +28,17 @@ void GemmCandidates::check_peer(const GemmCase& asked) const {
                  name_of(asked.form), ".");
 }
 
+std::shared_ptr<const GemmScratch::Posed> GemmCandidates::pose(const GemmProblem& problem) {
+  std::shared_ptr<const GemmScratch::Posed> posed = posed_.lock();
+  if (posed == nullptr || posed->problem != problem) posed = scratch_.pose(problem);
+  posed_ = posed;
+  return posed;
+}
+
 OurSide GemmCandidates::ours(const GemmCase& asked, const std::string& row, double slowest) {
   const GemmProblem problem = problem_of(asked, types_);
   OurSide side = {.problem = problem, .chosen = choose(problem, device_, {.forced = row}), .candidates = {}, .plans = {}};
-  const auto posed = scratch_.pose(problem);
+  const auto posed = pose(problem);
   for (const GemmPlan& plan : measurable_plans(problem, device_, {.forced = row}, slowest)) {
     const std::string name = name_of(plan);
     side.plans[name] = plan;
@@ -57,10 +63,10 @@ Candidate GemmCandidates::openblas(const std::shared_ptr<const GemmScratch::Pose
 
 PeerSide GemmCandidates::peers(const GemmCase& asked) {
   const GemmProblem problem = problem_of(asked, types_);
-  if (blas_) return {.candidates = {openblas(scratch_.pose(problem))}, .absent = {}};
+  if (blas_) return {.candidates = {openblas(pose(problem))}, .absent = {}};
   PeerSide side = {.candidates = {}, .absent = library_->refuse(problem, device_)};
   if (!side.absent.empty()) return side;
-  const auto posed = scratch_.pose(problem);
+  const auto posed = pose(problem);
   GemmPlan plan = library_->plan(problem, library_->tiles.front(), device_, 0);
   for (const int count = scratch_.library_candidates(*library_, *posed); plan.algorithm < count; ++plan.algorithm) {
     side.candidates.push_back(scratch_.candidate(posed, plan, sentence(against_, " ", plan.algorithm)));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,9 +46,12 @@ class GemmCandidates {
   PeerSide peers(const GemmCase& asked);
 
  private:
+  // Operands for the problem, the last ones while a candidate still has them.
+  std::shared_ptr<const GemmScratch::Posed> pose(const GemmProblem& problem);
   Candidate openblas(const std::shared_ptr<const GemmScratch::Posed>& posed) const;
 
   GemmScratch scratch_;
+  std::weak_ptr<const GemmScratch::Posed> posed_;
   const DeviceInfo& device_;
   std::string against_;
   GemmTypes types_;
