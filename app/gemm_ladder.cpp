@@ -47,6 +47,7 @@ class Ladder {
   }
 
   void climb(const GemmCase& asked) {
+    std::cerr << sentence("measuring every row on ", name_of(asked.form), " of ", asked.layer.text(), "\n");
     const GemmProblem problem = problem_of(asked, candidates_.types());
     std::vector<Rung> rungs;
     for (const GemmRow* row : gemm_catalog()) {
