@@ -1,6 +1,7 @@
 // Adds to warp_specialized tiles of which one wave is enough: wgmma's rows run along M, its columns along N in steps of 32, so that a
 // tile's N is what fills the wave. A thread's sums then are neighbours along N, and D's along M: stmatrix transposes them on their way
-// through shared memory, where they take the ring's next stages, as do side inputs, which the producer asks for like a block of K.
+// through shared memory, where they take the ring's next stages, as do side inputs, which the producer asks for like a block of K. The
+// consumers take the last blocks of K, which the ring holds by then, one after the other: the first stores under the other's products.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 
@@ -14,6 +15,7 @@ struct Config {
   static constexpr Tile kTile = {kM, kN};
   static constexpr int kStages = transposed_stages(kTile), kConsumers = 2;
   static constexpr int kBlocks = kM / kConsumers / kBox;  // of 64 rows, a consumer's
+  static constexpr int kInTurn = kStages - 1;             // of K's last blocks: what loads them waits for none of these
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kLineBytes = kN * 128;  // of what is D's shape, a block's: [tile n, 64]
@@ -29,6 +31,7 @@ struct Config {
     Mbarrier empty[kStages];
   };
   static_assert(sizeof(SharedStorage) == transposed_tiles_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kConsumers == 2, "one waits for the other");
   static_assert(kStages >= 2 * kConsumers, "D and saved_input have stages of their own for each consumer");
   static_assert(kBlocks * kLineBytes <= static_cast<int>(sizeof(Stage)), "a consumer's part of D fits a stage");
 };
@@ -221,9 +224,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     const bool leads = threadIdx.x % kWarpgroup == 0;
     float sums[C::kBlocks][C::kTile.n / 2];  // [64 blocks, tile n]
     int previous = 0;
+    const int waits_at = consumer == 1 ? max(gemm.blocks_k - C::kInTurn, 0) : -1;
+    const int passes_at = consumer == 0 ? gemm.blocks_k - 1 : -1;
     for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+      if (block == waits_at) wait_for_turn(0);
       mbarrier_wait(shared.full[at.stage], at.parity);
       multiply(P{}, shared.stages[at.stage], consumer * C::kBlocks, block > 0, sums);
+      if (block == passes_at) pass_turn(0);
       wgmma_wait<1>();
       if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
       previous = at.stage;

@@ -33,6 +33,12 @@ __device__ __forceinline__ void sync_warps() {
 // The warpgroup number `which` of several that meet each by itself.
 __device__ __forceinline__ void sync_warpgroup(int which) { asm volatile("bar.sync %0, 128;" ::"r"(1 + which) : "memory"); }
 
+// Two warpgroups that go one after the other: the second waits until the first has come by, which does not wait for it. `which` is a
+// barrier of their own, none of those above.
+inline constexpr int kFirstTurn = 8;
+__device__ __forceinline__ void pass_turn(int which) { asm volatile("bar.arrive %0, 256;" ::"r"(kFirstTurn + which) : "memory"); }
+__device__ __forceinline__ void wait_for_turn(int which) { asm volatile("bar.sync %0, 256;" ::"r"(kFirstTurn + which) : "memory"); }
+
 // A kernel launched to begin while the one before it ends: until that one's results are there ("griddepcontrol"). The next one may
 // begin then too, and finds room as blocks leave.
 __device__ __forceinline__ void wait_for_previous_kernel() {
