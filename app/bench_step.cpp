@@ -65,7 +65,7 @@ int bench_step(const StepOptions& options) {
   if (const std::optional<std::int64_t> free = free_bytes(queue)) check_memory(resolved, trace, device, *free);
   Context context(queue, device, context_options(resolved.recipe, plans));
   TrainStep step(context, resolved);
-  step.use_step_memory(trace.memory);
+  step.use_step_memory(trace);
   BatchStream stream = corpus.training(batch_shape(resolved));
   std::int64_t done = 0, tokens = 0;
   const Candidate candidate{.name = recipe.name, .launch = [&](std::size_t) {

@@ -78,8 +78,8 @@ void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const Step
   std::int64_t flops = 0;
   for (const TraceEntry& entry : trace.trace.entries) flops += entry.cost.flops;
   stream << "parameters      " << trace.parameters << '\n';
-  stream << "memory          " << bytes_text(trace.persistent_bytes + trace.memory.bytes) << ": weights, gradients, moments and batches "
-         << bytes_text(trace.persistent_bytes) << ", within a step " << bytes_text(trace.memory.bytes) << '\n';
+  stream << "memory          " << bytes_text(trace.bytes()) << ": weights, gradients, moments and batches "
+         << bytes_text(trace.persistent_bytes) << ", within a step " << bytes_text(trace.step_bytes()) << '\n';
   print(stream, "a step          %.3f GFLOP in %zu launches on %s", static_cast<double>(flops) * 1e-9, trace.trace.entries.size(),
         device_text(device).c_str());
   if (device.backend == Backend::cuda) stream << "predicted times " << source_of(time_model_of(device)) << '\n';

@@ -78,7 +78,7 @@ class Ablation {
     for (std::size_t i = 0; i < request_.settings.size(); ++i) make(report_.variants[i], i, toy);
     if (!contestants_.empty()) {
       const StepMemory memory = allocate_step_memory(queue_, step_bytes_);
-      for (Contestant& one : contestants_) one.step->use_step_memory(one.trace.memory, memory);
+      for (Contestant& one : contestants_) one.step->use_step_memory(one.trace, memory);
       prove();
       measure();
       measure_gemms();
@@ -116,7 +116,7 @@ class Ablation {
       variant.predicted_s = predicted_step(variant.resolved, trace, request_.device);
       auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe, plans));
       auto step = std::make_unique<TrainStep>(*context, variant.resolved);
-      step_bytes_ = std::max(step_bytes_, trace.memory.bytes);
+      step_bytes_ = std::max(step_bytes_, trace.step_bytes());
       contestants_.push_back(
           {.variant = &variant, .corpus = corpus_, .trace = std::move(trace), .context = std::move(context), .step = std::move(step)});
     } catch (const InputError& error) {
@@ -130,7 +130,7 @@ class Ablation {
   // Steps take turns in one block of memory, which is allocated when its size is known: `shared` bytes at least.
   void check_room(const ResolvedRecipe& resolved, const StepTrace& trace, std::int64_t shared) {
     if (const std::optional<std::int64_t> free = free_bytes(queue_)) {
-      check_memory(resolved, trace, request_.device, *free - std::max<std::int64_t>(0, shared - trace.memory.bytes));
+      check_memory(resolved, trace, request_.device, *free - std::max<std::int64_t>(0, shared - trace.step_bytes()));
     }
   }
 
@@ -192,16 +192,16 @@ class Ablation {
     reference.resolved = resolve(reference_of(one.variant->resolved.recipe));
     reference.trace = trace_step(reference.resolved, request_.device);
     if (like && like->resolved.shapes == reference.resolved.shapes && like->trace.trace.entries == reference.trace.trace.entries) return {};
-    if (!like || like->memory.bytes < reference.trace.memory.bytes) {
+    if (!like || like->memory.bytes < reference.trace.step_bytes()) {
       check_room(reference.resolved, reference.trace, 0);
-      reference.memory = allocate_step_memory(queue_, reference.trace.memory.bytes);
+      reference.memory = allocate_step_memory(queue_, reference.trace.step_bytes());
     } else {
       check_room(reference.resolved, {.memory = {}, .persistent_bytes = reference.trace.persistent_bytes}, 0);
       reference.memory = like->memory;
     }
     reference.context = std::make_unique<Context>(request_.queue, request_.device, context_options(reference.resolved.recipe));
     reference.step = std::make_unique<TrainStep>(*reference.context, reference.resolved);
-    reference.step->use_step_memory(reference.trace.memory, reference.memory, Launches::separate);
+    reference.step->use_step_memory(reference.trace, reference.memory, Launches::separate);
     return reference;
   }
 

@@ -8,7 +8,7 @@
 
 namespace tilewave {
 
-// Set aside for what is not in the trace: a GPU's driver's context, the loaded kernels, a captured graph; validation, launches' own
+// Set aside for what is not in the trace: a GPU's driver's context, the loaded kernels, a captured graph; translations, launches' own
 // scratch memory.
 constexpr std::int64_t reserved_bytes(Backend backend) { return std::int64_t{backend == Backend::cuda ? 1024 : 64} << 20; }
 

@@ -205,7 +205,7 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
       return std::sqrt(distance) / std::max(std::sqrt(norm), 1e-3 * std::sqrt(all));
     };
     const auto note = [&](LossDistance& of, double value) {
-      if (larger(of.gradient, value) == of.gradient) return;
+      if (std::isnan(of.gradient) || value <= of.gradient) return;  // no later parameter makes up for a NaN
       of.gradient = value;
       of.worst = parameters[i].spec.name;
     };

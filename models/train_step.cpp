@@ -53,12 +53,14 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
   if (optimizer_.options().scaling.enabled) context.write_step_state({.loss_scale = kFirstLossScale});
 }
 
-void TrainStep::use_step_memory(const ArenaLayout& layout, Launches launches) {
-  use_step_memory(layout, allocate_step_memory(context_.queue(), layout.bytes), launches);
+void TrainStep::use_step_memory(const StepTrace& trace, Launches launches) {
+  use_step_memory(trace, allocate_step_memory(context_.queue(), trace.step_bytes()), launches);
 }
 
-void TrainStep::use_step_memory(const ArenaLayout& layout, const StepMemory& memory, Launches launches) {
-  context_.use_arena(std::make_shared<Arena>(memory, layout));
+void TrainStep::use_step_memory(const StepTrace& trace, const StepMemory& memory, Launches launches) {
+  step_arena_ = std::make_shared<Arena>(memory, trace.memory);
+  validation_arena_ = std::make_shared<Arena>(memory, trace.validation);
+  context_.use_arena(step_arena_);
   launches_ = launches;
 }
 
@@ -123,18 +125,26 @@ StepReport TrainStep::collect() {
           .scale_exhausted = state.scale_exhausted != 0};
 }
 
-double TrainStep::validate(BatchStream stream) {
+void TrainStep::launch_validation() {
   const NoGradient scope(context_);
+  const BatchTensors& batch = batches_.front();
+  context_.use_arena(validation_arena_);
+  context_.begin_step();
+  cross_entropy(context_, {.logits = model_.logits(batch, resolved_.recipe.batch.sequence, {}),
+                           .labels = batch.target_out,
+                           .vocabulary = resolved_.shapes.vocabulary});
+  context_.end_step();
+  context_.use_arena(step_arena_);
+}
+
+double TrainStep::validate(BatchStream stream) {
   const StepState before = context_.read_step_state();
-  const BatchTensors tensors = make_batch_tensors(context_, stream.shape());
   double total = 0.0;
   std::int64_t tokens = 0;
   while (const std::optional<Batch> batch = stream.next()) {
-    upload(context_, *batch, tensors);
+    upload(context_, *batch, batches_.front());
     context_.write_step_state({.real_tokens = batch->real_tokens});
-    cross_entropy(context_, {.logits = model_.logits(tensors, resolved_.recipe.batch.sequence, {}),
-                             .labels = tensors.target_out,
-                             .vocabulary = resolved_.shapes.vocabulary});
+    launch_validation();
     total += context_.read_step_state().loss * static_cast<double>(batch->real_tokens);
     tokens += batch->real_tokens;
   }
@@ -162,11 +172,16 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   TrainStep step(context, resolved);
   result.persistent_bytes = context.persistent_bytes();
   result.parameters = step.model().parameters().count();
-  const auto recorder = std::make_shared<ArenaRecorder>();
-  context.record_step_memory(recorder);
+  const auto layout_of = [&](auto&& launch) {
+    const auto recorder = std::make_shared<ArenaRecorder>();
+    context.record_step_memory(recorder);
+    launch();
+    return recorder->layout();
+  };
   log_of(context.queue()) = &result.trace;
-  step.launch();
-  result.memory = recorder->layout();
+  result.memory = layout_of([&] { step.launch(); });
+  log_of(context.queue()) = nullptr;
+  result.validation = layout_of([&] { step.launch_validation(); });
   return result;
 }
 

@@ -46,14 +46,16 @@ enum class Update : std::uint8_t { yes, no };  // no: gradients stay for a look,
 // How a step's launches reach a GPU: one after another, or as one graph that the second step captures. On a CPU both are the same.
 enum class Launches : std::uint8_t { separate, captured };
 
+struct StepTrace;
+
 class TrainStep {
  public:
   // Allocates the model, the optimizer and the batches in the context; all outlive this object's steps.
   TrainStep(Context& context, const ResolvedRecipe& resolved);
 
-  // Steps run in memory laid out by a trace of this step from now on, and may be captured.
-  void use_step_memory(const ArenaLayout& layout, Launches launches = Launches::captured);
-  void use_step_memory(const ArenaLayout& layout, const StepMemory& memory, Launches launches = Launches::captured);
+  // Steps and validation run in memory laid out by a trace of this step from now on, and steps may be captured.
+  void use_step_memory(const StepTrace& trace, Launches launches = Launches::captured);
+  void use_step_memory(const StepTrace& trace, const StepMemory& memory, Launches launches = Launches::captured);
 
   // Trains on the batches (as many as the recipe accumulates) as update number `step`: submit, then collect.
   StepReport run(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
@@ -65,8 +67,10 @@ class TrainStep {
   StepReport collect();
   // The launches of a step, whatever the batches and the step state hold.
   void launch(Update update = Update::yes);
+  // The launches of the first batch's loss alone, without label smoothing and dropout.
+  void launch_validation();
 
-  // Mean loss without label smoothing, in nats a real target token, over a whole stream.
+  // Mean loss without label smoothing, in nats a real target token, over a whole stream of the step's batch shape.
   double validate(BatchStream stream);
 
   Transformer& model() { return model_; }
@@ -82,6 +86,7 @@ class TrainStep {
   Transformer model_;
   AdamW optimizer_;
   std::vector<BatchTensors> batches_;
+  std::shared_ptr<Arena> step_arena_, validation_arena_;  // the same memory
   Launches launches_ = Launches::separate;
   bool launched_before_ = false;
   std::optional<Graph> graph_;
@@ -90,10 +95,12 @@ class TrainStep {
 struct StepTrace {
   Trace trace;                        // every launch of a step, in order
   ArenaLayout memory;                 // of what lives within a step
+  ArenaLayout validation;             // of what lives while a batch is validated, which is between steps
   std::int64_t persistent_bytes = 0;  // weights, gradients, moments, batches
   std::int64_t parameters = 0;        // logical elements
 
-  std::int64_t bytes() const { return persistent_bytes + memory.bytes; }
+  std::int64_t step_bytes() const { return std::max(memory.bytes, validation.bytes); }
+  std::int64_t bytes() const { return persistent_bytes + step_bytes(); }
   std::int64_t matrix_flops() const;  // of matrix products, attention's included: what a device's peak is compared with
 };
 

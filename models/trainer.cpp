@@ -128,12 +128,13 @@ struct PlannedStep {
       : resolved(resolve_with(corpus, recipe, request.device)),
         plans(plans_of(resolved, {.queue = request.queue, .device = request.device, .noted = observer.noted}, resumed)),
         trace(traced(resolved, request, plans)),
-        stream(corpus.training(batch_shape(resolved))) {}
+        stream(corpus.training(batch_shape(resolved))),
+        validation(corpus.validation(batch_shape(resolved))) {}
 
   ResolvedRecipe resolved;
   GemmPlans plans;
   StepTrace trace;
-  BatchStream stream;
+  BatchStream stream, validation;
 };
 
 class Run {
@@ -148,8 +149,8 @@ class Run {
         context_(request.queue, request.device, context_options(resolved_.recipe, planned.plans)),
         step_(context_, resolved_),
         stream_(std::move(planned.stream)) {
-    step_.use_step_memory(trace_.memory);
-    note_what_is_left_out();
+    step_.use_step_memory(trace_);
+    note_what_is_left_out(planned.validation.skipped());
     if (folder.state() == RunState::fresh) {
       begin();
     } else {
@@ -163,7 +164,7 @@ class Run {
                        .resolved = &resolved_,
                        .parameters = trace_.parameters,
                        .persistent_bytes = trace_.persistent_bytes,
-                       .step_bytes = trace_.memory.bytes,
+                       .step_bytes = trace_.step_bytes(),
                        .matrix_flops = trace_.matrix_flops(),
                        .first_step = state_.step + 1});
     while (state_.step < steps && signal_ == 0) {
@@ -185,9 +186,10 @@ class Run {
   }
 
  private:
+  // A folder is a run's once it has recipe.toml. What the waves were settled from is known when a run is first begun, and not again.
   void begin() {
+    if (!std::filesystem::exists(folder_ / kAdjustmentsFile)) save_adjustments();
     write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
-    save_adjustments();
     if (corpus_.tokenizer() && corpus_.tokenizer()->kind() == TokenizerKind::bpe) corpus_.tokenizer()->save(folder_ / "tokenizer.model");
     store_plans(folder_, trace_.trace, request_.device);
     metrics_.emplace(JsonLines::create(folder_ / "metrics.jsonl"));
@@ -202,6 +204,7 @@ class Run {
     for (const std::string& reason : search.skipped) observer_.noted(reason);
     if (!search.newest) {
       observer_.noted(sentence(folder_.string(), " has no valid checkpoint yet: the run starts from its first step."));
+      remove_file(folder_ / "summary.json");
       begin();
       return;
     }
@@ -253,6 +256,7 @@ class Run {
     const DataPosition position = next_->position;
     next_ = draw();  // while a GPU is at work
     const StepReport report = step_.collect();
+    context_.profile(nullptr);  // validation is no part of a step
     if (report.skipped()) {
       observer_.noted(sentence("step ", report.step,
                                ": the gradients are not finite in fp16, so nothing was updated; the loss scale is now ", report.loss_scale,
@@ -313,12 +317,16 @@ class Run {
     observer_.profiled(launches);
   }
 
-  void note_what_is_left_out() {
+  void note_what_is_left_out(std::int64_t skipped_validation) {
     const CorpusFacts& facts = corpus_.facts();
     if (facts.blank > 0) observer_.noted(sentence("training pairs left out for a blank side: ", facts.blank, "."));
     if (stream_.skipped() > 0) {
       observer_.noted(sentence(stream_.skipped(), " of ", facts.training, " training pairs are longer than batch.sequence = ",
                                resolved_.recipe.batch.sequence, " or than the batch, and left out."));
+    }
+    if (skipped_validation > 0) {
+      observer_.noted(
+          sentence(skipped_validation, " of ", facts.validation, " validation pairs are as long, and left out of the validation loss."));
     }
   }
 
@@ -401,7 +409,7 @@ class Run {
     std::size_t exact = 0;
     for (std::size_t i = 0; i < targets.size(); ++i) {
       const std::string translation = tokenizer.decode(targets[i]);
-      if (translation == asked[i]->target) ++exact;
+      if (translation == tokenizer.decode(tokenizer.encode(asked[i]->target))) ++exact;  // which may know fewer kinds of spaces
       if (i < kSamples) result.samples.push_back({.source = asked[i]->source, .expected = asked[i]->target, .translation = translation});
     }
     result.exact_match = static_cast<double>(exact) / static_cast<double>(targets.size());

@@ -15,20 +15,22 @@ constexpr int kStateVersion = 1;
 }  // namespace
 
 std::string to_json(const TrainingState& state, TrainStep& step) {
-  const StepState scaling = step.context().read_step_state();
-  const nlohmann::ordered_json json = {{"version", kStateVersion},
-                                       {"step", state.step},
-                                       {"data_position", {{"epoch", state.position.epoch}, {"next", state.position.next}}},
-                                       {"corpus_fingerprint", state.corpus},
-                                       {"recipe_hash", state.recipe_hash},
-                                       {"seed", step.resolved().recipe.run.seed},
-                                       {"vocabulary", state.vocabulary},
-                                       {"vocabulary_padded", state.vocabulary_padded},
-                                       {"loss_scale", scaling.loss_scale},
-                                       {"good_steps", scaling.good_steps},
-                                       {"loss", state.loss},
-                                       {"elapsed_s", state.elapsed_s},
-                                       {"target_tokens", state.target_tokens}};
+  nlohmann::ordered_json json = {{"version", kStateVersion},
+                                 {"step", state.step},
+                                 {"data_position", {{"epoch", state.position.epoch}, {"next", state.position.next}}},
+                                 {"corpus_fingerprint", state.corpus},
+                                 {"recipe_hash", state.recipe_hash},
+                                 {"seed", step.resolved().recipe.run.seed},
+                                 {"vocabulary", state.vocabulary},
+                                 {"vocabulary_padded", state.vocabulary_padded},
+                                 {"loss", state.loss},
+                                 {"elapsed_s", state.elapsed_s},
+                                 {"target_tokens", state.target_tokens}};
+  if (step.optimizer().options().scaling.enabled) {
+    const StepState scaling = step.context().read_step_state();
+    json["loss_scale"] = scaling.loss_scale;
+    json["good_steps"] = scaling.good_steps;
+  }
   return json.dump(1) + "\n";
 }
 
@@ -46,7 +48,7 @@ TrainingState read_training_state(const std::filesystem::path& path) {
             .recipe_hash = json.at("recipe_hash").get<std::string>(),
             .vocabulary = json.at("vocabulary").get<std::int64_t>(),
             .vocabulary_padded = json.at("vocabulary_padded").get<std::int64_t>(),
-            .loss_scale = json.value("loss_scale", 1.0),
+            .loss_scale = json.contains("loss_scale") ? std::optional(json.at("loss_scale").get<double>()) : std::nullopt,
             .good_steps = json.value("good_steps", std::int64_t{0}),
             .loss = json.at("loss").get<double>(),
             .elapsed_s = json.at("elapsed_s").get<double>(),
@@ -70,7 +72,9 @@ TrainingState restore_training(const Checkpoint& checkpoint, TrainStep& step) {
   load_weights(checkpoint.weights(), step.model().parameters());
   load_optimizer(checkpoint.optimizer(), step.model().parameters(), step.optimizer());
   const TrainingState state = read_training_state(checkpoint.state());
-  step.context().write_step_state({.loss_scale = state.loss_scale, .good_steps = state.good_steps});
+  if (state.loss_scale && step.optimizer().options().scaling.enabled) {
+    step.context().write_step_state({.loss_scale = *state.loss_scale, .good_steps = state.good_steps});
+  }
   return state;
 }
 

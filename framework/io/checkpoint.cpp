@@ -160,6 +160,8 @@ Checkpoint save_checkpoint(const fs::path& run_folder, const CheckpointContents&
   return checkpoint;
 }
 
+bool has_checkpoints(const fs::path& run_folder) { return !candidates(run_folder).empty(); }
+
 CheckpointSearch find_latest_valid(const fs::path& run_folder) {
   CheckpointSearch search;
   for (const Checkpoint& checkpoint : candidates(run_folder)) {

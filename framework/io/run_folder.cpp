@@ -85,10 +85,11 @@ RunState run_state(const fs::path& folder) {
 
 RunFolder::RunFolder(const RunRequest& request) : path_(folder_of(request)), lock_(lock(path_)) {
   state_ = run_state(path_);
-  if (request.start == RunStart::fresh && state_ != RunState::fresh) {
-    const bool ended = state_ == RunState::ended;
-    TW_CHECK_INPUT(request.overwrite == Overwrite::force, path_.string(), ended ? ": this run has ended" : ": this run is unfinished", "; ",
-                   ended ? "continue it with --resume and a larger run.steps" : "continue it with --resume",
+  if (request.start == RunStart::fresh && (state_ != RunState::fresh || has_checkpoints(path_))) {
+    const char* const why = state_ == RunState::ended        ? ": this run has ended; continue it with --resume and a larger run.steps"
+                            : state_ == RunState::unfinished ? ": this run is unfinished; continue it with --resume"
+                                                             : ": holds checkpoints of a run whose recipe.toml is gone; bring that back";
+    TW_CHECK_INPUT(request.overwrite == Overwrite::force, path_.string(), why,
                    ", start over and lose it with --force, or choose another --run.");
     remove_run(path_);
     state_ = RunState::fresh;

@@ -64,6 +64,13 @@ std::vector<GemmPlan> measurable_plans(const GemmProblem& problem, const DeviceI
   return plans;
 }
 
+GemmScratch::~GemmScratch() {
+  try {
+    synchronize(queue_);
+  } catch (const Error&) {  // a kernel that failed was reported where it was waited for
+  }
+}
+
 std::shared_ptr<void> GemmScratch::buffer(std::int64_t bytes) {
   return {allocate(queue_, std::max<std::int64_t>(bytes, 1)), [queue = queue_](void* data) mutable { release(queue, data); }};
 }

@@ -24,7 +24,7 @@ std::vector<GemmPlan> measurable_plans(const GemmProblem& problem, const DeviceI
 class GemmScratch {
  public:
   explicit GemmScratch(Queue queue) : queue_(std::move(queue)) {}
-  ~GemmScratch() { synchronize(queue_); }
+  ~GemmScratch();
   GemmScratch(const GemmScratch&) = delete;
   GemmScratch& operator=(const GemmScratch&) = delete;
 

@@ -108,12 +108,15 @@ GemmPlans measured_plans(const std::set<GemmProblem>& problems, const MeasuredCh
   choice.noted(sentence("measured ", problems.size() - from_cache, " GEMMs in ",
                         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count(), " ms, ",
                         from_cache, " were known", path.empty() ? "" : " from ", path.string(), "."));
-  if (!path.empty()) {
+  if (path.empty()) return plans;
+  try {
     make_folders(path.parent_path());
     write_planned_gemms(path, {.device = device_key(choice.device),
                                .driver = choice.device.driver,
                                .catalog = catalog_of(choice.device.backend),
                                .gemms = known});
+  } catch (const Error& error) {
+    choice.noted(sentence("what was measured is not kept for other runs: ", error.what()));
   }
   return plans;
 }

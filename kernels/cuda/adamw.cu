@@ -13,7 +13,7 @@ struct TableEntry {
   std::int64_t master_ld = 0, first_ld = 0, second_ld = 0, compute_ld = 0, gradient_ld = 0;
   std::int64_t cols = 0, packs = 0;
   std::int64_t first_tile = 0;
-  Divisor packs_a_row;
+  PackDivisor packs_a_row;
   DType compute_dtype = DType::f32;
   WeightDecay decay = WeightDecay::yes;
   Access access = Access::wide;
@@ -140,7 +140,7 @@ TableEntry entry_of(const AdamWTensor& tensor, int width) {
           .gradient_ld = tensor.gradient.ld,
           .cols = extent.cols,
           .packs = extent.rows * packs_a_row,
-          .packs_a_row = Divisor(packs_a_row),
+          .packs_a_row = PackDivisor(packs_a_row),
           .compute_dtype = tensor.compute.dtype,
           .decay = tensor.decay,
           .access = extent.access};

@@ -14,7 +14,8 @@ Graph capture(CudaQueue& queue, const std::function<void()>& launches) {
     launches();
   } catch (...) {
     cudaStreamEndCapture(stream_of(queue), &graph);
-    cudaGraphDestroy(graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();  // the next launch is not to blame
     throw;
   }
   TW_CUDA(cudaStreamEndCapture(stream_of(queue), &graph));

@@ -6,10 +6,17 @@
 
 namespace tilewave {
 
-std::int64_t free_bytes(CudaQueue&) {
+// What was given back stays in the pool, and the driver counts it as taken.
+std::int64_t free_bytes(CudaQueue& queue) {
+  TW_CUDA(cudaStreamSynchronize(stream_of(queue)));
   std::size_t free = 0, total = 0;
   TW_CUDA(cudaMemGetInfo(&free, &total));
-  return static_cast<std::int64_t>(free);
+  cudaMemPool_t pool = nullptr;
+  std::uint64_t reserved = 0, used = 0;
+  TW_CUDA(cudaDeviceGetDefaultMemPool(&pool, device_of(queue).index));
+  TW_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  TW_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  return static_cast<std::int64_t>(free + (reserved - used));
 }
 
 void* allocate(CudaQueue& queue, std::int64_t bytes) {

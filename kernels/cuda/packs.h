@@ -191,10 +191,10 @@ void with_whole_access(Access access, std::int64_t cols, int width, Fn&& fn) {
 
 // n / d for 0 <= n < 2^63 by one multiplication (Granlund and Montgomery, "Division by invariant integers using multiplication",
 // PLDI 1994).
-class Divisor {
+class PackDivisor {
  public:
-  Divisor() = default;
-  explicit Divisor(std::int64_t d) : divisor_(d) {
+  PackDivisor() = default;
+  explicit PackDivisor(std::int64_t d) : divisor_(d) {
     while ((std::int64_t{1} << shift_) < d) ++shift_;
     __extension__ using Wide = unsigned __int128;
     if (d > 1) multiplier_ = static_cast<std::uint64_t>((Wide{1} << (63 + shift_)) / static_cast<Wide>(d)) + 1;
@@ -240,7 +240,8 @@ template <Access kAccess>
 inline constexpr int kElementwiseBatch = kAccess == Access::wide ? 2 : 1;
 
 template <Access kAccess, class Body>
-__global__ void __launch_bounds__(kElementwiseThreads) for_each_pack(const Body body, const Divisor packs_a_row, const std::int64_t packs) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    for_each_pack(const Body body, const PackDivisor packs_a_row, const std::int64_t packs) {
   constexpr int kBatch = kElementwiseBatch<kAccess>;
   const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(kBatch * kElementwiseThreads) + threadIdx.x;
   typename Body::Operands operands[kBatch];
@@ -264,7 +265,7 @@ void launch_elementwise(CudaQueue& queue, const char* name, const Body& body, st
   if (packs == 0) return;
   with_access(access, [&](auto kAccess) {
     const auto blocks = static_cast<unsigned>(ceil_div(packs, kElementwiseBatch<kAccess()> * kElementwiseThreads));
-    for_each_pack<kAccess()><<<blocks, kElementwiseThreads, 0, stream_of(queue)>>>(body, Divisor(packs_a_row), packs);
+    for_each_pack<kAccess()><<<blocks, kElementwiseThreads, 0, stream_of(queue)>>>(body, PackDivisor(packs_a_row), packs);
   });
   TW_CUDA_LAUNCHED(name);
 }

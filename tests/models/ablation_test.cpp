@@ -296,6 +296,26 @@ TEST(SameLoss, SeesWrongGradientsAndOtherWeights) {
   EXPECT_EQ(other_mathematics(right.resolved.recipe, other.resolved.recipe), "run.seed");
 }
 
+// Keys too large for their gradients to be finite, which no query sees: the losses are the same, and later parameters' gradients too.
+TEST(SameLoss, NoLaterGradientMakesUpForOneThatIsNoNumber) {
+  const Recipe recipe = small_recipe({"run.precision=fp64", "model.dropout=0", "model.attention_dropout=0"});
+  SmallRun ours(recipe), baseline(recipe);
+  for (SmallRun* run : {&ours, &baseline}) {
+    const Parameter& qkv = *run->step.model().parameters().find("decoder.0.self_attention.qkv.weight");
+    write_elements(run->context, qkv.master.slice_rows(0, 32), [](auto, auto) { return 0.0; });
+    if (run == &ours)
+      write_elements(run->context, qkv.master.slice_rows(32, 32), [](auto i, auto j) { return ((i * 7 + j * 3) % 5 - 2) * 1e305; });
+    run->step.model().parameters().refresh_compute_copies();
+    run->context.write_step_state({.loss_scale = 0x1p36});
+  }
+  const SameLoss same =
+      compare_frozen({.ours = ours.step, .baseline = baseline.step}, trace_step(ours.resolved, ours.context.device()), ours.corpus);
+  EXPECT_EQ(same.distance.loss, 0.0);
+  EXPECT_TRUE(std::isnan(same.distance.gradient));
+  EXPECT_FALSE(same.distance.worst.empty());
+  EXPECT_EQ(same.verdict, SameLoss::Verdict::differs);
+}
+
 // A variant need not be nearer to the reference than the baseline is: here that has other weights, and is far from both.
 TEST(SameLoss, AsFarFromTheReferenceAsTheBaselineIsNoDifference) {
   SmallRun ours(small_recipe()), baseline(small_recipe()), far(small_recipe({"run.precision=fp64", "run.seed=2"}));

@@ -39,7 +39,7 @@ class GpuTrainStep : public GpuTest {
   // The mean loss of steps 181 to 200 of recipes/toy_translation.toml.
   double toy_loss(const std::vector<std::string>& overrides) {
     SmallRun run(read_recipe(test_environment().data / ".." / "recipes" / "toy_translation.toml", overrides), queue_, device_);
-    run.step.use_step_memory(trace_step(run.resolved, device_).memory);
+    run.step.use_step_memory(trace_step(run.resolved, device_));
     const std::vector<double> losses = run.losses(200);
     EXPECT_LT(losses.back(), 0.5 * losses.front());
     return std::accumulate(losses.end() - 20, losses.end(), 0.0) / 20.0;
@@ -72,8 +72,8 @@ TEST_F(GpuTrainStep, CapturedAndSeparateLaunchesGiveTheSameBits) {
       SCOPED_TRACE(precision);
       SmallRun heap = on_gpu(with(model, {precision})), separate = on_gpu(with(model, {precision})),
                captured = on_gpu(with(model, {precision}));
-      separate.step.use_step_memory(trace_step(separate.resolved, device_).memory, Launches::separate);
-      captured.step.use_step_memory(trace_step(captured.resolved, device_).memory, Launches::captured);
+      separate.step.use_step_memory(trace_step(separate.resolved, device_), Launches::separate);
+      captured.step.use_step_memory(trace_step(captured.resolved, device_), Launches::captured);
       const std::vector<double> losses = heap.losses(5), weights = heap.weights();
       EXPECT_EQ(losses, separate.losses(5));
       EXPECT_EQ(losses, captured.losses(5));
@@ -128,7 +128,7 @@ TEST_F(GpuTrainStep, TraceIsTheLogOfARealStep) {
 
 TEST_F(GpuTrainStep, LearnsAsTheCpuDoes) {
   SmallRun run = on_gpu({"run.precision=bf16", "optimizer.learning_rate=5e-3", "model.dropout=0", "model.attention_dropout=0"});
-  run.step.use_step_memory(trace_step(run.resolved, device_).memory);
+  run.step.use_step_memory(trace_step(run.resolved, device_));
   const std::vector<double> losses = run.losses(60);
   EXPECT_LT(losses.back(), 0.8 * losses.front());
   EXPECT_GT(run.step.validate(run.corpus.validation(batch_shape(run.resolved))), 0.0);
@@ -137,7 +137,7 @@ TEST_F(GpuTrainStep, LearnsAsTheCpuDoes) {
 TEST_F(GpuTrainStep, AStepThatOverflowsIsSkippedAndLowersTheLossScale) {
   for (const Launches launches : {Launches::separate, Launches::captured}) {
     SmallRun run = on_gpu({"run.precision=fp16"});
-    run.step.use_step_memory(trace_step(run.resolved, device_).memory, launches);
+    run.step.use_step_memory(trace_step(run.resolved, device_), launches);
     EXPECT_TRUE(run.advance().finite);
     StepState state = run.context.read_step_state();
     EXPECT_EQ(state.loss_scale, kFirstLossScale);

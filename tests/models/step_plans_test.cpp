@@ -65,6 +65,12 @@ class StepPlans : public testing::Test {
       {.m = 300, .n = 200, .k = 70, .a_pitch = 70, .b_pitch = 70, .d_pitch = 300, .a_alignment = 8, .b_alignment = 8, .d_alignment = 16}};
 };
 
+TEST_F(StepPlans, AreTakenEvenWhereTheyCannotBeKept) {
+  std::ofstream(folder_ / "cache") << "no folder";
+  EXPECT_EQ(measured(probe_cpu(2)).size(), 2u);
+  EXPECT_TRUE(said("what was measured is not kept for other runs: ")) << notes_;
+}
+
 TEST_F(StepPlans, AreMeasuredOnceAndThenRemembered) {
   const GemmPlans first = measured(probe_cpu(2));
   ASSERT_EQ(first.size(), 2u);

@@ -38,14 +38,23 @@ TEST_P(TrainStepOf, EstimateIsTheAllocation) {
   SmallRun run(small_recipe(GetParam()));
   const StepTrace traced = trace_step(run.resolved, run.context.device());
   EXPECT_EQ(traced.persistent_bytes, run.context.persistent_bytes());
-  run.step.use_step_memory(traced.memory);
-  run.losses(3);  // an allocation that differs from the traced one throws
+  run.step.use_step_memory(traced);
+  for (int i = 0; i < 3; ++i) {  // an allocation that differs from the traced one throws
+    run.advance();
+    run.step.validate(run.corpus.validation(batch_shape(run.resolved)));
+  }
+  EXPECT_GT(traced.validation.bytes, 0);
+  EXPECT_LT(traced.validation.bytes, traced.memory.bytes);
+  EXPECT_EQ(traced.bytes(), traced.persistent_bytes + traced.memory.bytes);
 }
 
 TEST_P(TrainStepOf, StepMemoryChangesNoBit) {
   SmallRun heap(small_recipe(GetParam())), arena(small_recipe(GetParam()));
-  arena.step.use_step_memory(trace_step(arena.resolved, arena.context.device()).memory);
-  EXPECT_EQ(heap.losses(5), arena.losses(5));
+  arena.step.use_step_memory(trace_step(arena.resolved, arena.context.device()));
+  EXPECT_EQ(heap.losses(3), arena.losses(3));
+  EXPECT_EQ(heap.step.validate(heap.corpus.validation(batch_shape(heap.resolved))),
+            arena.step.validate(arena.corpus.validation(batch_shape(arena.resolved))));
+  EXPECT_EQ(heap.losses(2), arena.losses(2));
   EXPECT_EQ(heap.weights(), arena.weights());
 }
 
@@ -86,7 +95,7 @@ TEST_P(TrainStepOf, FeatureMajorHiddenActivationsAreInvisible) {
     SmallRun tokens(small_recipe(with({pitch, "run.precision=fp64"})));
     SmallRun features(small_recipe(with({pitch, "run.precision=fp64", "guidelines.ffn_hidden_layout=feature_major"})));
     const StepTrace trace = trace_step(features.resolved, features.context.device());
-    features.step.use_step_memory(trace.memory);
+    features.step.use_step_memory(trace);
     for (int i = 0; i < 5; ++i) {
       const StepReport expected = tokens.advance(), report = features.advance();
       EXPECT_NEAR(report.loss, expected.loss, 1e-12 * expected.loss);

@@ -119,10 +119,10 @@ TEST_F(Trainer, ARunLeavesWhatItPromises) {
   EXPECT_EQ(to_toml(read_recipe(folder("run") / "recipe.toml")), to_toml(resolve(small_recipe()).recipe));
 }
 
-// Uninterrupted, resumed, cold: the first two agree to the bit, the third does not.
+// And none of the validations between them.
 TEST_F(Trainer, AProfileHoldsEveryLaunchOfItsSteps) {
   std::vector<ProfiledLaunch> launches;
-  const Recipe recipe = small_recipe();
+  const Recipe recipe = small_recipe({"run.validate_every=3"});
   const TrainingRequest request{.recipe = recipe,
                                 .run = {.recipe = "small", .folder = folder("profiled")},
                                 .queue = make_cpu_queue(2),
@@ -145,6 +145,7 @@ TEST_F(Trainer, AProfileHoldsEveryLaunchOfItsSteps) {
   EXPECT_EQ(attempt(folder("plain")).loss, nlohmann::json::parse(file_text(folder("profiled") / "summary.json")).at("loss").get<double>());
 }
 
+// Uninterrupted, resumed, cold: the first two agree to the bit, the third does not.
 TEST_F(Trainer, ResumedIsUninterrupted) {
   for (const std::vector<std::string>& model : {std::vector<std::string>{}, kDecoderOnly}) {
     for (const char* name : {"whole", "resumed", "cold"}) fs::remove_all(folder(name));
@@ -179,10 +180,22 @@ TEST_F(Trainer, AStartThatIsRefusedLeavesNoFolder) {
 
 TEST_F(Trainer, WhatIsLeftOutIsSaid) {
   attempt(folder("run"), {.overrides = parallel_text()});
-  for (const char* said : {"1 of 59 training pairs are longer than batch.sequence = 24",
-                           "1 of 59 test pairs are longer than batch.sequence = 24", "training pairs left out for a blank side: 1."}) {
+  for (const char* said :
+       {"1 of 59 training pairs are longer than batch.sequence = 24", "1 of 59 test pairs are longer than batch.sequence = 24",
+        "1 of 59 validation pairs are as long", "training pairs left out for a blank side: 1."}) {
     EXPECT_NE(notes.find(said), std::string::npos) << notes;
   }
+}
+
+// The last thing a run does is known to be possible before its first step.
+TEST_F(Trainer, ValidationThatNoSequenceFitsIsRefusedAtTheStart) {
+  std::vector<std::string> overrides = parallel_text();
+  write_text(folder("long.txt"), std::string(40, 'z') + "\n" + std::string(41, 'z') + "\n");
+  overrides[4] = "data.validation_source='" + folder("long.txt").string() + "'";
+  overrides[5] = "data.validation_target='" + folder("long.txt").string() + "'";
+  const std::string sentence = refusal(folder("run"), {.overrides = overrides});
+  EXPECT_NE(sentence.find("longer than batch.sequence"), std::string::npos) << sentence;
+  EXPECT_FALSE(fs::exists(folder("run")));
 }
 
 // The step is done and saved by then; the run ends when it is resumed.
@@ -263,6 +276,27 @@ TEST_F(Trainer, WholeWavesAreSettledOnce) {
   // Nor does a run that asked for no waves hold an answer.
   attempt(folder("plain"), {.stop_after = 4});
   EXPECT_NE(refusal(folder("plain"), {.overrides = waves, .start = RunStart::resume}).find("wave_free_batch"), std::string::npos);
+}
+
+// Nor is the answer lost where the run is resumed before its first checkpoint.
+TEST_F(Trainer, WholeWavesStaySettledWithoutACheckpoint) {
+  const std::vector<std::string> waves = {"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=64x8", "guidelines.wave_limit=0.5"};
+  attempt(folder("run"), {.overrides = waves, .stop_after = 2});
+  const std::string answers = file_text(folder("run") / "adjustments.jsonl"), recipe = file_text(folder("run") / "recipe.toml");
+  for (int again = 0; again < 2; ++again) {
+    fs::remove_all(folder("run") / "checkpoints");
+    EXPECT_EQ(attempt(folder("run"), {.overrides = waves, .start = RunStart::resume, .stop_after = 2}).signal, SIGTERM);
+    EXPECT_NE(notes.find("has no valid checkpoint yet"), std::string::npos) << notes;
+    EXPECT_EQ(file_text(folder("run") / "adjustments.jsonl"), answers);
+    EXPECT_EQ(file_text(folder("run") / "recipe.toml"), recipe);
+  }
+}
+
+TEST_F(Trainer, AnEndedRunWithoutACheckpointIsNoLongerEndedOnceItIsResumed) {
+  attempt(folder("run"), {.overrides = {"run.steps=3"}});
+  fs::remove_all(folder("run") / "checkpoints");
+  EXPECT_EQ(attempt(folder("run"), {.start = RunStart::resume, .stop_after = 2}).signal, SIGTERM);
+  EXPECT_EQ(run_state(folder("run")), RunState::unfinished);
 }
 
 TEST_F(Trainer, OtherChangesAreNamedAndRefused) {

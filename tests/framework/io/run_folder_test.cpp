@@ -66,6 +66,20 @@ TEST(RunFolder, EndedAndUnfinishedRunsAreNotStartedOver) {
   }
 }
 
+// Its checkpoints would be taken for the new run's.
+TEST(RunFolder, CheckpointsWithoutTheirRecipeAreNotTrainedOver) {
+  const MemoryFolder folder;
+  make_run(folder / "left", RunState::ended);
+  for (const char* name : {"recipe.toml", "summary.json"}) fs::remove(folder / "left" / name);
+  EXPECT_EQ(refusal({.folder = folder / "left"}),
+            (folder / "left").string() +
+                ": holds checkpoints of a run whose recipe.toml is gone; bring that back, start over and lose it with --force, or choose "
+                "another --run.");
+  EXPECT_TRUE(find_latest_valid(folder / "left").newest);
+  EXPECT_EQ(RunFolder({.folder = folder / "left", .overwrite = Overwrite::force}).state(), RunState::fresh);
+  EXPECT_FALSE(has_checkpoints(folder / "left"));
+}
+
 TEST(RunFolder, ForceRemovesWhatTilewaveMadeAndNothingElse) {
   const MemoryFolder folder;
   make_run(folder / "done", RunState::ended);
