@@ -47,8 +47,8 @@ GemmProblem problem_of(const GemmArgs& args) {
     check_view(name, view, args.role);
     TW_CHECK(view.rows == 1 && view.cols == size, "gemm ", role, ": the ", name, " is ", shape(view), ", but D ", shape(d), " has ",
              dimension, " = ", size, ": it must be [1, ", size, "].");
-    TW_CHECK((view.dtype == DType::f64) == (a.dtype == DType::f64), "gemm ", role, ": the ", name, " is ", name_of(view.dtype),
-             " and the operands are ", name_of(a.dtype), "; f64 goes with f64 alone.");
+    TW_CHECK(view.dtype != DType::f64 || a.dtype == DType::f64 || d.dtype == DType::f64, "gemm ", role, ": the ", name,
+             " is f64 beside operands of ", name_of(a.dtype), " and D of ", name_of(d.dtype), "; give it one of their types.");
   };
   const auto check_like_d = [&](const char* name, const ConstMatrixView& view) {
     if (!view) return;

@@ -98,7 +98,7 @@ TEST(GemmProblem, MismatchesNameBothShapes) {
       {[](GemmArgs& args) { args.d = view(kTokens, 511); }, {"A [512, 128]", "B [1536, 128]", "512 x 1536", "D [1536, 511]", "511 x 1536"}},
       {[](GemmArgs& args) { args.d_major = Major::n; }, {"D [1536, 512]", "n-major"}},
       {[](GemmArgs& args) { args.bias = view(1, 511); }, {"bias", "[1, 511]", "D [1536, 512]", "[1, 512]"}},
-      {[](GemmArgs& args) { (args.bias = view(1, 512)).dtype = DType::f64; }, {"the bias is f64", "operands are f32"}},
+      {[](GemmArgs& args) { (args.bias = view(1, 512)).dtype = DType::f64; }, {"the bias is f64", "operands of f32"}},
       {[](GemmArgs& args) { args.bias_gradient = view(1, 512); }, {"bias gradient", "[1, 512]", "N = 1536"}},
       {[](GemmArgs& args) { args.output_sums = view(1, 1536); }, {"output sums", "[1, 1536]", "M = 512"}},
       {[](GemmArgs& args) { (args.output_sums = view(1, 512)).dtype = DType::bf16; }, {"output sums are bf16", "D is f32"}},
