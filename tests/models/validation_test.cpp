@@ -124,5 +124,23 @@ TEST_F(Validation, ExactMatchIsTheFractionTranslatedToTheLetter) {
   }
 }
 
+// A tokenizer of sentences knows one kind of space, and what it cannot write is no mistake of the model.
+TEST_F(Validation, ExactMatchAsksForNoSpacesThatTheTokenizerDrops) {
+  std::vector<Pair> pairs, spaced;
+  for (const char* const one : {"one", "two", "three", "four", "five", "six"}) {
+    for (const char* const other : {"red", "green"}) {
+      pairs.push_back({std::string(one) + " " + other, std::string(other) + " " + one});
+      spaced.push_back({pairs.back().source, " " + std::string(other) + "  " + one + " "});
+    }
+  }
+  const std::vector<std::string> bpe = {
+      "data.tokenizer=bpe",        "data.tokenizer_vocabulary=40", "model.vocabulary=40",          "model.dropout=0",
+      "model.attention_dropout=0", "optimizer.label_smoothing=0",  "optimizer.learning_rate=1e-2", "run.steps=150"};
+  const TrainingResult plain = trained(recipe(pairs, pairs, bpe)), with_spaces = trained(recipe(spaced, spaced, bpe));
+  ASSERT_TRUE(plain.exact_match && with_spaces.exact_match);
+  EXPECT_EQ(*plain.exact_match, 1.0);
+  EXPECT_EQ(*with_spaces.exact_match, 1.0);
+}
+
 }  // namespace
 }  // namespace tilewave
