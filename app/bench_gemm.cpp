@@ -1,5 +1,6 @@
 // tilewave bench gemm: what to measure, by options whose defaults are the device's.
 #include <algorithm>
+#include <cmath>
 
 #include "app/bench.h"
 #include "app/gemm_bench.h"
@@ -57,6 +58,7 @@ int run_gemm(const GemmOptions& options) {
   TW_CHECK_INPUT(gpu || (options.suite.empty() && !options.calibrate), "--suite and --calibrate are for GPUs, and ", device.name,
                  " is none; add --device cuda, or leave them out.");
   TW_CHECK_INPUT(gpu || options.dtype != "f16", "--dtype f16: on a CPU f32, tf32, f64 and bf16 are measured.");
+  TW_CHECK_INPUT(std::isfinite(options.block_ms) && std::isfinite(options.settle_ms), "--block-ms and --settle-ms are numbers.");
   const GemmBench bench = {.suite = suite_of(options, device.backend),
                            .row = options.row,
                            .against = options.against,

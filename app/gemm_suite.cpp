@@ -33,7 +33,13 @@ Layer parse_layer(const std::string& text) {
   number(layer.out, "<-");
   number(layer.in, "@");
   number(layer.tokens, "");
+  check_countable("--layer", text, layer);
   return layer;
+}
+
+void check_countable(std::string_view option, const std::string& text, const Layer& layer) {
+  const double products = static_cast<double>(layer.out) * static_cast<double>(layer.in) * static_cast<double>(layer.tokens);
+  TW_CHECK_INPUT(products < 0x1p60, option, " ", text, ": has more multiply-adds than a computer does in a year; ask for fewer.");
 }
 
 std::string_view name_of(GemmForm form) { return kForms[static_cast<std::size_t>(form)]; }

@@ -21,6 +21,8 @@ struct Layer {
 };
 // InputError, naming the option, where the text is no layer.
 Layer parse_layer(const std::string& text);
+// InputError where the layer's FLOPs are more than 64 bits count; `option` says where it was asked for.
+void check_countable(std::string_view option, const std::string& text, const Layer& layer);
 
 // What a training step asks of a layer. wgrad_accumulate adds into an fp32 gradient; forward_gelu has a bias and stores the GELU's
 // input; dgrad_gelu multiplies by the GELU's derivative; dgrad_gelu_bias also wants the bias gradient of the layer below, the sums of dX

@@ -1,6 +1,7 @@
 // The command line: ./tilewave COMMAND ...
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <iostream>
 
@@ -31,7 +32,9 @@ int run_program(int argc, char** argv) {
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
     const int code = command.action();
-    TW_CHECK(std::cout.flush(), "what was to be printed could not be written to standard output; free its disk, or name another file.");
+    const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    TW_CHECK(std::cout.flush() && printed,
+             "what was to be printed could not be written to standard output; free its disk, or name another file.");
     return code;
   }
   return kUsage;

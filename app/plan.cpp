@@ -60,6 +60,7 @@ LayerGemm parse_gemm(const std::string& text) {
                    ": a GEMM is written MxNxK, for example 8192x128x8192.");
     at = stop + 1;
   }
+  check_countable("--gemm", text, {.out = gemm.out, .in = gemm.in, .tokens = gemm.tokens});
   return gemm;
 }
 
@@ -400,6 +401,8 @@ int run_plan(const Options& options) {
   const bool exercise = !options.gemm.empty() || !options.layer.empty();
   TW_CHECK_INPUT(exercise != !options.recipe.path.empty(),
                  "plan takes a recipe, or --gemm MxNxK, or --layer out<-in@tokens: one kind of them, and not none.");
+  TW_CHECK_INPUT(!exercise || (options.recipe.overrides.empty() && options.switches.empty()),
+                 "--set and --switch change a recipe, and --gemm and --layer take none: --precision and --pitch say how they lie.");
   TW_CHECK_INPUT(exercise || options.tile.empty(),
                  "--tile goes with --gemm and --layer; a recipe's tiles are forced with --set gemm.choice=<row>/<M>x<N>.");
   TW_CHECK_INPUT(options.profile.empty() || options.device.device == "auto", "--for ", options.profile, " and --device ",

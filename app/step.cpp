@@ -46,6 +46,16 @@ void print(const StepOptions& options, const StepReport& report) {
 int run_step(const StepOptions& options) {
   TW_CHECK_INPUT(options.batch.empty() == options.out.empty() && (!options.batch.empty() || !options.dump_weights.empty()),
                  "a step takes --batch FILE and --out FILE together; --dump-weights FILE alone writes the weights it would start from.");
+  const auto same = [](const std::filesystem::path& a, const std::filesystem::path& b) {
+    return !a.empty() && !b.empty() && std::filesystem::weakly_canonical(a) == std::filesystem::weakly_canonical(b);
+  };
+  for (const std::filesystem::path& read : {options.batch, options.weights, options.dump_weights}) {
+    TW_CHECK_INPUT(!same(read, options.out), "--out ", options.out.string(), " names a file that another option names too; name another.");
+  }
+  for (const std::filesystem::path& read : {options.batch, options.weights}) {
+    TW_CHECK_INPUT(!same(read, options.dump_weights), "--dump-weights ", options.dump_weights.string(),
+                   " names a file that another option names too; name another.");
+  }
   Recipe recipe = options.recipe.read();
   const DeviceInfo device = options.device.probe();
   check_supported(recipe, device.backend);

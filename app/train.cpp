@@ -156,9 +156,9 @@ int train_recipe(const Options& options) {
       .stepped = [&](const TrainingProgress& progress) { display.show(progress); },
       .validated = [&](std::int64_t step, double loss) { display.say(sentence("step ", step, ": validation loss ", loss)); },
       .profiled =
-          [&](const std::vector<ProfiledLaunch>& launches) {
+          [&](const std::vector<ProfiledLaunch>& launches, std::int64_t steps) {
             std::ostringstream table;
-            print_profile(table, launches, request.profile.count);
+            print_profile(table, launches, steps);
             display.say(table.str());
           },
       .noted = [&](const std::string& note) { display.say(note); }};

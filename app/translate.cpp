@@ -1,5 +1,6 @@
 // tilewave translate RUN < lines: one translation a line, in the order of the input.
 #include <cmath>
+#include <cstdio>
 #include <iostream>
 #include <utility>
 
@@ -46,6 +47,7 @@ int translate_lines(const Options& options) {
       throw InputError(sentence("standard input, line ", number, ": ", parts...));
     };
     if (line.ends_with('\r')) line.pop_back();
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // as in training's files
     check(trained.tokenizer->kind() == TokenizerKind::bytes || !find_invalid_utf8(line),
           "this is not UTF-8; convert the text, for example with iconv.");
     std::vector<std::int32_t> source = trained.tokenizer->encode(line);
@@ -55,6 +57,7 @@ int translate_lines(const Options& options) {
     if (sources.size() == kLinesAtATime) flush();
   }
   flush();
+  TW_CHECK(!std::cin.bad() && std::ferror(stdin) == 0, "standard input could not be read to its end; what came before is translated.");
   return 0;
 }
 

@@ -154,7 +154,7 @@ class Run {
     if (folder.state() == RunState::fresh) {
       begin();
     } else {
-      restore();
+      restore(folder.state() == RunState::ended);
     }
   }
 
@@ -199,10 +199,15 @@ class Run {
     state_.recipe_hash = hash_of(decisive(resolved_.recipe));
   }
 
-  void restore() {
+  void restore(bool was_ended) {
     const CheckpointSearch search = find_latest_valid(folder_);
     for (const std::string& reason : search.skipped) observer_.noted(reason);
-    if (!search.newest) {
+    const bool forced = request_.run.overwrite == Overwrite::force;
+    if (!search.newest) {  // a save that was cut off leaves no complete one
+      TW_CHECK_INPUT(
+          forced || (!was_ended && !has_complete_checkpoints(folder_)), folder_.string(),
+          " has no checkpoint that can be used, and steps would be lost: bring one back, start from the first step with --resume "
+          "--force, or choose another --run.");
       observer_.noted(sentence(folder_.string(), " has no valid checkpoint yet: the run starts from its first step."));
       remove_file(folder_ / "summary.json");
       begin();
@@ -218,7 +223,6 @@ class Run {
                                ", as settled when the run began: the steps behind it change nothing. --set schedule.decay_steps=", steps,
                                " with --force lets it end there."));
     }
-    const bool forced = request_.run.overwrite == Overwrite::force;
     const std::string recipe_hash = hash_of(decisive(resolved_.recipe));
     TW_CHECK_INPUT(forced || state_.recipe_hash == recipe_hash, search.newest->folder.string(), " was trained by another recipe than ",
                    (folder_ / "recipe.toml").string(), " is now; bring the old one back, start a new run, or insist with --force.");
@@ -256,6 +260,7 @@ class Run {
     const DataPosition position = next_->position;
     next_ = draw();  // while a GPU is at work
     const StepReport report = step_.collect();
+    if (context_.profiling()) ++profiled_steps_;
     context_.profile(nullptr);  // validation is no part of a step
     if (report.skipped()) {
       observer_.noted(sentence("step ", report.step,
@@ -275,8 +280,6 @@ class Run {
     state_.position = position;
     if (std::isfinite(report.loss)) state_.loss = report.loss;
     state_.elapsed_s += seconds;
-    steps_taken_ += 1;
-    seconds_taken_ += seconds;
     state_.target_tokens += report.target_tokens;
     const TrainingProgress progress{
         .step = report, .target_tokens_per_s = static_cast<double>(report.target_tokens) / seconds, .elapsed_s = state_.elapsed_s};
@@ -314,7 +317,7 @@ class Run {
       lines += line.text() + "\n";
     }
     write_file_atomically(folder_ / "profile.jsonl", lines);
-    observer_.profiled(launches);
+    observer_.profiled(launches, std::exchange(profiled_steps_, 0));
   }
 
   void note_what_is_left_out(std::int64_t skipped_validation) {
@@ -356,8 +359,8 @@ class Run {
             .samples = {},
             .target_tokens_per_s = state_.elapsed_s > 0.0 ? static_cast<double>(state_.target_tokens) / state_.elapsed_s : 0.0,
             .seconds = state_.elapsed_s,
-            .matrix_flops_per_s = seconds_taken_ > 0.0
-                                      ? static_cast<double>(steps_taken_) * static_cast<double>(trace_.matrix_flops()) / seconds_taken_
+            .matrix_flops_per_s = state_.elapsed_s > 0.0
+                                      ? static_cast<double>(state_.step) * static_cast<double>(trace_.matrix_flops()) / state_.elapsed_s
                                       : 0.0};
   }
 
@@ -376,6 +379,8 @@ class Run {
   TrainingResult ended() {
     TrainingResult result = this->result();
     result.validation_loss = validation_loss();
+    TW_CHECK(std::isfinite(result.validation_loss), "the validation loss is ", result.validation_loss,
+             " after the last step, so the run has not ended as one; try a smaller optimizer.learning_rate.");
     if (stopped_by() == 0) translate_test_pairs(result);
     if (signal_ != 0) return interrupted();
     JsonObject summary;
@@ -427,8 +432,7 @@ class Run {
   std::optional<Drawn> next_;
   Profiler profiler_;
   TrainingState state_;
-  std::int64_t steps_taken_ = 0;  // in this process
-  double seconds_taken_ = 0.0;
+  std::int64_t profiled_steps_ = 0;  // of those asked for, in this process
   int signal_ = 0;
   std::optional<JsonLines> metrics_;
 };

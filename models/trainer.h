@@ -59,8 +59,9 @@ struct TrainingObserver {
   std::function<void(const TrainingStart&)> started = [](const TrainingStart&) {};
   std::function<void(const TrainingProgress&)> stepped = [](const TrainingProgress&) {};
   std::function<void(std::int64_t step, double loss)> validated = [](std::int64_t, double) {};
-  // The launches of all profiled steps, once the last of them is done; profile.jsonl in the run folder holds them too.
-  std::function<void(const std::vector<ProfiledLaunch>&)> profiled = [](const std::vector<ProfiledLaunch>&) {};
+  // The launches of so many profiled steps, once the last of them is done; profile.jsonl in the run folder holds them too.
+  std::function<void(const std::vector<ProfiledLaunch>&, std::int64_t steps)> profiled = [](const std::vector<ProfiledLaunch>&,
+                                                                                            std::int64_t) {};
   std::function<void(const std::string&)> noted = [](const std::string&) {};  // a sentence a person should read
 };
 

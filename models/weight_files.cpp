@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "framework/host_tensor.h"
@@ -41,9 +42,19 @@ std::vector<Entry> moments(const Parameters& parameters, const AdamW& optimizer)
   return result;
 }
 
+// What read() would refuse is not written.
+template <class Stored>
+void check_finite(const std::string& name, const std::vector<std::byte>& piece, std::int64_t bytes) {
+  for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(sizeof(Stored))) {
+    Stored value;
+    std::memcpy(&value, piece.data() + at, sizeof(value));
+    TW_CHECK(std::isfinite(value), "\"", name, "\" holds ", value, "; try a smaller optimizer.learning_rate.");
+  }
+}
+
 void add(SafetensorsContents& contents, Context& context, const std::vector<Entry>& tensors) {
   for (const Entry& entry : tensors) {
-    const auto stream = [&context, tensor = entry.tensor](const ByteSink& sink) {
+    const auto stream = [&context, name = entry.name, tensor = entry.tensor](const ByteSink& sink) {
       constexpr std::int64_t kPieceBytes = 4 << 20;
       const std::int64_t row_bytes = tensor.cols() * size_of(tensor.dtype());
       const std::int64_t piece_rows = std::clamp<std::int64_t>(kPieceBytes / row_bytes, 1, tensor.rows());
@@ -51,7 +62,10 @@ void add(SafetensorsContents& contents, Context& context, const std::vector<Entr
       for (std::int64_t r = 0; r < tensor.rows(); r += piece_rows) {
         const Tensor rows = tensor.slice_rows(r, std::min(piece_rows, tensor.rows() - r));
         read_rows(context, rows, piece.data());
-        sink(std::span(piece).first(static_cast<std::size_t>(rows.rows() * row_bytes)));
+        const std::int64_t bytes = rows.rows() * row_bytes;
+        if (tensor.dtype() == DType::f32) check_finite<float>(name, piece, bytes);
+        if (tensor.dtype() == DType::f64) check_finite<double>(name, piece, bytes);
+        sink(std::span(piece).first(static_cast<std::size_t>(bytes)));
       }
     };
     contents.tensors.push_back(

@@ -162,6 +162,11 @@ Checkpoint save_checkpoint(const fs::path& run_folder, const CheckpointContents&
 
 bool has_checkpoints(const fs::path& run_folder) { return !candidates(run_folder).empty(); }
 
+bool has_complete_checkpoints(const fs::path& run_folder) {
+  const std::vector<Checkpoint> all = candidates(run_folder);
+  return std::any_of(all.begin(), all.end(), [](const Checkpoint& checkpoint) { return is_marked(checkpoint.folder); });
+}
+
 CheckpointSearch find_latest_valid(const fs::path& run_folder) {
   CheckpointSearch search;
   for (const Checkpoint& checkpoint : candidates(run_folder)) {

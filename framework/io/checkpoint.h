@@ -44,8 +44,9 @@ CheckpointSearch find_latest_valid(const std::filesystem::path& run_folder);
 // InputError, with the reason, unless the folder's marker and checksums hold.
 Checkpoint verified_checkpoint(const std::filesystem::path& folder);
 
-// Whether any folder of a checkpoint is there, valid or not.
+// Whether any folder of a checkpoint is there, valid or not, or any that was once complete.
 bool has_checkpoints(const std::filesystem::path& run_folder);
+bool has_complete_checkpoints(const std::filesystem::path& run_folder);
 
 // What a killed save left in its hidden folders. Call it under the run folder's lock.
 void remove_staged_checkpoints(const std::filesystem::path& run_folder);

@@ -166,6 +166,12 @@ TEST_F(BenchCommand, MeasuresOperationsBesideACopy) {
   EXPECT_EQ(operations, (std::vector<std::string>{"softmax", "adamw"}));
 }
 
+TEST_F(BenchCommand, ATableThatNobodyCanReadIsNoSuccess) {
+  const Outcome outcome = bench("op layer_norm --device cpu --rows 10 --cols 64 --rounds 1 2>&1 >/dev/full");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("could not be written to standard output"), std::string::npos) << outcome.output;
+}
+
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
   for (const char* options : {"gemm --layer 65x127",
                               "gemm --layer '65<-127@0'",
@@ -178,6 +184,7 @@ TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
                               "gemm --ladder --form dgrad_gelu_bias --device cpu",
                               "gemm --dtype f16 --device cpu --layer '65<-127@33'",
                               "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --row dot_products",
+                              "gemm --device cpu --layer '65<-127@33' --block-ms nan",
                               "step nowhere.toml",
                               "sweep --tokens 96",
                               "sweep --tokens 96:48:8",

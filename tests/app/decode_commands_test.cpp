@@ -64,6 +64,8 @@ TEST_F(DecodeCommands, TranslateWritesALineForEach) {
     EXPECT_EQ(three.output.substr(three.output.find("\n\n") + 2), one.output) << "lines do not meet";
   }
   EXPECT_EQ(with_input("translate translator", "").status, 0);
+  const std::string plain = with_input("translate translator", "two\n").output;
+  EXPECT_EQ(with_input("translate translator", "\xEF\xBB\xBFtwo\n").output, plain) << "a mark is no text";
 }
 
 TEST_F(DecodeCommands, TranslateKeepsTheLinesBeforeABadOne) {

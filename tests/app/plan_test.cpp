@@ -259,6 +259,10 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect(recipe("tiny.toml") + " --tile 128x128", "--tile goes with --gemm and --layer");
   expect(recipe("tiny.toml") + " --precision fp16", "recipe excludes --precision");
   expect(recipe("tiny.toml") + " --pitch aligned", "recipe excludes --pitch");
+  expect("--gemm 1x2x3 --set run.precision=fp16", "--set and --switch change a recipe");
+  expect("--layer '8<-8@8' --switch pad_vocabulary_to=1,8", "--set and --switch change a recipe");
+  expect("--gemm 2000000x2000000x2000000 --for h200", "has more multiply-adds than");
+  expect("--layer '16777216<-1048576@16777216' --for h200", "has more multiply-adds than");
   expect("--gemm 1x2x3 --blocks-per-sm 2", "--blocks-per-sm requires --tile");
   expect(recipe("transformer_big.toml") + " --for v100", "has no units for run.precision = \"bf16\"; use --set run.precision=fp16.");
   for (const std::string gemm : {"0x1x1", "-1x2x3", "1x2", "1x2x3x4", "axbxc", "99999999999x1x1", "''"}) {

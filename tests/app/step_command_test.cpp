@@ -69,6 +69,10 @@ TEST_F(CommandsOnFiles, WrongFilesAndOptionsAreRefused) {
   expect_refusal(recipe + batch + " --out a.safetensors --set run.precision=bf16", "--set run.precision=fp32");
   expect_refusal(recipe + batch + " --out a.safetensors --set model.vocabulary=3", "the recipe's vocabulary has the ids 0 to 2");
   EXPECT_FALSE(fs::exists(folder_.path() / "a.safetensors"));
+  ASSERT_EQ(tilewave(recipe + " --dump-weights w.safetensors").status, 0);
+  expect_refusal(recipe + batch + " --weights w.safetensors --out ./w.safetensors", "names a file that another option names too");
+  expect_refusal(recipe + batch + " --out b.safetensors --dump-weights b.safetensors", "names a file that another option names too");
+  expect_refusal(recipe + " --weights w.safetensors --dump-weights w.safetensors", "names a file that another option names too");
 }
 
 TEST_F(CommandsOnFiles, InspectTellsWhatFilesHold) {

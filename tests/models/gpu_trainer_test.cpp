@@ -48,8 +48,10 @@ TEST_F(GpuTrainer, AProfileNamesEveryLaunchAndChangesNoBit) {
   std::vector<ProfiledLaunch> launches;
   TrainingRequest profiled = request("profiled", {"run.precision=bf16"});
   profiled.profile = {.first = 3, .count = 2};
-  const TrainingResult result =
-      train(profiled, {.profiled = [&](const std::vector<ProfiledLaunch>& of_all_steps) { launches = of_all_steps; }});
+  const TrainingResult result = train(profiled, {.profiled = [&](const std::vector<ProfiledLaunch>& of_all_steps, std::int64_t steps) {
+                                        launches = of_all_steps;
+                                        EXPECT_EQ(steps, 2);
+                                      }});
   EXPECT_EQ(result.loss, train(request("plain", {"run.precision=bf16"}), {}).loss);
   const Trace trace = trace_step(resolve(profiled.recipe), device_).trace;
   ASSERT_EQ(launches.size(), 2 * trace.entries.size());

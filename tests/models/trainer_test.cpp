@@ -128,7 +128,10 @@ TEST_F(Trainer, AProfileHoldsEveryLaunchOfItsSteps) {
                                 .queue = make_cpu_queue(2),
                                 .device = probe_cpu(2),
                                 .profile = {.first = 3, .count = 2}};
-  train(request, {.profiled = [&](const std::vector<ProfiledLaunch>& of_all_steps) { launches = of_all_steps; }});
+  train(request, {.profiled = [&](const std::vector<ProfiledLaunch>& of_all_steps, std::int64_t steps) {
+          launches = of_all_steps;
+          EXPECT_EQ(steps, 2);
+        }});
   const Trace trace = trace_step(resolve(recipe), probe_cpu(2)).trace;
   ASSERT_EQ(launches.size(), 2 * trace.entries.size());
   double seconds = 0.0;
@@ -292,11 +295,40 @@ TEST_F(Trainer, WholeWavesStaySettledWithoutACheckpoint) {
   }
 }
 
-TEST_F(Trainer, AnEndedRunWithoutACheckpointIsNoLongerEndedOnceItIsResumed) {
-  attempt(folder("run"), {.overrides = {"run.steps=3"}});
-  fs::remove_all(folder("run") / "checkpoints");
-  EXPECT_EQ(attempt(folder("run"), {.start = RunStart::resume, .stop_after = 2}).signal, SIGTERM);
-  EXPECT_EQ(run_state(folder("run")), RunState::unfinished);
+// Steps that were taken are started over by those alone who insist.
+TEST_F(Trainer, ARunThatHasLostItsCheckpointsIsNotStartedOver) {
+  attempt(folder("ended"), {.overrides = {"run.steps=3"}});
+  fs::remove_all(folder("ended") / "checkpoints");
+  attempt(folder("damaged"), {.stop_after = 4});
+  for (const auto& checkpoint : fs::directory_iterator(folder("damaged") / "checkpoints"))
+    write_text(checkpoint.path() / "state.json", "{}");
+  for (const char* name : {"ended", "damaged"}) {
+    const std::string kept = file_text(folder(name) / "metrics.jsonl");
+    const std::string sentence = refusal(folder(name), {.start = RunStart::resume});
+    EXPECT_NE(sentence.find("has no checkpoint that can be used, and steps would be lost"), std::string::npos) << sentence;
+    EXPECT_EQ(file_text(folder(name) / "metrics.jsonl"), kept);
+    const Attempt insist{.start = RunStart::resume, .overwrite = Overwrite::force, .stop_after = 2};
+    EXPECT_EQ(attempt(folder(name), insist).signal, SIGTERM);
+    EXPECT_EQ(run_state(folder(name)), RunState::unfinished);
+  }
+}
+
+// An update may be finite and make weights that are not.
+TEST_F(Trainer, WeightsThatAreNoNumbersAreNotSaved) {
+  attempt(folder("run"), {.overrides = {"run.keep=1", "run.steps=3"}});
+  const std::string kept = model_bytes(folder("run"));
+  const Attempt diverging{.overrides = {"run.keep=1", "run.steps=4", "optimizer.learning_rate=1e39", "schedule.warmup_steps=1"},
+                          .start = RunStart::resume,
+                          .overwrite = Overwrite::force};
+  EXPECT_THROW(attempt(folder("run"), diverging), Error);
+  EXPECT_EQ(model_bytes(folder("run")), kept);
+}
+
+// The mean of a run's speed is of all its parts, as its steps and seconds are.
+TEST_F(Trainer, AResumedRunIsAsFastAsItWas) {
+  const double whole = attempt(folder("run")).matrix_flops_per_s;
+  EXPECT_GT(whole, 0.0);
+  EXPECT_EQ(attempt(folder("run"), {.start = RunStart::resume}).matrix_flops_per_s, whole);
 }
 
 TEST_F(Trainer, OtherChangesAreNamedAndRefused) {
