@@ -1,4 +1,5 @@
-// Layout by decreasing size: each interval takes the lowest gap between the already placed ones that are alive with it.
+// Layout by decreasing size: each interval takes the lowest gap between the already placed ones that are alive with it. What lies on
+// either side of a moment when nothing is alive, as between the passes of an accumulated step, is laid out by itself.
 #include "framework/arena.h"
 
 #include <algorithm>
@@ -18,12 +19,21 @@ std::size_t ArenaRecorder::allocate(std::int64_t bytes) {
 void ArenaRecorder::release(std::size_t allocation) { intervals_[allocation].death = clock_++; }
 
 ArenaLayout ArenaRecorder::layout() const {
-  const std::size_t count = intervals_.size();
-  ArenaLayout layout{.sizes = {}, .offsets = std::vector<std::int64_t>(count), .bytes = 0};
+  ArenaLayout layout{.sizes = {}, .offsets = std::vector<std::int64_t>(intervals_.size()), .bytes = 0};
   for (const Interval& interval : intervals_) layout.sizes.push_back(interval.bytes);
+  for (std::size_t begin = 0, end = 0; begin < intervals_.size(); begin = end) {
+    std::int64_t last_death = intervals_[begin].death;
+    for (end = begin + 1; end < intervals_.size() && intervals_[end].birth < last_death; ++end) {
+      last_death = std::max(last_death, intervals_[end].death);
+    }
+    place(begin, end, layout);
+  }
+  return layout;
+}
 
-  std::vector<std::size_t> by_size(count);
-  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+void ArenaRecorder::place(std::size_t begin, std::size_t end, ArenaLayout& layout) const {
+  std::vector<std::size_t> by_size(end - begin);
+  std::iota(by_size.begin(), by_size.end(), begin);
   std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) { return layout.sizes[a] > layout.sizes[b]; });
 
   std::vector<std::size_t> placed;  // by offset
@@ -41,7 +51,6 @@ ArenaLayout ArenaRecorder::layout() const {
                                            [&](std::int64_t value, std::size_t other) { return value < layout.offsets[other]; });
     placed.insert(position, current);
   }
-  return layout;
 }
 
 StepMemory allocate_step_memory(Queue& queue, std::int64_t bytes) {

@@ -30,7 +30,10 @@ class ArenaRecorder {
     std::int64_t birth = 0;
     std::int64_t death = INT64_MAX;  // never, within the step
   };
-  std::vector<Interval> intervals_;
+  // Lays out the allocations [begin, end), which are alive with no others.
+  void place(std::size_t begin, std::size_t end, ArenaLayout& layout) const;
+
+  std::vector<Interval> intervals_;  // by birth
   std::int64_t clock_ = 0;
 };
 

@@ -77,6 +77,27 @@ TEST(ArenaLayoutTest, ReusesWhatIsGivenBack) {
   EXPECT_EQ(recorder.layout().bytes, 1024);
 }
 
+// As an accumulated step does: thousands of passes with nothing alive between them.
+TEST(ArenaLayoutTest, LaysOutEveryPassLikeTheFirst) {
+  ArenaRecorder recorder;
+  constexpr std::size_t kPasses = 2000, kAllocations = 40;
+  for (std::size_t pass = 0; pass < kPasses; ++pass) {
+    std::mt19937_64 random(2);
+    std::vector<std::size_t> alive;
+    for (std::size_t i = 0; i < kAllocations; ++i) {
+      alive.push_back(recorder.allocate(static_cast<std::int64_t>(1 + random() % 5000)));
+      if (random() % 2 == 0 && alive.size() > 1) {
+        recorder.release(alive.front());
+        alive.erase(alive.begin());
+      }
+    }
+    for (const std::size_t allocation : alive) recorder.release(allocation);
+  }
+  const ArenaLayout layout = recorder.layout();
+  ASSERT_EQ(layout.offsets.size(), kPasses * kAllocations);
+  for (std::size_t i = kAllocations; i < layout.offsets.size(); ++i) ASSERT_EQ(layout.offsets[i], layout.offsets[i % kAllocations]) << i;
+}
+
 TEST(ArenaLayoutTest, OfNothing) { EXPECT_EQ(ArenaRecorder().layout().bytes, 0); }
 
 TEST(ArenaTest, HoldsAStepToItsTrace) {
