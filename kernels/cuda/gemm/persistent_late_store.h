@@ -1,8 +1,9 @@
 // Adds to persistent_cooperative, for 16-bit outputs: a tile's sums, its bias added, are packed into half their registers. What is left
 // of the epilogue and the stores follow part by part under the next tile's products, straight from registers, so that the tensor
 // cores pause for the packing alone and shared memory, which the products fill to its bandwidth, sees nothing of D. An activation
-// takes what was packed: the sums as saved_input stores them, in 16 bits. A kernel for each type, majors and form: a loop that keeps
-// sums and packed sums has no register to spare.
+// takes what was packed: the sums as saved_input stores them, in 16 bits. In a block's last tile, which has no products after it, the
+// consumers take the last blocks of K, which the ring holds by then, one after the other: one stores under the next one's products. A
+// kernel for each type, majors and form: a loop that keeps sums and packed sums has no register to spare.
 #pragma once
 
 #include "kernels/cuda/gemm/packed_sums.h"
@@ -21,6 +22,7 @@ struct LateStoreConfig {
   static constexpr LateForm kForm = kHow;
   static constexpr Activation kActivation = kWhich;
   static constexpr int kStages = late_store_stages(kTile), kConsumers = late_store_consumers(kTile);
+  static constexpr int kInTurn = kStages - 1;  // of the last tile's last blocks of K: what loads them waits for none of these
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
 
@@ -212,16 +214,29 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       const TileAt tile = own_tile(gemm, turn);
       const int row = tile.n * kTileN + consumer * kBox + warp * kStripRows, col = tile.m * kTileM;
 
+      const bool last = turn + gemm.clusters >= gemm.raster.tiles;
+      const int together = last && gemm.blocks_k > C::kStages ? gemm.blocks_k - C::kInTurn : gemm.blocks_k;  // blocks of K
+
       // Main loop, and the rest of the tile before.
       float sums[1][kTileM / 2];  // [64, tile m]
       int previous = 0;
-      for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+      for (int block = 0; block < together; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(P{}, shared.stages[at.stage], consumer, block > 0, sums);
-        late.store_turn(block + 1, gemm.blocks_k);
+        late.store_turn(block + 1, together);
         wgmma_wait<1>();
         if (block > 0) release(previous);
         previous = at.stage;
+      }
+      if (together < gemm.blocks_k) {
+        if (consumer > 0) wait_for_turn(consumer - 1);
+#pragma unroll 1
+        for (int block = together; block < gemm.blocks_k; ++block, at.advance()) {
+          mbarrier_wait(shared.full[at.stage], at.parity);
+          multiply(P{}, shared.stages[at.stage], consumer, true, sums);
+          previous = at.stage;
+        }
+        if (consumer + 1 < C::kConsumers) pass_turn(consumer);
       }
       late.aim(row, col);
       wgmma_wait<0>();
