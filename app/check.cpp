@@ -110,7 +110,9 @@ Command add_check(CLI::App& program) {
   command->add_option("--layer", options->check.layer, "check this layer alone, or `model` for the whole model");
   command->add_option("--plant", options->check.plant, "add a wrong term to this operation's backward pass: the check must fail")
       ->type_name("OPERATION");
-  command->add_option("--seed", options->check.seed, "of weights, inputs, dropout and samples")->capture_default_str();
+  command->add_option("--seed", options->check.seed, "of weights, inputs, dropout and samples")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line: what was made smaller, each tensor, the verdict");
   return {command, [options] { return check(*options); }};
 }

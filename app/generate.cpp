@@ -53,7 +53,7 @@ Command add_generate(CLI::App& program) {
   command->add_option("--top-k", options->decode.top_k, "draw among so many of the most probable tokens; 0: among all")
       ->check(count)
       ->capture_default_str();
-  command->add_option("--seed", options->decode.seed, "of the draws")->capture_default_str();
+  command->add_option("--seed", options->decode.seed, "of the draws")->check(CLI::NonNegativeNumber)->capture_default_str();
   options->device.add_to(*command);
   return {command, [options] { return generate_text(*options); }};
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <new>
 
 #include "app/command.h"
 #include "app/usage.h"
@@ -49,6 +50,9 @@ int main(int argc, char** argv) {
   } catch (const tilewave::InputError& error) {
     std::cerr << "tilewave: " << error.what() << '\n';
     return kUsage;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "tilewave: this machine has not enough memory for that; ask for smaller sizes.\n";
+    return kFailed;
   } catch (const std::exception& error) {
     std::cerr << "tilewave: " << error.what() << '\n';
     return kFailed;

@@ -46,6 +46,8 @@ void print(const StepOptions& options, const StepReport& report) {
 int run_step(const StepOptions& options) {
   TW_CHECK_INPUT(options.batch.empty() == options.out.empty() && (!options.batch.empty() || !options.dump_weights.empty()),
                  "a step takes --batch FILE and --out FILE together; --dump-weights FILE alone writes the weights it would start from.");
+  TW_CHECK_INPUT(!options.batch.empty() || (!options.update && !options.json),
+                 "--update and --json are of a step, and without --batch FILE there is none; leave them out.");
   const auto same = [](const std::filesystem::path& a, const std::filesystem::path& b) {
     return !a.empty() && !b.empty() && std::filesystem::weakly_canonical(a) == std::filesystem::weakly_canonical(b);
   };

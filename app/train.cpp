@@ -54,6 +54,8 @@ int dry_run(const Options& options) {
                  "--json prints what a training run came to; a step that is not run is JSON with tilewave plan RECIPE --json.");
   TW_CHECK_INPUT(options.profile.empty() && !options.resume && !options.force,
                  "--profile, --resume and --force go with a run, and --dry-run makes none; leave it or them out.");
+  TW_CHECK_INPUT(options.planned_for.empty() || options.device.device == "auto", "--for ", options.planned_for, " and --device ",
+                 options.device.device, " name a device each; leave one of them out.");
   const Recipe recipe = options.recipe.read();
   check_files(recipe);
   const DeviceInfo device = options.planned_for.empty() ? options.device.probe() : device_profile(options.planned_for).device;

@@ -155,6 +155,12 @@ class Ablation {
       const Contestant* const baseline = comparable_baseline(one);
       if (baseline == nullptr || !same_shape(one, *baseline)) continue;
       const CurvePair curves = {.ours = one.variant->curve, .baseline = baseline->variant->curve};
+      if (const std::int64_t step = first_diverged(curves.baseline); step > 0) {
+        one.variant->same_loss = {.verdict = SameLoss::Verdict::not_compared,
+                                  .how = sentence("its baseline's loss is not finite in step ", step,
+                                                  "; lower optimizer.learning_rate, or take another run.precision")};
+        continue;
+      }
       if (same_sums(one.trace.trace, baseline->trace.trace)) {
         one.variant->same_loss = compare_bits(curves);
       } else {

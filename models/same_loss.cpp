@@ -108,6 +108,11 @@ LossDistance distance_of(const CurvePair& curves) {
 
 }  // namespace
 
+std::int64_t first_diverged(const LossCurve& curve) {
+  const auto found = std::find_if(curve.losses.begin(), curve.losses.end(), [](double loss) { return !std::isfinite(loss); });
+  return found == curve.losses.end() ? 0 : found - curve.losses.begin() + 1;
+}
+
 SameLoss compare_bits(const CurvePair& curves) {
   SameLoss same{.how = sentence(curves.ours.losses.size(), " steps"), .distance = distance_of(curves)};
   const bool equal = same.distance.loss == 0.0 && same.distance.gradient == 0.0;

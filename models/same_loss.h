@@ -72,6 +72,8 @@ struct CurvePair {
   const LossCurve& baseline;
 };
 SameLoss compare_bits(const CurvePair& curves);
+// The first step whose loss is no number or infinite, from 1; 0: none.
+std::int64_t first_diverged(const LossCurve& curve);
 // Elsewhere adds to what was shown on frozen weights how far the curves part: within eight roundings of what is stored, and the sums.
 void compare_curves(const CurvePair& curves, Precision precision, const StepTrace& trace, SameLoss& same);
 

@@ -159,20 +159,21 @@ OperationWork prepare_embedded_text(Context& context, Shape shape, const Embedde
   return work_of(context, args, {id_tensor, position_ids, dy, dtable, dpositions, order, sort});
 }
 
-// Matrices of a model's size: with the compute copy that the precision asks for.
+// Matrices of at most 1,024 rows, as a model has them: with the compute copy that the precision asks for.
 OperationWork prepare_optimizer(Context& context, Shape shape, bool norm) {
   const PrecisionTable& types = context.precision();
-  const Shape matrix{1024, 1024};
+  constexpr std::int64_t kRows = 1024;
   std::vector<Tensor> owned;
   std::vector<AdamWTensor> tensors;
   std::vector<MatrixView> gradients;
-  const Tensor random = random_tensor(context, matrix, types.master, 1);
-  const auto copied = [&] {
-    const Tensor tensor = context.tensor(matrix, types.master);
-    copy_on_device(context.queue(), tensor.data(), random.data(), random.bytes());
-    return tensor;
-  };
-  for (std::int64_t element = 0; element < shape.elements(); element += matrix.elements()) {
+  const Tensor random = random_tensor(context, {std::min(kRows, shape.rows), shape.cols}, types.master, 1);
+  for (std::int64_t row = 0; row < shape.rows; row += kRows) {
+    const Shape matrix{std::min(kRows, shape.rows - row), shape.cols};
+    const auto copied = [&] {
+      const Tensor tensor = context.tensor(matrix, types.master);
+      copy_on_device(context.queue(), tensor.data(), random.data(), tensor.bytes());
+      return tensor;
+    };
     const Tensor gradient = copied();
     owned.push_back(gradient);
     gradients.push_back(gradient.view());

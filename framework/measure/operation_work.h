@@ -26,7 +26,7 @@ struct OperationWork {
 
 struct BenchedOperation {
   const char* name;
-  Shape shape;  // unless asked otherwise; of adamw and gradient_norm: so many matrices of 1,024 x 1,024 in all
+  Shape shape;  // unless asked otherwise; of adamw and gradient_norm: of matrices of up to 1,024 rows in all
   std::function<OperationWork(Context& context, Shape shape)> prepare;
   const char* operands = "";  // what is particular about them
 };

@@ -1,4 +1,5 @@
-// What the CUDA back end does about errors: a call that fails throws an Error with the expression and CUDA's own words.
+// What the CUDA back end does about errors: a call that fails throws an Error with the expression and CUDA's own words, and leaves
+// nothing that the next launch would be blamed for.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,6 +10,7 @@
 #define TW_CUDA(expression)                                                                                     \
   do {                                                                                                          \
     const cudaError_t tw_status = (expression);                                                                 \
+    if (tw_status != cudaSuccess) cudaGetLastError();                                                           \
     TW_CHECK(tw_status == cudaSuccess, "CUDA: ", #expression, " failed: ", cudaGetErrorString(tw_status), " (", \
              cudaGetErrorName(tw_status), ").");                                                                \
   } while (false)

@@ -13,9 +13,15 @@ CudaStream::CudaStream(DeviceInfo info) : device(std::move(info)) {
   std::uint64_t kept_bytes = UINT64_MAX;  // memory stays in the pool until the process ends
   TW_CUDA(cudaDeviceGetDefaultMemPool(&pool, device.index));
   TW_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes));
+  const std::size_t flag_bytes = static_cast<std::size_t>(flags_of_stream(device)) * sizeof(*flags);
+  TW_CUDA(cudaMallocAsync(&flags, flag_bytes, handle));
+  TW_CUDA(cudaMemsetAsync(flags, 0, flag_bytes, handle));
 }
 
-CudaStream::~CudaStream() { cudaStreamDestroy(handle); }
+CudaStream::~CudaStream() {
+  cudaFreeAsync(flags, handle);
+  cudaStreamDestroy(handle);
+}
 
 std::shared_ptr<CudaStream> make_cuda_stream(int index) {
   const CudaDevices devices = probe_cuda();

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device.h"
+#include "kernels/error.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
@@ -11,6 +12,7 @@ namespace tilewave {
 struct CudaStream {
   DeviceInfo device;
   cudaStream_t handle = nullptr;
+  unsigned* flags = nullptr;  // [flags_of_stream]: zeros between launches, for blocks that wait for each other; see prim/flag.h
 
   explicit CudaStream(DeviceInfo info);
   ~CudaStream();
@@ -18,7 +20,16 @@ struct CudaStream {
   CudaStream& operator=(const CudaStream&) = delete;
 };
 
+inline std::int64_t flags_of_stream(const DeviceInfo& device) { return 32 * device.sm_count; }
+
 inline cudaStream_t stream_of(const CudaQueue& queue) { return queue.stream->handle; }
 inline const DeviceInfo& device_of(const CudaQueue& queue) { return queue.stream->device; }
+
+// So many of the stream's flags, zeros, which a kernel leaves as it finds them.
+inline unsigned* flags_of(const CudaQueue& queue, std::int64_t count) {
+  const std::int64_t there = flags_of_stream(device_of(queue));
+  TW_CHECK(count <= there, "a launch asks for ", count, " flags, and a stream has ", there, ".");
+  return queue.stream->flags;
+}
 
 }  // namespace tilewave

@@ -145,6 +145,17 @@ TEST_F(Ablating, OtherBatchesAreComparedWithWeightsFrozen) {
   EXPECT_NEAR(rounded.measured_gain.value(), tokens * report.variants[0].step.median_s / rounded.step.median_s - 1.0, 1e-12);
 }
 
+TEST_F(Ablating, ALossThatDivergesIsNotCompared) {
+  const AblationReport report = report_of(small_recipe({"optimizer.learning_rate=1e30"}), "pad_vocabulary_to=1,8", 4);
+  ASSERT_TRUE(std::isfinite(report.variants[0].curve.losses[0]));
+  ASSERT_FALSE(std::isfinite(report.variants[0].curve.losses[3]));
+  EXPECT_EQ(report.variants[1].same_loss.verdict, SameLoss::Verdict::not_compared);
+  EXPECT_EQ(report.variants[1].same_loss.how,
+            sentence("its baseline's loss is not finite in step ", first_diverged(report.variants[0].curve),
+                     "; lower optimizer.learning_rate, or take another run.precision"));
+  EXPECT_FALSE(report.holds());
+}
+
 TEST_F(Ablating, AnotherModelHasNoEqualLossToShow) {
   const AblationReport report = report_of(small_recipe(), "model.vocabulary=61,64");
   EXPECT_EQ(report.variants[1].same_loss.verdict, SameLoss::Verdict::another_model);

@@ -31,7 +31,7 @@ struct Config {
 
 struct StreamKGemm : WarpgroupGemm {
   StreamKWork work;
-  unsigned* done = nullptr;   // [shared tiles][warps]: blocks of K added up
+  unsigned* done = nullptr;   // [shared tiles][warps]: blocks of K added up, until the last part has seen it
   float4* sums = nullptr;     // [shared tiles][warps][tile m / 8][lanes]: a tile's, as its threads hold them
   float* row_sums = nullptr;  // [shared tiles][tile n]
 };
@@ -153,6 +153,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
 
         // Epilogue: what the parts before came to is added, and the result stored or left to the parts after.
         if (!first) wait_for_flag(done, static_cast<unsigned>(part.begin));
+        if (!first && last) clear_flag(done);
         if constexpr (product.kSumsRows) {
           float* const so_far = gemm.row_sums + part.shared * kTileN + consumer * kBox;
           for_each_row_sum(row_sums[0], [&](int own, float sum) {
@@ -182,8 +183,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
 }  // namespace
 
 void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks), flag_bytes = stream_k_flag_bytes(shared);
-  auto* const workspace = static_cast<std::byte*>(args.workspace);
+  const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks);
   StreamKGemm gemm = {warpgroup_gemm(args, plan)};
   // Rows are summed in the first column. Where that begins every row of the raster, shares of equal time repeat after some tiles.
   const bool one_band = gemm.raster.band == gemm.tiles_m;
@@ -193,10 +193,9 @@ void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& pla
                .blocks = static_cast<int>(plan.blocks),
                .band = gemm.raster.band,
                .summing_time = args.bias_gradient && one_band ? kStreamKSummingTime : kStreamKTime};
-  gemm.done = reinterpret_cast<unsigned*>(workspace);
-  gemm.sums = reinterpret_cast<float4*>(workspace + round_up(flag_bytes, 128));
+  gemm.done = flags_of(queue, shared * kStreamKWarps);
+  gemm.sums = static_cast<float4*>(args.workspace);
   gemm.row_sums = reinterpret_cast<float*>(gemm.sums + shared * plan.tile.m * plan.tile.n / 4);
-  if (shared > 0) TW_CUDA(cudaMemsetAsync(gemm.done, 0, static_cast<std::size_t>(flag_bytes), stream_of(queue)));
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;

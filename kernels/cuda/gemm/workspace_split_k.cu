@@ -31,7 +31,7 @@ struct Config {
 
 struct SplitGemm : WarpgroupGemm {
   int split = 1;
-  unsigned* left = nullptr;   // [tiles][warps]: blocks whose sums are there
+  unsigned* left = nullptr;   // [tiles][warps]: blocks whose sums are there, until all who want them have seen it
   float4* sums = nullptr;     // [tiles][split][warps][shares][share / 4][lanes]: a block's, as its threads hold them
   float* row_sums = nullptr;  // [tiles][split][tile n]
 };
@@ -113,6 +113,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
   };
   const auto row_sums_of = [&](int block) { return gemm.row_sums + (static_cast<std::int64_t>(tile) * gemm.split + block) * kTileN; };
   unsigned* const left = gemm.left + tile * kWarps;
+  const auto waiters = [&](int of_warp) {  // for its sums: one for each share that lies in D, and the bias gradient's
+    const int shares = row + of_warp * kStripRows < epilogue.rows ? min((epilogue.cols - col - 1) / kShareColumns + 1, kShares) : 0;
+    return static_cast<unsigned>(shares + (sums_rows ? 1 : 0));
+  };
 
   // Main loop.
   float sums[1][kTileM / 2];  // [64, tile m]
@@ -138,7 +142,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
   for (int i = 0; i < kTileM / 2; i += 4) {
     __stcg(sums_of(part, warp, i / kShare) + i % kShare * 8, make_float4(sums[0][i], sums[0][i + 1], sums[0][i + 2], sums[0][i + 3]));
   }
-  add_to_flag(left + warp);
+  if (waiters(warp) > 0) add_to_flag(left + warp);
 
   // Epilogue, of every so many shares of the tile.
   const auto all = static_cast<unsigned>(gemm.split);
@@ -148,7 +152,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
     const int of_warp = share / kShares;
     const ShareAt at = {.row = row + of_warp * kStripRows, .col = col + share % kShares * kShareColumns};
     if (at.row >= epilogue.rows || at.col >= epilogue.cols) continue;
-    wait_for_flag(left + of_warp, all);
+    wait_for_added(left + of_warp, all, waiters(of_warp));
     float z[kShare];
     add_blocks(z, gemm.split, [&](int block) { return sums_of(block, of_warp, share % kShares); });
     const bool through_strips = epilogue.through_strips && min(at.col + kShareColumns, epilogue.cols) <= epilogue.d.mapped_cols;
@@ -164,7 +168,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
     }
   }
   if (sums_rows && part == 0) {
-    wait_for_flag(left + warp, all);
+    wait_for_added(left + warp, all, waiters(warp));
     const int own = warp * kStripRows + lane;
     float sum = 0.0f;
     for (int block = 0; block < gemm.split && lane < kStripRows; ++block) sum += __ldcg(row_sums_of(block) + own);
@@ -177,16 +181,18 @@ template <class C, class P>
 void launch(CudaQueue& queue, const SplitGemm& gemm, std::int64_t blocks) {
   constexpr std::size_t kSharedBytes = sizeof(typename C::SharedStorage);
   TW_CUDA(cudaFuncSetAttribute(workspace_split_k<C, P>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSharedBytes)));
-  cudaLaunchAttribute together = {};
-  together.id = cudaLaunchAttributeCooperative;
-  together.val.cooperative = 1;
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeCooperative;
+  attributes[1].val.cooperative = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(C::kThreads);
   config.dynamicSmemBytes = kSharedBytes;
   config.stream = stream_of(queue);
-  config.attrs = &together;
-  config.numAttrs = gemm.split > 1 ? 1 : 0;  // a block that has all of its tile waits for nobody
+  config.attrs = attributes;
+  config.numAttrs = gemm.split > 1 ? 2 : 1;  // a block that has all of its tile waits for nobody
   cudaLaunchKernelEx(&config, workspace_split_k<C, P>, gemm);
   TW_CUDA_LAUNCHED("workspace_split_k");
 }
@@ -194,14 +200,12 @@ void launch(CudaQueue& queue, const SplitGemm& gemm, std::int64_t blocks) {
 }  // namespace
 
 void launch_workspace_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const std::int64_t tiles = plan.tiling.tiles, flag_bytes = workspace_split_k_flag_bytes(tiles);
-  auto* const workspace = static_cast<std::byte*>(args.workspace);
+  const std::int64_t tiles = plan.tiling.tiles;
   SplitGemm gemm = {warpgroup_gemm(args, plan)};
   gemm.split = plan.split;
-  gemm.left = reinterpret_cast<unsigned*>(workspace);
-  gemm.sums = reinterpret_cast<float4*>(workspace + round_up(flag_bytes, 128));
+  gemm.left = flags_of(queue, tiles * kWorkspaceSplitWarps);
+  gemm.sums = static_cast<float4*>(args.workspace);
   gemm.row_sums = reinterpret_cast<float*>(gemm.sums + tiles * plan.split * plan.tile.m * plan.tile.n / 4);
-  TW_CUDA(cudaMemsetAsync(gemm.left, 0, static_cast<std::size_t>(flag_bytes), stream_of(queue)));
   const auto launch_tile = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     with_gradient_product(gemm, [&]<class P>(P) { launch<Config<kM, kN>, P>(queue, gemm, plan.blocks); });

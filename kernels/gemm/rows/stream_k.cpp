@@ -17,7 +17,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const std::int64_t all = plan.tiling.tiles * ceil_div(problem.k, kBlockK);  // stages
   plan.blocks = std::min(device.sm_count, all);
   const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks);
-  plan.workspace_bytes = shared == 0 ? 0 : stream_k_workspace_bytes(shared, tile);
+  plan.workspace_bytes = stream_k_workspace_bytes(shared, tile);
   const TimeModel& model = time_model_of(device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
   const double share = static_cast<double>(plan.tiling.tiles) / static_cast<double>(plan.blocks);

@@ -13,10 +13,9 @@ inline constexpr std::int64_t kWorkspaceSplitRest =
 constexpr int workspace_split_k_stages(Tile tile) { return stages_beside(kWorkspaceSplitRest, tile); }
 constexpr std::int64_t workspace_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(kWorkspaceSplitRest, tile); }
 
-// The workspace: of each tile, how many blocks have left each warp's sums; every block's sums, and those of its rows.
-constexpr std::int64_t workspace_split_k_flag_bytes(std::int64_t tiles) { return tiles * kWorkspaceSplitWarps * 4; }
+// The workspace: of each tile every block's sums, and those of its rows.
 constexpr std::int64_t workspace_split_k_bytes(std::int64_t tiles, std::int64_t split, Tile tile) {
-  return round_up(workspace_split_k_flag_bytes(tiles), 128) + tiles * split * (tile.m + 1) * tile.n * 4;
+  return tiles * split * (tile.m + 1) * tile.n * 4;
 }
 
 extern const GemmRow kWorkspaceSplitKRow;
