@@ -96,9 +96,10 @@ void print_steps(const AblationReport& report) {
     }
     const SameLoss& same = variant.same_loss;
     print_line("%-*s %6ld %6ld %19s %10.0f %8.2f %9s %9s %9s %7s %9s  %s%s%s", name, variant.setting.name.c_str(),
-               static_cast<long>(variant.resolved.shapes.target_rows), static_cast<long>(variant.resolved.shapes.vocabulary_padded), step,
-               variant.target_tokens_per_s(), variant.tflops(), bytes_text(variant.memory_bytes).c_str(), predicted, measured, error,
-               of_gemms, std::string(name_of(same.verdict)).c_str(), same.how.empty() ? "" : ", ", same.how.c_str());
+               static_cast<long>(variant.resolved.shapes.target_rows * variant.resolved.recipe.batch.accumulate),
+               static_cast<long>(variant.resolved.shapes.vocabulary_padded), step, variant.target_tokens_per_s(), variant.tflops(),
+               bytes_text(variant.memory_bytes).c_str(), predicted, measured, error, of_gemms, std::string(name_of(same.verdict)).c_str(),
+               same.how.empty() ? "" : ", ", same.how.c_str());
   }
 }
 

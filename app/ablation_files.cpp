@@ -71,8 +71,9 @@ Json variant_json(const AblationReport& report, const AblationVariant& variant) 
   }
   if (variant.same_as) json["same_launches_as"] = report.variants[*variant.same_as].setting.name;
   const StepShapes& shapes = variant.resolved.shapes;
-  json.update({{"source_rows", shapes.source_rows},
-               {"target_rows", shapes.target_rows},
+  const std::int64_t passes = variant.resolved.recipe.batch.accumulate;
+  json.update({{"source_rows", shapes.source_rows * passes},
+               {"target_rows", shapes.target_rows * passes},
                {"vocabulary", shapes.vocabulary},
                {"vocabulary_padded", shapes.vocabulary_padded},
                {"target_tokens", variant.target_tokens},

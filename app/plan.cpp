@@ -36,14 +36,14 @@ struct Options {
 
 // The device to plan for: --for, else the one of --device; exercises without a GPU are the guide's, on its V100.
 DeviceInfo device_of(const Options& options) {
-  const bool exercise = options.sms > 0 || !options.tile.empty();
+  const bool exercise = (!options.gemm.empty() || !options.layer.empty()) && (options.sms > 0 || !options.tile.empty());
   DeviceInfo device = options.profile.empty() ? options.device.probe() : device_profile(options.profile).device;
   if (options.profile.empty() && exercise && device.backend == Backend::cpu && options.device.device == "auto") {
     device = device_profile("v100").device;
   }
   if (options.sms > 0) {
     device.sm_count = options.sms;
-    device.index = kNoDevice;
+    if (device.backend == Backend::cuda) device.index = kNoDevice;
   }
   return device;
 }
@@ -330,7 +330,7 @@ int plan_recipe(const Options& options) {
   const ResolvedRecipe resolved = resolve(recipe, {}, device, tokens);
   const StepTrace trace = trace_step(resolved, device);
   const StepPlan step = plan_step(resolved, trace, device);
-  const std::vector<Advice> advice = advise(resolved.recipe, device, tokens);
+  const std::vector<Advice> advice = advise(resolved.recipe, device, tokens, recipe.guidelines.wave_free_batch);
   const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device, tokens);
   const int exit_code = std::ranges::any_of(settings, &PredictedSetting::refused_input) ? 2 : 0;
   if (options.json) {
@@ -373,6 +373,10 @@ int plan_gemms(const Options& options) {
                               : device.backend == Backend::cuda ? Precision::fp16
                                                                 : Precision::fp32;
   const PitchPolicy pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed;
+  const PrecisionTable table = precision_table(precision);
+  TW_CHECK_INPUT(device.index != kNoDevice || peak_flops_per_s(device, table.activation, table.math) > 0.0, device.name,
+                 " has no units for --precision ", name_of(precision), "; use --precision ",
+                 precision == Precision::bf16 ? "fp16." : "fp32.");
   std::vector<GemmLine> lines;
   if (!options.gemm.empty()) {
     lines.push_back(planned(options.gemm, plain_gemm(parse_gemm(options.gemm), precision, pitch), options, device));
@@ -386,7 +390,6 @@ int plan_gemms(const Options& options) {
   }
   double seconds = 0.0;
   for (const GemmLine& line : lines) seconds += line.predicted_s();
-  const PrecisionTable table = precision_table(precision);
   if (!options.json) {
     print_device(device, table.activation, table.math, times_text(device, lines, false));
     print_gemms(lines, device, seconds);

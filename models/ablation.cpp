@@ -98,6 +98,7 @@ class Ablation {
       open_corpus(recipe);
       variant.resolved =
           resolve_with(*corpus_, recipe, request_.device, variant.setting.asked_for ? NoWholeWaves::refused : NoWholeWaves::rows_stay);
+      (void)corpus_->training(batch_shape(variant.resolved));  // throws where none of it fits the rows
       variant.target_tokens = RealTokenCounter(recipe, corpus_.get())(variant.resolved).target_tokens();
       const GemmPlans plans = plans_for_step(variant.resolved, {.queue = queue_, .device = request_.device, .noted = request_.noted});
       StepTrace trace = trace_step(variant.resolved, request_.device, plans);

@@ -94,6 +94,12 @@ std::vector<Switch> parse_switches(std::string_view text) {
   std::vector<Switch> switches;
   std::istringstream words{std::string(text)};
   for (std::string word; words >> word;) switches.push_back(parse_switch(word));
+  std::vector<std::string> keys;
+  for (const Switch& one : switches) keys.insert(keys.end(), one.keys.begin(), one.keys.end());
+  for (const std::string& key : keys) {
+    TW_CHECK_INPUT(std::count(keys.begin(), keys.end(), key) == 1, "--switch ", short_key(key),
+                   ": a key is switched once, with all of its values, as in pad_vocabulary_to=1,8,64.");
+  }
   return switches;
 }
 
@@ -143,7 +149,7 @@ ToyRecipe toy_sized(const Recipe& recipe) {
   change("model.d_ff", model.d_ff, smaller(model.d_ff, 8));
   change("model.encoder_layers", model.encoder_layers, std::min(model.encoder_layers, kMostLayers));
   change("model.decoder_layers", model.decoder_layers, std::min(model.decoder_layers, kMostLayers));
-  if (!uses_tokenizer(recipe.data)) change("model.vocabulary", model.vocabulary, smaller(model.vocabulary, 16));
+  if (recipe.data.kind == DataKind::synthetic) change("model.vocabulary", model.vocabulary, smaller(model.vocabulary, 16));
   BatchConfig& batch = toy.recipe.batch;
   if (batch.source_tokens > 0) change("batch.source_tokens", batch.source_tokens, smaller(batch.source_tokens, 8));
   change("batch.target_tokens", batch.target_tokens, smaller(batch.target_tokens, 8));

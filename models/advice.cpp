@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "framework/precision.h"
 #include "kernels/attention.h"
 #include "kernels/error.h"
+#include "models/memory_check.h"
 #include "models/wave_free.h"
 
 namespace tilewave {
@@ -62,8 +64,9 @@ std::vector<std::int64_t> neighbours(std::int64_t from, std::initializer_list<st
 
 class Adviser {
  public:
-  Adviser(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens)
+  Adviser(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens, WaveFreeBatch asked)
       : recipe_(predictable(recipe)),
+        asked_waves_(asked),
         device_(device),
         counter_(tokens),
         resolved_(resolve(recipe_)),
@@ -113,7 +116,8 @@ class Adviser {
             changed.model.vocabulary = smaller;
             changed.guidelines.pad_vocabulary_to = 1;
           },
-          sentence("--set model.vocabulary=", smaller));
+          sentence("--set model.vocabulary=", smaller,
+                   recipe_.guidelines.pad_vocabulary_to > 1 ? " --set guidelines.pad_vocabulary_to=1" : ""));
     }
     return quantity;
   }
@@ -121,7 +125,13 @@ class Adviser {
   std::vector<Quantity> batches() {
     std::vector<Quantity> quantities;
     Recipe asked = recipe_;
-    asked.guidelines.wave_role = asked.guidelines.wave_role == GemmRole::wgrad ? GemmRole::forward : asked.guidelines.wave_role;
+    if (asked_waves_ == WaveFreeBatch::off) {  // nobody has checked what is said of them
+      const GuidelinesConfig usual;
+      asked.guidelines.wave_layer = usual.wave_layer;
+      asked.guidelines.wave_role = usual.wave_role;
+      asked.guidelines.wave_tile = usual.wave_tile;
+    }
+    const std::int64_t multiple = recipe_.guidelines.batch_multiple_of;
     for (const WaveRows& rows : wave_rows(asked, device_)) {
       Quantity quantity{
           .name = rows.source && rows.target ? "source and target rows"
@@ -131,11 +141,12 @@ class Adviser {
           .part = asked.guidelines.wave_layer,
           .part_seconds = [layer = asked.guidelines.wave_layer](const StepPlan& step) { return step.seconds_of_layer(layer); },
           .section = "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3"};
-      std::vector<std::int64_t> numbers = neighbours(quantity.from, {8, 64, 128});
+      std::set<std::int64_t> numbers;
+      for (const std::int64_t number : neighbours(quantity.from, {8, 64, 128})) numbers.insert(round_up(number, multiple));
       const auto reach = static_cast<std::int64_t>(kReach * static_cast<double>(quantity.from));
       for (const RowsPlan& step :
            wave_free_steps(asked, rows, std::max<std::int64_t>(1, quantity.from - reach), quantity.from + reach, device_)) {
-        numbers.push_back(step.rows);
+        numbers.insert(step.rows);
       }
       for (const std::int64_t number : numbers) {
         if (number < recipe_.batch.sequence || number == quantity.from) continue;
@@ -143,7 +154,7 @@ class Adviser {
         if (rows.source && rows.target) continue;
         // The other side in proportion: rows of one side alone may well be ghosts.
         const std::int64_t other = rows.source ? recipe_.batch.target_tokens : recipe_.batch.source_tokens;
-        const std::int64_t beside = round_up(ceil_div(other * number, quantity.from), 8);
+        const std::int64_t beside = round_up(round_up(ceil_div(other * number, quantity.from), 8), multiple);
         if (other == 0 || beside < recipe_.batch.sequence) continue;
         Recipe both = rows.moved(recipe_, number);
         (rows.source ? both.batch.target_tokens : both.batch.source_tokens) = beside;
@@ -161,6 +172,7 @@ class Adviser {
     };
     say("source_tokens", recipe_.batch.source_tokens, moved.batch.source_tokens);
     say("target_tokens", recipe_.batch.target_tokens, moved.batch.target_tokens);
+    if (asked_waves_ != WaveFreeBatch::off) set += " --set guidelines.wave_free_batch=off";
     add(
         quantity, number, [&](Recipe& changed) { changed = moved; }, std::move(set));
   }
@@ -210,11 +222,16 @@ class Adviser {
       const std::int64_t rows = recipe_.batch.source_tokens > 0 ? std::min(recipe_.batch.source_tokens, recipe_.batch.target_tokens)
                                                                 : recipe_.batch.target_tokens;
       if (number > std::min(rows, recipe_.model.max_positions)) continue;
+      if (number < quantity.from && packs_pairs(recipe_.data)) continue;  // pairs that are longer would be left out
       add(
           quantity, number, [&](Recipe& changed) { changed.batch.sequence = number; }, sentence("--set batch.sequence=", number));
       quantity.candidates.back().section = number < quantity.from ? kFewerKeys : kLongerSequences;
     }
     return quantity;
+  }
+
+  bool fits(const StepPlan& step) const {
+    return device_.backend != Backend::cuda || step.bytes <= device_.memory_bytes - reserved_bytes(Backend::cuda);
   }
 
   struct Tried {
@@ -236,7 +253,7 @@ class Adviser {
       tried.push_back({.advice = {.quantity = quantity.name,
                                   .from = quantity.from,
                                   .to = candidate.value,
-                                  .advised = gain >= kLeastGain && rate_gain >= kLeastGain,
+                                  .advised = gain >= kLeastGain && rate_gain >= kLeastGain && (fits(step) || !fits(step_)),
                                   .part_gain = part > 0.0 ? 1.0 - part_after / part : 0.0,
                                   .step_gain = gain,
                                   .part = quantity.part,
@@ -276,6 +293,7 @@ class Adviser {
   }
 
   Recipe recipe_;
+  WaveFreeBatch asked_waves_;
   const DeviceInfo& device_;
   RealTokenCounter& counter_;
   ResolvedRecipe resolved_;
@@ -285,8 +303,8 @@ class Adviser {
 
 }  // namespace
 
-std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens) {
-  return Adviser(recipe, device, tokens).advise();
+std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens, WaveFreeBatch asked) {
+  return Adviser(recipe, device, tokens, asked).advise();
 }
 
 std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device) {

@@ -29,8 +29,10 @@ struct Advice {
   std::string_view section;  // of the guide; or what it is, where no section speaks of it
 };
 
-// The quantities in the order vocabulary, batch, d_ff, heads, sequence; at most one advice a direction each.
-std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens);
+// The quantities in the order vocabulary, batch, d_ff, heads, sequence; at most one advice a direction each. `asked` is what the person's
+// recipe says of whole waves, which `recipe` has settled.
+std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens,
+                           WaveFreeBatch asked = WaveFreeBatch::off);
 std::vector<Advice> advise(const Recipe& recipe, const DeviceInfo& device);
 
 }  // namespace tilewave

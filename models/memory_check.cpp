@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/error.h"
+#include "kernels/gemm/tiling.h"
 
 namespace tilewave {
 namespace {
@@ -32,13 +33,16 @@ std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& tra
                                     " of them for weights, gradients and moments, and ", device.name, " has ", gib(room), " GiB to give");
   // Whole sequences, so that a smaller step is cut as this one is.
   const std::int64_t unit = resolved.recipe.batch.sequence;
-  std::int64_t fits = 0, too_many = resolved.recipe.batch.target_tokens / unit;
+  std::int64_t fits = 0, too_many = ceil_div(resolved.recipe.batch.target_tokens, unit);
   while (trace.persistent_bytes < room && fits + 1 < too_many) {
     const std::int64_t middle = (fits + too_many) / 2;
     const BatchConfig batch = with_target_tokens(resolved.recipe.batch, middle * unit);
     (trace_step(with_batch(resolved.recipe, batch), device).bytes() <= room ? fits : too_many) = middle;
   }
-  if (fits == 0) return need + "; use a smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.";
+  if (fits == 0) {
+    return sentence(need, "; use a ", trace.persistent_bytes < room ? "smaller batch.sequence, or a " : "",
+                    "smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.");
+  }
   const BatchConfig batch = with_target_tokens(resolved.recipe.batch, fits * unit);
   return sentence(need, "; --set batch.target_tokens=", batch.target_tokens,
                   batch.source_tokens > 0 ? sentence(" --set batch.source_tokens=", batch.source_tokens) : std::string(),

@@ -19,9 +19,9 @@ namespace {
 // A mean is over so many batches, of so many rows together, at least.
 constexpr std::int64_t kSampledBatches = 8, kLeastSample = 1 << 16;
 
-bool packs_pairs(const DataConfig& data) { return data.kind == DataKind::number_names || data.kind == DataKind::parallel; }
-
 }  // namespace
+
+bool packs_pairs(const DataConfig& data) { return data.kind == DataKind::number_names || data.kind == DataKind::parallel; }
 
 std::int64_t RealTokens::target_tokens() const { return std::llround(target); }
 
@@ -38,16 +38,19 @@ RealTokenCounter::RealTokenCounter(const Recipe& asked, const Corpus* corpus)
 RealTokens RealTokenCounter::operator()(const ResolvedRecipe& resolved) {
   const StepShapes& shapes = resolved.shapes;
   RealTokens tokens = {.source = static_cast<double>(shapes.source_rows), .target = static_cast<double>(shapes.target_rows)};
-  if (packs_pairs(resolved.recipe.data)) {
-    try {
-      tokens = packed(resolved);
-    } catch (const InputError& error) {
-      estimated_ = error.what();
-      tokens = in_proportion(shapes);
-    }
-  }
+  if (packs_pairs(resolved.recipe.data)) tokens = files_are_here(resolved.recipe) ? packed(resolved) : in_proportion(shapes);
   const auto passes = static_cast<double>(resolved.recipe.batch.accumulate);
   return {.source = passes * tokens.source, .target = passes * tokens.target};
+}
+
+bool RealTokenCounter::files_are_here(const Recipe& recipe) {
+  try {
+    if (corpus_ == nullptr || recipe.data != data_) check_files(recipe);
+    return true;
+  } catch (const InputError& error) {
+    estimated_ = error.what();
+    return false;
+  }
 }
 
 RealTokens RealTokenCounter::in_proportion(const StepShapes& shapes) const {
@@ -62,7 +65,6 @@ void RealTokenCounter::open_corpus(const Recipe& recipe) {
     samples_.clear();
   }
   if (corpus_ != nullptr) return;
-  check_files(recipe);
   opened_ = std::make_unique<const Corpus>(corpus_of(recipe));
   corpus_ = opened_.get();
   data_ = recipe.data;

@@ -35,6 +35,9 @@ struct StepWorth {
 };
 double relative_time(const StepWorth& to, const StepWorth& from);
 
+// Whether rows are packed from pairs, some of which may be too long for them.
+bool packs_pairs(const DataConfig& data);
+
 class RealTokenCounter {
  public:
   // The corpus is opened where it is needed first, unless it is given, which must then outlive the counter.
@@ -45,6 +48,7 @@ class RealTokenCounter {
   const std::string& estimated() const { return estimated_; }
 
  private:
+  bool files_are_here(const Recipe& recipe);
   RealTokens in_proportion(const StepShapes& shapes) const;
   RealTokens packed(const ResolvedRecipe& resolved);
   void open_corpus(const Recipe& recipe);

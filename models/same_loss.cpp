@@ -43,6 +43,9 @@ std::int64_t longest_k(const Trace& trace) {
   return longest;
 }
 
+// Whether several blocks sum parts of one tile's K, which then begin and end where K and the number of tiles say.
+bool shares_k(const GemmPlan& plan) { return plan.split > 1 || plan.row == "stream_k"; }
+
 // The larger one; a NaN is larger than any number.
 double larger(double a, double b) { return std::isnan(b) || b > a ? b : a; }
 
@@ -70,7 +73,7 @@ bool same_sums(const Trace& a, const Trace& b) {
     const GemmPlan &p = *x.plan, &q = *y.plan;
     return p.row == q.row && p.tile == q.tile && p.stages == q.stages && p.cluster == q.cluster && p.split == q.split &&
            p.raster == q.raster && p.group == q.group && p.algorithm == q.algorithm && p.blocks == q.blocks &&
-           (p.split == 1 || x.gemm->k == y.gemm->k);
+           (!shares_k(p) || (x.gemm->k == y.gemm->k && p.tiling.tiles == q.tiling.tiles && p.whole_tiles == q.whole_tiles));
   };
   return std::equal(a.entries.begin(), a.entries.end(), b.entries.begin(), b.entries.end(), same);
 }

@@ -155,12 +155,14 @@ double TrainStep::validate(BatchStream stream) {
 
 std::int64_t StepTrace::matrix_flops() const {
   std::int64_t flops = 0;
+  bool countable = true;
   for (const TraceEntry& entry : trace.entries) {
     if (entry.operation == GemmArgs::kOperation || entry.operation == AttentionArgs::kOperation ||
         entry.operation == AttentionBackwardArgs::kOperation) {
-      flops += entry.cost.flops;
+      countable = !__builtin_add_overflow(flops, entry.cost.flops, &flops) && countable;
     }
   }
+  TW_CHECK_INPUT(countable, "a step's FLOPs are more than 2^63; lower batch.accumulate, the rows of a batch or the model.");
   return flops;
 }
 

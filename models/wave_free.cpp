@@ -13,6 +13,8 @@
 namespace tilewave {
 namespace {
 
+constexpr std::size_t kMostTried = 64;  // numbers of rows, each in a whole step
+
 Recipe without_waves(const Recipe& recipe) {
   Recipe settled = recipe;
   settled.guidelines.wave_free_batch = WaveFreeBatch::off;
@@ -24,7 +26,7 @@ bool asked_for(const GemmLine& line, const GuidelinesConfig& guidelines) {
 }
 
 // The tiles whose waves count, with the blocks of each that run at a time: guidelines.wave_tile, one block an SM as the guide has
-// it, or those that come near the fastest.
+// it, or those that come near the fastest, or would if their last wave were no longer than the rows it is for.
 struct WaveTile {
   Tile tile;
   std::int64_t slots = 0;
@@ -46,7 +48,9 @@ std::vector<WaveTile> wave_tiles(const GuidelinesConfig& guidelines, const GemmL
   }
   std::vector<WaveTile> tiles;
   for (const GemmPlan& plan : candidates) {
-    if (plan.predicted_s <= kNear * line.plan.predicted_s) tiles.push_back({.tile = plan.tile, .slots = plan.tiling.slots});
+    if (plan.predicted_s * waves_of(plan).efficiency <= kNear * line.plan.predicted_s) {
+      tiles.push_back({.tile = plan.tile, .slots = plan.tiling.slots});
+    }
   }
   return tiles;
 }
@@ -293,13 +297,19 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
       if (tile_waves(line.problem.m, number, wave.tile, wave.slots).wave_efficiency >= kWaveFreeEfficiency) candidates.insert(number);
     }
   }
+  std::vector<std::int64_t> numbers(candidates.begin(), candidates.end());
+  if (numbers.size() > kMostTried) {  // of many waves each number gains alike
+    std::vector<std::int64_t> some;
+    for (std::size_t i = 0; i < kMostTried; ++i) some.push_back(numbers[i * (numbers.size() - 1) / (kMostTried - 1)]);
+    numbers = std::move(some);
+  }
   std::vector<RowsPlan> steps;
   const auto try_number = [&](std::int64_t number) {
     StepPlan step = plan_step(resolve(predictable(rows.moved(recipe, number))), device);
     if (wave_efficiency(guidelines, line_of(step, guidelines, number), device) < kWaveFreeEfficiency) return;
     steps.push_back({.rows = number, .step = std::move(step)});
   };
-  for (const std::int64_t number : candidates) try_number(number);
+  for (const std::int64_t number : numbers) try_number(number);
   // A last column of tiles that `most` cuts may fill the wave.
   const std::int64_t edge = most / multiple * multiple;
   if (steps.empty() && edge >= std::max(least, recipe.batch.sequence)) try_number(edge);

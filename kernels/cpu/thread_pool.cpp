@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <sched.h>
+#include <system_error>
 
 #include "kernels/error.h"
 
@@ -30,10 +31,18 @@ int usable_cpus() {
 }
 
 ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(1, threads))) {
-  for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+  try {
+    for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+  } catch (const std::system_error& error) {
+    end();
+    throw Error(sentence("only ", size(), " of ", threads, " threads could be started: ", error.code().message(), "; use --threads ",
+                         size(), " or fewer."));
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

@@ -1,7 +1,8 @@
 // Threads that share out the indices of a loop. Each has a share of neighbours, the same one in every loop of as many indices, so
 // that it finds in its own caches what it wrote a loop ago; one that is done with its share helps the others with theirs.
 // The caller works too; idle workers spin for a moment, then sleep. parallel_for returns when every index is done; the first
-// exception is rethrown. One loop runs at a time: a second one, of another thread or from within the first, is an Error.
+// exception is rethrown. One loop runs at a time: a second one, of another thread or from within the first, is an Error where threads
+// share it out.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,7 @@ int usable_cpus();
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);
+  explicit ThreadPool(int threads);  // Error where the system gives fewer
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -50,6 +51,7 @@ class ThreadPool {
     std::int64_t end = 0;
   };
 
+  void end();
   void run(std::int64_t count, std::int64_t shares, Body body, void* context);
   void work(int thread);
   void drain(int thread);

@@ -25,7 +25,8 @@ void* allocate(CudaQueue& queue, std::int64_t bytes) {
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw Error(sentence("out of memory on ", device_of(queue).name, ": ", bytes, " bytes were asked for and ", free_bytes(queue), " of ",
-                         device_of(queue).memory_bytes, " are free; use a smaller batch.target_tokens or model."));
+                         device_of(queue).memory_bytes,
+                         " are free; ask for less: a smaller batch.target_tokens, a smaller model, smaller operands."));
   }
   TW_CUDA(status);
   return data;

@@ -6,22 +6,33 @@
 
 namespace tilewave {
 
+namespace {
+
+void end(cudaStream_t stream, unsigned* flags) {
+  if (flags != nullptr) cudaFreeAsync(flags, stream);
+  cudaStreamDestroy(stream);
+}
+
+}  // namespace
+
 CudaStream::CudaStream(DeviceInfo info) : device(std::move(info)) {
   TW_CUDA(cudaSetDevice(device.index));
   TW_CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
-  cudaMemPool_t pool = nullptr;
-  std::uint64_t kept_bytes = UINT64_MAX;  // memory stays in the pool until the process ends
-  TW_CUDA(cudaDeviceGetDefaultMemPool(&pool, device.index));
-  TW_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes));
-  const std::size_t flag_bytes = static_cast<std::size_t>(flags_of_stream(device)) * sizeof(*flags);
-  TW_CUDA(cudaMallocAsync(&flags, flag_bytes, handle));
-  TW_CUDA(cudaMemsetAsync(flags, 0, flag_bytes, handle));
+  try {
+    cudaMemPool_t pool = nullptr;
+    std::uint64_t kept_bytes = UINT64_MAX;  // memory stays in the pool until the process ends
+    TW_CUDA(cudaDeviceGetDefaultMemPool(&pool, device.index));
+    TW_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes));
+    const std::size_t flag_bytes = static_cast<std::size_t>(flags_of_stream(device)) * sizeof(*flags);
+    TW_CUDA(cudaMallocAsync(&flags, flag_bytes, handle));
+    TW_CUDA(cudaMemsetAsync(flags, 0, flag_bytes, handle));
+  } catch (...) {
+    end(handle, flags);
+    throw;
+  }
 }
 
-CudaStream::~CudaStream() {
-  cudaFreeAsync(flags, handle);
-  cudaStreamDestroy(handle);
-}
+CudaStream::~CudaStream() { end(handle, flags); }
 
 std::shared_ptr<CudaStream> make_cuda_stream(int index) {
   const CudaDevices devices = probe_cuda();

@@ -113,8 +113,8 @@ std::vector<GemmPlan> plans_of(const GemmRow& row, std::span<const Tile> tiles, 
 
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
   const Willing willing = willing_rows(problem, device, choice);
-  // Rows may round differently, tiles never do: a CPU's row is chosen as for one thread and for operands along K, so that results depend
-  // neither on the number of threads nor on how matrices lie; its tile is chosen for the threads and the matrices there are.
+  // Rows may round differently, tiles never do: a CPU's row is chosen as for one thread, so that results do not depend on the number of
+  // threads, and as for operands along K; its tile is chosen for the threads and the matrices there are.
   DeviceInfo row_device = device;
   GemmProblem row_problem = problem;
   if (device.backend == Backend::cpu) {

@@ -133,6 +133,9 @@ TEST_F(PlanCommand, TablesSayWhatAPersonAsks) {
         << step.output;
     EXPECT_EQ(step.output.find("own kernels"), std::string::npos) << step.output;
   }
+  const Outcome no_units = plan("--gemm 512x512x512 --for v100 --precision bf16");
+  EXPECT_EQ(no_units.status, 2);
+  EXPECT_NE(no_units.output.find("has no units for --precision bf16; use --precision fp16."), std::string::npos) << no_units.output;
   for (const std::string gemm : {"--for v100", "--for b200", "--for h200 --tile 256x128"}) {
     EXPECT_NE(plan("--gemm 8192x8192x8192 " + gemm).output.find(guides + "\n"), std::string::npos) << gemm;
   }

@@ -47,8 +47,8 @@ TEST(Usage, HelpShowsDefaults) {
     std::vector<std::string> words;
     std::vector<std::string> parts;
   } cases[] = {{{"translate"}, {"--beams INT:INT in [1 - 1024]=1", "--length-penalty FLOAT=0.6", "--device TEXT=auto", "=0\n"}},
-               {{"generate"}, {"[0 - 1073741824]=256", "--temperature FLOAT=1", "--seed UINT=1"}},
-               {{"check"}, {"--seed UINT=1"}}};
+               {{"generate"}, {"[0 - 1073741824]=256", "--temperature FLOAT=1", "--seed UINT:NONNEGATIVE=1"}},
+               {{"check"}, {"--seed UINT:NONNEGATIVE=1"}}};
   for (auto [words, parts] : cases) {
     words.push_back("--help");
     Process process(folder.path(), words);

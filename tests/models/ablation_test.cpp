@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kernels/error.h"
+#include "kernels/gemm.h"
 #include "models/recipe.h"
 #include "tests/kernels/gpu.h"
 #include "tests/models/small_runs.h"
@@ -66,6 +67,8 @@ TEST(AblationSwitches, WhatIsNoneIsASentence) {
     EXPECT_EQ(message_of([&] { parse_switches(text); }),
               sentence("--switch ", text, ": write key=value,value, as in pad_vocabulary_to=1,8."));
   }
+  EXPECT_EQ(message_of([] { parse_switches("pad_vocabulary_to=1,8 row_pitch=packed,aligned pad_vocabulary_to=1,64"); }),
+            "--switch pad_vocabulary_to: a key is switched once, with all of its values, as in pad_vocabulary_to=1,8,64.");
   EXPECT_EQ(message_of([] { parse_switches("pad_vocabulary_to=1,,8"); }),
             "--switch pad_vocabulary_to=1,,8: every value must be there, and be there once.");
   EXPECT_EQ(message_of([] { parse_switches("pad_vocabulary_to=8,8"); }),
@@ -90,6 +93,14 @@ TEST(AblationToy, KeepsWhatIsBeyondAMultipleOfEight) {
   recipe.model.vocabulary = 33712;
   EXPECT_EQ(toy_sized(recipe).recipe.model.vocabulary, 2112);
   EXPECT_NO_THROW(validate(toy.recipe));
+}
+
+// The ids of a token file stay what they are.
+TEST(AblationToy, KeepsTheVocabularyOfATokenFile) {
+  const ToyRecipe toy =
+      toy_sized(small_recipe({"data.kind=tokens", "data.source=tokens.bin", "model.vocabulary=50257", "model.architecture=decoder_only",
+                              "model.encoder_layers=0", "batch.source_tokens=0", "batch.target_tokens=4096"}));
+  EXPECT_EQ(toy.recipe.model.vocabulary, 50257);
 }
 
 class Ablating : public testing::Test {
@@ -154,6 +165,17 @@ TEST_F(Ablating, ALossThatDivergesIsNotCompared) {
             sentence("its baseline's loss is not finite in step ", first_diverged(report.variants[0].curve),
                      "; lower optimizer.learning_rate, or take another run.precision"));
   EXPECT_FALSE(report.holds());
+}
+
+TEST_F(Ablating, RowsTooShortForTheDataAreRefusedAndTheOthersRun) {
+  for (const char* kind : {"number_names", "synthetic"}) {
+    const Recipe recipe =
+        small_recipe({sentence("data.kind=", kind), "data.tokenizer=bytes", "model.vocabulary=260", "model.max_positions=64",
+                      "batch.sequence=64", "batch.source_tokens=64", "batch.target_tokens=256"});
+    const AblationReport report = report_of(recipe, "batch.sequence=64,1", 1);
+    EXPECT_TRUE(report.variants[0].ran()) << kind << ": " << report.variants[0].refused;
+    EXPECT_TRUE(report.variants[1].refused_input) << kind;
+  }
 }
 
 TEST_F(Ablating, AnotherModelHasNoEqualLossToShow) {
@@ -259,6 +281,24 @@ TEST_F(Ablating, AGuidelineWithoutAnAnswerLeavesTheOthersTheirs) {
   // What else is wrong stays wrong: a layer that is not there.
   const AblationReport nowhere = report_of(small_recipe({"guidelines.wave_layer=nothing"}), "");
   EXPECT_TRUE(nowhere.variants[3].refused_input);
+}
+
+// Where blocks share a tile's K they begin and end where K and the number of tiles say; elsewhere zeros may follow K.
+TEST(SameLoss, SharedSumsAreTheSameOfTheSameKAndTilesAlone) {
+  const auto product = [](std::string_view row, std::int64_t k, std::int64_t tiles) {
+    GemmPlan plan{.row = row, .tile = {256, 128}, .blocks = 132};
+    plan.tiling.tiles = tiles;
+    TraceEntry entry;
+    entry.operation = GemmArgs::kOperation;
+    entry.gemm = GemmProblem{.m = 768, .n = 4096, .k = k};
+    entry.plan = plan;
+    Trace one;
+    one.entries.push_back(entry);
+    return one;
+  };
+  EXPECT_TRUE(same_sums(product("stream_k", 50304, 96), product("stream_k", 50304, 96)));
+  EXPECT_FALSE(same_sums(product("stream_k", 50304, 96), product("stream_k", 50432, 96)));
+  EXPECT_TRUE(same_sums(product("persistent_late_store", 50304, 96), product("persistent_late_store", 50432, 96)));
 }
 
 // The proof itself can fail: gradients with a planted wrong term, in the precision of the run or in the reference's, and weights from

@@ -44,6 +44,17 @@ TEST(MemoryCheck, AnUnevenBatchFitsToo) {
                                 "--set batch.source_tokens=12 fits");
 }
 
+TEST(MemoryCheck, OneSequenceIsTried) {
+  const ResolvedRecipe resolved = resolve(
+      small_recipe({"model.max_positions=20000", "batch.sequence=12000", "batch.target_tokens=23000", "batch.source_tokens=12000"}));
+  const DeviceInfo device = probe_cpu(1);
+  const StepTrace trace = trace_step(resolved, device);
+  testing_support::expect_error([&] { check_memory(resolved, trace, device, trace.bytes() * 9 / 10 + reserved_bytes(device.backend)); },
+                                "--set batch.target_tokens=12000 --set batch.source_tokens=12000 fits");
+  testing_support::expect_error([&] { check_memory(resolved, trace, device, trace.bytes() / 4 + reserved_bytes(device.backend)); },
+                                "use a smaller batch.sequence, or a smaller model");
+}
+
 TEST(MemoryCheck, WhereNoBatchFitsTheModelIsNamed) {
   const ResolvedRecipe resolved = resolve(small_recipe({kLarge}));
   const DeviceInfo device = probe_cpu(1);

@@ -10,6 +10,7 @@
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/guide_tiles.h"
 #include "models/advice.h"
+#include "models/memory_check.h"
 #include "models/predicted_settings.h"
 #include "tests/models/small_runs.h"
 
@@ -315,6 +316,53 @@ TEST(Plans, AdviseTheGuidesVocabulary) {
   EXPECT_EQ(up->cost_parameters, 0) << "padding is no parameter";
   EXPECT_EQ(advice(33712).front().quantity, "vocabulary");
   EXPECT_FALSE(advice(33712).front().advised);
+}
+
+bool advises_rows(const std::vector<Advice>& all, bool up) {
+  return std::any_of(all.begin(), all.end(), [&](const Advice& one) {
+    return one.quantity == "source and target rows" && one.advised && (one.to > one.from) == up;
+  });
+}
+
+// What is advised can be set, gives what was promised, and fits.
+TEST(Plans, AdviceOfRowsIsOfRowsThatAreMade) {
+  const DeviceInfo& h200 = device_profile("h200").device;
+  const auto recipe = [](std::vector<std::string> overrides) {
+    std::vector<std::string> all = {"model.d_model=1024", "model.d_ff=4096",          "model.heads=16",
+                                    "run.precision=bf16", "batch.source_tokens=4095", "batch.target_tokens=4095"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    return small_recipe(all);
+  };
+  const Recipe rounded = recipe({"guidelines.batch_multiple_of=128"});
+  int advised = 0;
+  for (const Advice& advice : advise(rounded, h200)) {
+    if (advice.quantity != "source and target rows") continue;
+    EXPECT_EQ(advice.to % 128, 0) << advice.set;
+    advised += advice.advised ? 1 : 0;
+  }
+  // Tiles and layers of waves that are not asked for are nobody's question, and rows are advised without them.
+  EXPECT_NO_THROW(advise(recipe({"guidelines.wave_layer=nothing", "guidelines.wave_tile=16x16"}), h200));
+  const Recipe plain = recipe({});
+  RealTokenCounter tokens(plain);
+  for (const Advice& advice : advise(plain, h200, tokens, WaveFreeBatch::nearest)) {
+    if (advice.quantity != "source and target rows" || !advice.advised) continue;
+    EXPECT_TRUE(advice.set.ends_with(" --set guidelines.wave_free_batch=off")) << advice.set;
+    ++advised;
+  }
+  EXPECT_GT(advised, 0);
+
+  DeviceInfo small = h200;
+  ASSERT_TRUE(advises_rows(advise(plain, small), true));
+  small.memory_bytes = plan_step(resolve(plain), small).bytes + reserved_bytes(Backend::cuda);
+  EXPECT_FALSE(advises_rows(advise(plain, small), true)) << "more rows do not fit";
+}
+
+TEST(Plans, AShorterSequenceThatLosesPairsIsNotAdvised) {
+  const Recipe recipe = small_recipe({"data.kind=number_names", "data.tokenizer=bytes", "model.vocabulary=260", "model.max_positions=96",
+                                      "batch.sequence=72", "batch.source_tokens=2048", "batch.target_tokens=2048", "run.precision=bf16"});
+  for (const Advice& advice : advise(recipe, device_profile("h200").device)) {
+    EXPECT_TRUE(advice.quantity != "sequence" || advice.to >= advice.from) << advice.set;
+  }
 }
 
 // Less attention is no alignment: advice names the guide's section of alignment only where alignment changes.

@@ -6,6 +6,7 @@
 #include "kernels/device_profiles.h"
 #include "models/ablation.h"
 #include "models/predicted_settings.h"
+#include "tests/kernels/support.h"
 #include "tests/models/small_runs.h"
 
 namespace tilewave {
@@ -79,6 +80,19 @@ TEST(RealTokens, WithoutTheCorpusSidesFillAlike) {
   EXPECT_EQ(tokens(resolve(parallel(100, 160))).target, 80.0);
   EXPECT_EQ(tokens(resolve(parallel(50, 80))).target, 40.0);
   EXPECT_EQ(tokens(resolve(parallel(200, 160))).target, 160.0);
+}
+
+// Only files that are not here are estimated; what is wrong with the corpus or the rows is said.
+TEST(RealTokens, RowsThatNoPairFitsAreRefused) {
+  const Recipe recipe = numbers(120, 160, {"batch.sequence=2"});
+  RealTokenCounter tokens(recipe);
+  testing_support::expect_error([&] { tokens(resolve(recipe)); }, "longer than batch.sequence = 2");
+  EXPECT_EQ(tokens.estimated(), "");
+  const std::vector<PredictedSetting> planned =
+      predict_settings(numbers(120, 160, {}), settings_of(parse_switches("batch.sequence=96,2")), probe_cpu(2));
+  EXPECT_TRUE(planned[0].predicted()) << planned[0].refused;
+  EXPECT_TRUE(planned[1].refused_input);
+  EXPECT_FALSE(planned[1].gain.has_value());
 }
 
 // plan's settings and ablate's prediction are one number.

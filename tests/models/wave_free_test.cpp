@@ -1,6 +1,7 @@
 // Step 3 of the guide: the case study's batches on its own GPU, on an H200 worked by hand, and what a run keeps of the answer.
 #include "models/wave_free.h"
 
+#include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
@@ -51,6 +52,17 @@ TEST(WaveFree, TheCaseStudysBatches) {
   EXPECT_EQ(numbers(case_study(4096), 4096, 5120, device("v100")), (Numbers{4352, 4480, 4864, 4992, 5120}));
   EXPECT_EQ(numbers(case_study(2560), 1900, 2700, device("h200")), (Numbers{2048})) << "the guide's 2560 is none on an H200";
   EXPECT_EQ(numbers(case_study(4096), 4000, 4300, device("h200")), (Numbers{4096, 4224}));
+}
+
+// A little past whole waves the tile to step back with has begun another wave, and takes twice the time for it.
+TEST(WaveFree, RowsJustPastWholeWavesStepBack) {
+  for (const std::int64_t rows : {2120, 2176, 2240}) {
+    const Recipe recipe = small_recipe({"model.d_model=128", "model.d_ff=512", "model.heads=4", "run.precision=bf16",
+                                        "guidelines.wave_limit=0.1", "guidelines.wave_free_batch=nearest",
+                                        sentence("batch.source_tokens=", rows), sentence("batch.target_tokens=", rows)});
+    const Numbers found = numbers(recipe, rows - rows / 10, rows + rows / 10, device("h200"));
+    EXPECT_NE(std::find(found.begin(), found.end(), 2112), found.end()) << rows;
+  }
 }
 
 TEST(WaveFree, TheLeastTimeARowWinsAndTheAdjustmentSaysSo) {

@@ -10,7 +10,7 @@
 namespace tilewave {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = static_cast<int>(kCudaNaiveBlock);
 
 template <class View>
 __device__ double element(const View& view, std::int64_t row, std::int64_t col) {

@@ -1,6 +1,10 @@
-// Model: a multiply-add every kCyclesPerMultiplyAdd cycles in each thread of a CPU and each SM of a GPU, an output at a time.
+// Model: a multiply-add every kCyclesPerMultiplyAdd cycles in each thread of a CPU, an output at a time, and in each SM of a GPU, a block
+// of outputs at a time.
 #include "kernels/gemm/rows/naive.h"
 
+#include <algorithm>
+
+#include "kernels/gemm/time_model.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
@@ -18,6 +22,21 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const double multiply_adds = static_cast<double>(problem.flops()) / 2.0;
   plan.predicted_s =
       seconds_of(kCyclesPerMultiplyAdd * multiply_adds / (static_cast<double>(device.sm_count) * plan.tiling.wave_efficiency), device);
+  return plan;
+}
+
+std::string refuse_on_gpu(const GemmProblem& problem, const DeviceInfo& device) {
+  if (device.capability < kLeastCudaCapability) return "it needs a GPU of compute capability 8.0 or newer.";
+  return refuse(problem, device);
+}
+
+GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_tiles("naive", problem, tile, device.sm_count);
+  const std::int64_t outputs = problem.m * problem.n, waves = ceil_div(ceil_div(outputs, kCudaNaiveBlock), device.sm_count);
+  const double multiply_adds =
+      static_cast<double>(waves * std::min(outputs, kCudaNaiveBlock)) * static_cast<double>(problem.k);  // of the busiest SM
+  plan.predicted_s =
+      seconds_of({.schedule_cycles = kCyclesPerMultiplyAdd * multiply_adds, .memory_bytes = static_cast<double>(problem.bytes())}, device);
   return plan;
 }
 
@@ -40,8 +59,8 @@ const GemmRow kCudaNaiveRow = {.name = "naive",
                                .backend = Backend::cuda,
                                .tiles = kNaiveTiles,
                                .sums_outputs = true,
-                               .own_refusal = refuse,
-                               .plan = plan,
+                               .own_refusal = refuse_on_gpu,
+                               .plan = plan_on_gpu,
                                .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

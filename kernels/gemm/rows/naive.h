@@ -6,6 +6,7 @@
 namespace tilewave {
 
 inline constexpr Tile kNaiveTiles[] = {{1, 1}};
+inline constexpr std::int64_t kCudaNaiveBlock = 128;  // outputs, a thread's each
 
 extern const GemmRow kNaiveRow, kCudaNaiveRow;
 void launch_naive(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);

@@ -2,9 +2,14 @@
 #include "kernels/cpu/thread_pool.h"
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <stdexcept>
+#include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "kernels/error.h"
@@ -94,6 +99,35 @@ TEST(ThreadPool, RethrowsAndStaysUsable) {
     pool.parallel_for(64, [&](std::int64_t, int) { ++visits; });
     EXPECT_EQ(visits, 64);
   }
+}
+
+// The address sanitizer needs more addresses than the limit leaves.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Those that were started end, and whoever asked is told how many there were.
+TEST(ThreadPoolDeathTest, FewerThreadsThanAskedForAreAnError) {
+  if (kSanitized) GTEST_SKIP() << "under the address sanitizer";
+  const auto ask_for_too_many = [] {
+    std::int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (rlim_t{256} << 20);
+    const rlimit limit{.rlim_cur = most, .rlim_max = most};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(3);
+    try {
+      const ThreadPool pool(4000);
+    } catch (const Error& error) {
+      std::fputs(error.what(), stderr);
+      std::_Exit(0);
+    }
+    std::_Exit(4);
+  };
+  EXPECT_EXIT(ask_for_too_many(), testing::ExitedWithCode(0), "only [0-9]+ of 4000 threads could be started: .*; use --threads");
 }
 
 }  // namespace

@@ -106,8 +106,11 @@ TEST(GemmPlan, Forced) {
   EXPECT_THROW(choose(half, cpu(2), {.forced = "packed_tiles"}), InputError);
   DeviceInfo gpu = cpu(132);
   gpu.backend = Backend::cuda;
+  gpu.capability = 80;
   EXPECT_THROW(choose(p, gpu, {.forced = "packed_tiles"}), InputError);
   EXPECT_EQ(choose(p, gpu, {.forced = "naive"}).row, "naive");  // each back end has one
+  gpu.capability = 75;
+  EXPECT_THROW(choose(p, gpu, {.forced = "naive"}), InputError) << "for which nothing is compiled";
 }
 
 // Blocks of at most 99 KiB of shared memory have room for some of a row's tiles.
