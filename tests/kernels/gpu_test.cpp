@@ -52,7 +52,7 @@ TEST_F(GpuSeam, CopiesAndFillsInOrder) {
 }
 
 TEST_F(GpuSeam, SaysHowMuchMemoryThereIsWhereItIsNotEnough) {
-  expect_error([&] { allocate(queue_, std::int64_t{1} << 50); }, "are free; use a smaller");
+  expect_error([&] { allocate(queue_, std::int64_t{1} << 50); }, "are free; ask for less: a smaller batch.target_tokens");
   void* after = allocate(queue_, 256);
   release(queue_, after);
 }
