@@ -314,8 +314,11 @@ BatchStream Corpus::training(const BatchShape& shape) const {
 BatchStream Corpus::validation(const BatchShape& shape) const {
   check_shape(shape);
   if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, random_key(config_.seed, 'v'), shape, 1);
-  if (validation_pairs_) return pair_batches(validation_pairs_, shape, {});
-  return window_batches(validation_tokens_, shape, {});
+  try {
+    return validation_pairs_ ? pair_batches(validation_pairs_, shape, {}) : window_batches(validation_tokens_, shape, {});
+  } catch (const InputError& error) {
+    throw InputError(sentence("of the validation data, ", error.what()));
+  }
 }
 
 }  // namespace tilewave

@@ -31,7 +31,7 @@ Cuts cuts_of(const TokenStream& stream, std::int64_t length, Pass pass, std::uin
 }  // namespace
 
 BatchStream window_batches(TokenStream stream, const BatchShape& shape, Pass pass) {
-  TW_CHECK(stream.size >= 2, "a stream of ", stream.size, " tokens holds nothing to predict; two are needed.");
+  TW_CHECK_INPUT(stream.size >= 2, "a stream of ", stream.size, " tokens holds nothing to predict; two are needed.");
   const std::int64_t length = std::min(shape.sequence, shape.target_rows);
   return BatchStream(shape, [stream = std::move(stream), length, pass, order = EpochOrder(pass), ids = std::vector<std::int32_t>()](
                                 Packer& packer, DataPosition& position) mutable {

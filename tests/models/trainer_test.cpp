@@ -197,7 +197,7 @@ TEST_F(Trainer, ValidationThatNoSequenceFitsIsRefusedAtTheStart) {
   overrides[4] = "data.validation_source='" + folder("long.txt").string() + "'";
   overrides[5] = "data.validation_target='" + folder("long.txt").string() + "'";
   const std::string sentence = refusal(folder("run"), {.overrides = overrides});
-  EXPECT_NE(sentence.find("longer than batch.sequence"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("of the validation data, each of the 2 pairs is longer than batch.sequence"), std::string::npos) << sentence;
   EXPECT_FALSE(fs::exists(folder("run")));
 }
 
