@@ -320,6 +320,17 @@ void print_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const 
   std::fflush(stdout);
 }
 
+// Settings that are mistakes of the input say so beside the table too, and make the command fail; the others are planned.
+int exit_code_of(const std::vector<PredictedSetting>& settings) {
+  int code = 0;
+  for (const PredictedSetting& one : settings) {
+    if (!one.refused_input) continue;
+    std::cerr << "tilewave: " << one.setting.name << ": " << one.refused << '\n';
+    code = 2;
+  }
+  return code;
+}
+
 int plan_recipe(const Options& options) {
   const Recipe asked = options.recipe.read(), recipe = predictable(asked);
   if (recipe != asked) std::cerr << "planned with tilewave's own GEMMs: a library's times and measured ones are not predicted\n";
@@ -332,7 +343,7 @@ int plan_recipe(const Options& options) {
   const StepPlan step = plan_step(resolved, trace, device);
   const std::vector<Advice> advice = advise(resolved.recipe, device, tokens, recipe.guidelines.wave_free_batch);
   const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device, tokens);
-  const int exit_code = std::ranges::any_of(settings, &PredictedSetting::refused_input) ? 2 : 0;
+  const int exit_code = exit_code_of(settings);
   if (options.json) {
     for (const GemmLine& line : step.gemms) print_json(line, device, step.predicted_s());
     print_json(step, resolved, advice, device);
