@@ -112,8 +112,8 @@ class Ablation {
         }
       }
       check_room(variant.resolved, trace, step_bytes_);
-      request_.noted(sentence(variant.setting.name, ": ", variant.resolved.shapes.target_rows, " target rows, vocabulary ",
-                              variant.resolved.shapes.vocabulary_padded));
+      request_.noted(sentence(variant.setting.name, ": ", variant.resolved.shapes.target_rows * recipe.batch.accumulate,
+                              " target rows, vocabulary ", variant.resolved.shapes.vocabulary_padded));
       variant.predicted_s = predicted_step(variant.resolved, trace, request_.device);
       auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe, plans));
       auto step = std::make_unique<TrainStep>(*context, variant.resolved);
@@ -157,9 +157,11 @@ class Ablation {
       if (baseline == nullptr || !same_shape(one, *baseline)) continue;
       const CurvePair curves = {.ours = one.variant->curve, .baseline = baseline->variant->curve};
       if (const std::int64_t step = first_diverged(curves.baseline); step > 0) {
-        one.variant->same_loss = {.verdict = SameLoss::Verdict::not_compared,
-                                  .how = sentence("its baseline's loss is not finite in step ", step,
-                                                  "; lower optimizer.learning_rate, or take another run.precision")};
+        SameLoss& same = one.variant->same_loss;
+        if (same.verdict == SameLoss::Verdict::differs || same.verdict == SameLoss::Verdict::not_compared) continue;  // by frozen weights
+        same.verdict = SameLoss::Verdict::not_compared;
+        same.how =
+            sentence("its baseline's loss is not finite in step ", step, "; lower optimizer.learning_rate, or take another run.precision");
         continue;
       }
       if (same_sums(one.trace.trace, baseline->trace.trace)) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <set>
+#include <numeric>
 #include <utility>
 
 #include "framework/precision.h"
@@ -109,7 +109,7 @@ class Adviser {
           quantity, padded, [&](Recipe& changed) { changed.guidelines.pad_vocabulary_to = multiple; },
           sentence("--set guidelines.pad_vocabulary_to=", multiple));
       const std::int64_t smaller = recipe_.model.vocabulary / multiple * multiple;
-      if (smaller < 2 || smaller == recipe_.model.vocabulary || uses_tokenizer(recipe_.data)) continue;  // a tokenizer's ids stay
+      if (smaller < 2 || smaller == recipe_.model.vocabulary || recipe_.data.kind != DataKind::synthetic) continue;  // data's ids stay
       add(
           quantity, smaller,
           [&](Recipe& changed) {
@@ -141,12 +141,13 @@ class Adviser {
           .part = asked.guidelines.wave_layer,
           .part_seconds = [layer = asked.guidelines.wave_layer](const StepPlan& step) { return step.seconds_of_layer(layer); },
           .section = "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3"};
-      std::set<std::int64_t> numbers;
-      for (const std::int64_t number : neighbours(quantity.from, {8, 64, 128})) numbers.insert(round_up(number, multiple));
+      std::vector<std::int64_t> numbers =
+          neighbours(quantity.from,
+                     {std::lcm(std::int64_t{8}, multiple), std::lcm(std::int64_t{64}, multiple), std::lcm(std::int64_t{128}, multiple)});
       const auto reach = static_cast<std::int64_t>(kReach * static_cast<double>(quantity.from));
       for (const RowsPlan& step :
            wave_free_steps(asked, rows, std::max<std::int64_t>(1, quantity.from - reach), quantity.from + reach, device_)) {
-        numbers.insert(step.rows);
+        numbers.push_back(step.rows);
       }
       for (const std::int64_t number : numbers) {
         if (number < recipe_.batch.sequence || number == quantity.from) continue;
@@ -154,8 +155,9 @@ class Adviser {
         if (rows.source && rows.target) continue;
         // The other side in proportion: rows of one side alone may well be ghosts.
         const std::int64_t other = rows.source ? recipe_.batch.target_tokens : recipe_.batch.source_tokens;
-        const std::int64_t beside = round_up(round_up(ceil_div(other * number, quantity.from), 8), multiple);
-        if (other == 0 || beside < recipe_.batch.sequence) continue;
+        const std::int64_t step = std::lcm(std::int64_t{8}, multiple), beside = round_up(ceil_div(other * number, quantity.from), step);
+        const double most = kReach * static_cast<double>(other) + 8.0;
+        if (other == 0 || beside < recipe_.batch.sequence || std::abs(static_cast<double>(beside - other)) > most) continue;
         Recipe both = rows.moved(recipe_, number);
         (rows.source ? both.batch.target_tokens : both.batch.source_tokens) = beside;
         add_rows(quantity, number, both);
@@ -168,7 +170,8 @@ class Adviser {
   void add_rows(Quantity& quantity, std::int64_t number, const Recipe& moved) {
     std::string set;
     const auto say = [&](const char* key, std::int64_t from, std::int64_t to) {
-      if (from != to) set += sentence(set.empty() ? "" : " ", "--set batch.", key, "=", to);
+      const bool settled = asked_waves_ != WaveFreeBatch::off && to > 0;  // which the person's recipe does not say
+      if (from != to || settled) set += sentence(set.empty() ? "" : " ", "--set batch.", key, "=", to);
     };
     say("source_tokens", recipe_.batch.source_tokens, moved.batch.source_tokens);
     say("target_tokens", recipe_.batch.target_tokens, moved.batch.target_tokens);
@@ -244,6 +247,7 @@ class Adviser {
     for (const Candidate& candidate : quantity.candidates) {
       const ResolvedRecipe resolved = resolve(candidate.recipe);
       const StepPlan step = plan_step(resolved, device_);
+      if (fits(step_) && !fits(step)) continue;
       const RealTokens tokens = counter_(resolved);
       const double part = quantity.part_seconds(step_);
       const double part_after = quantity.part_seconds(step) / growth(tokens, worth_.tokens);
@@ -253,7 +257,7 @@ class Adviser {
       tried.push_back({.advice = {.quantity = quantity.name,
                                   .from = quantity.from,
                                   .to = candidate.value,
-                                  .advised = gain >= kLeastGain && rate_gain >= kLeastGain && (fits(step) || !fits(step_)),
+                                  .advised = gain >= kLeastGain && rate_gain >= kLeastGain,
                                   .part_gain = part > 0.0 ? 1.0 - part_after / part : 0.0,
                                   .step_gain = gain,
                                   .part = quantity.part,

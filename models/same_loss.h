@@ -72,10 +72,10 @@ struct CurvePair {
   const LossCurve& baseline;
 };
 SameLoss compare_bits(const CurvePair& curves);
-// The first step whose loss is no number or infinite, from 1; 0: none.
-std::int64_t first_diverged(const LossCurve& curve);
 // Elsewhere adds to what was shown on frozen weights how far the curves part: within eight roundings of what is stored, and the sums.
 void compare_curves(const CurvePair& curves, Precision precision, const StepTrace& trace, SameLoss& same);
+// The first step whose loss is no number or infinite, from 1; 0: none.
+std::int64_t first_diverged(const LossCurve& curve);
 
 // Steps at their first weights. References are absent where the precision has no wider one: then the two are compared directly.
 struct FrozenSteps {

@@ -289,7 +289,6 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
   const StepPlan asked = plan_step(resolve(predictable(without_waves(recipe))), device);
   const GemmLine& line = line_of(asked, guidelines, round_up(rows.asked, multiple));
   std::set<std::int64_t> candidates;
-  if (line.problem.n >= least && line.problem.n <= most) candidates.insert(line.problem.n);
   for (const WaveTile& wave : wave_tiles(guidelines, line, device)) {
     for (std::int64_t columns = ceil_div(least, wave.tile.n); columns * wave.tile.n <= most; ++columns) {
       const std::int64_t number = columns * wave.tile.n / multiple * multiple;
@@ -303,6 +302,9 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
     for (std::size_t i = 0; i < kMostTried; ++i) some.push_back(numbers[i * (numbers.size() - 1) / (kMostTried - 1)]);
     numbers = std::move(some);
   }
+  const auto asked_for_place = std::lower_bound(numbers.begin(), numbers.end(), line.problem.n);
+  const bool known = asked_for_place != numbers.end() && *asked_for_place == line.problem.n;
+  if (line.problem.n >= least && line.problem.n <= most && !known) numbers.insert(asked_for_place, line.problem.n);
   std::vector<RowsPlan> steps;
   const auto try_number = [&](std::int64_t number) {
     StepPlan step = plan_step(resolve(predictable(rows.moved(recipe, number))), device);

@@ -31,12 +31,16 @@ int usable_cpus() {
 }
 
 ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(1, threads))) {
+  workers_.reserve(shares_.size());
   try {
     for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
   } catch (const std::system_error& error) {
     end();
     throw Error(sentence("only ", size(), " of ", threads, " threads could be started: ", error.code().message(), "; use --threads ",
                          size(), " or fewer."));
+  } catch (...) {
+    end();
+    throw;
   }
 }
 

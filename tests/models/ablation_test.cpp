@@ -285,20 +285,36 @@ TEST_F(Ablating, AGuidelineWithoutAnAnswerLeavesTheOthersTheirs) {
 
 // Where blocks share a tile's K they begin and end where K and the number of tiles say; elsewhere zeros may follow K.
 TEST(SameLoss, SharedSumsAreTheSameOfTheSameKAndTilesAlone) {
-  const auto product = [](std::string_view row, std::int64_t k, std::int64_t tiles) {
-    GemmPlan plan{.row = row, .tile = {256, 128}, .blocks = 132};
-    plan.tiling.tiles = tiles;
-    TraceEntry entry;
-    entry.operation = GemmArgs::kOperation;
-    entry.gemm = GemmProblem{.m = 768, .n = 4096, .k = k};
-    entry.plan = plan;
-    Trace one;
-    one.entries.push_back(entry);
-    return one;
+  struct Product {
+    std::string_view row;
+    int split = 1;
+    std::int64_t n = 4096, k = 50304, tiles = 96;
   };
-  EXPECT_TRUE(same_sums(product("stream_k", 50304, 96), product("stream_k", 50304, 96)));
-  EXPECT_FALSE(same_sums(product("stream_k", 50304, 96), product("stream_k", 50432, 96)));
-  EXPECT_TRUE(same_sums(product("persistent_late_store", 50304, 96), product("persistent_late_store", 50432, 96)));
+  const auto same = [](const Product& a, const Product& b) {
+    const auto traced = [](const Product& product) {
+      GemmPlan plan{.row = product.row, .tile = {256, 128}, .split = product.split, .blocks = 132};
+      plan.tiling.tiles = product.tiles;
+      TraceEntry entry;
+      entry.operation = GemmArgs::kOperation;
+      entry.gemm = GemmProblem{.m = 768, .n = product.n, .k = product.k};
+      entry.plan = plan;
+      Trace one;
+      one.entries.push_back(entry);
+      return one;
+    };
+    return same_sums(traced(a), traced(b));
+  };
+  for (const Product& shared : {Product{.row = "stream_k"}, Product{.row = "persistent_residues", .split = 2}}) {
+    Product longer = shared, wider = shared, more_tiles = shared;
+    longer.k = 50432;
+    wider.n = 4095;
+    more_tiles.n = 4224;
+    more_tiles.tiles = 99;
+    EXPECT_TRUE(same(shared, wider)) << shared.row;
+    EXPECT_FALSE(same(shared, longer)) << shared.row;
+    EXPECT_FALSE(same(shared, more_tiles)) << shared.row;
+  }
+  EXPECT_TRUE(same({.row = "persistent_late_store"}, {.row = "persistent_late_store", .n = 4224, .k = 50432, .tiles = 99}));
 }
 
 // The proof itself can fail: gradients with a planted wrong term, in the precision of the run or in the reference's, and weights from

@@ -350,6 +350,25 @@ TEST(Plans, AdviceOfRowsIsOfRowsThatAreMade) {
     ++advised;
   }
   EXPECT_GT(advised, 0);
+  // What waves moved is said too, since the recipe that it is set on says otherwise.
+  const Recipe uneven = recipe({"batch.source_tokens=5000", "batch.target_tokens=3072"});
+  RealTokenCounter uneven_tokens(uneven);
+  for (const Advice& advice : advise(uneven, h200, uneven_tokens, WaveFreeBatch::nearest)) {
+    if (!advice.quantity.ends_with(" rows") || advice.set.empty()) continue;
+    EXPECT_NE(advice.set.find("batch.source_tokens="), std::string::npos) << advice.set;
+    EXPECT_NE(advice.set.find("batch.target_tokens="), std::string::npos) << advice.set;
+  }
+  for (const Advice& advice :
+       advise(recipe({"batch.source_tokens=2000", "batch.target_tokens=2000", "guidelines.batch_multiple_of=1024"}), h200)) {
+    EXPECT_TRUE(advice.quantity != "source and target rows" || std::abs(advice.to - advice.from) <= advice.from / 8) << advice.to;
+  }
+  // Nor are ids of a token file beyond a smaller vocabulary.
+  std::vector<std::string> of_file = kDecoderOnly;
+  of_file.insert(of_file.end(), {"data.kind=tokens", "data.source=tokens.bin", "model.vocabulary=50257", "guidelines.row_pitch=packed",
+                                 "run.precision=bf16"});
+  for (const Advice& advice : advise(small_recipe(of_file), h200)) {
+    EXPECT_TRUE(advice.quantity != "vocabulary" || advice.to >= advice.from) << advice.set;
+  }
 
   DeviceInfo small = h200;
   ASSERT_TRUE(advises_rows(advise(plain, small), true));

@@ -65,6 +65,16 @@ TEST(WaveFree, RowsJustPastWholeWavesStepBack) {
   }
 }
 
+// Of many waves each number gains alike: 64 of the columns of tiles are tried, and the number asked for.
+TEST(WaveFree, OfManyNumbersSomeAreTried) {
+  const Numbers found = numbers(case_study(60001), 50000, 70000, device("h200"));
+  EXPECT_GT(found.size(), 40U);
+  EXPECT_LE(found.size(), 65U);
+  EXPECT_NE(std::find(found.begin(), found.end(), 60001), found.end());
+  EXPECT_LT(found.front(), 51000);
+  EXPECT_GT(found.back(), 69000);
+}
+
 TEST(WaveFree, TheLeastTimeARowWinsAndTheAdjustmentSaysSo) {
   const DeviceInfo& v100 = device("v100");
   const Recipe asked = case_study(4096, {"guidelines.wave_limit=0.25"});
