@@ -385,9 +385,8 @@ int plan_gemms(const Options& options) {
                                                                 : Precision::fp32;
   const PitchPolicy pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed;
   const PrecisionTable table = precision_table(precision);
-  TW_CHECK_INPUT(device.index != kNoDevice || peak_flops_per_s(device, table.activation, table.math) > 0.0, device.name,
-                 " has no units for --precision ", name_of(precision), "; use --precision ",
-                 precision == Precision::bf16 ? "fp16." : "fp32.");
+  const std::optional<Precision> instead = precision_instead(precision, device);
+  TW_CHECK_INPUT(!instead, device.name, " has no units for --precision ", name_of(precision), "; use --precision ", name_of(*instead), ".");
   std::vector<GemmLine> lines;
   if (!options.gemm.empty()) {
     lines.push_back(planned(options.gemm, plain_gemm(parse_gemm(options.gemm), precision, pitch), options, device));

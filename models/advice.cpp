@@ -131,7 +131,7 @@ class Adviser {
       asked.guidelines.wave_role = usual.wave_role;
       asked.guidelines.wave_tile = usual.wave_tile;
     }
-    const std::int64_t multiple = recipe_.guidelines.batch_multiple_of;
+    const auto whole = [&](std::int64_t multiple) { return std::lcm(multiple, recipe_.guidelines.batch_multiple_of); };
     for (const WaveRows& rows : wave_rows(asked, device_)) {
       Quantity quantity{
           .name = rows.source && rows.target ? "source and target rows"
@@ -141,9 +141,7 @@ class Adviser {
           .part = asked.guidelines.wave_layer,
           .part_seconds = [layer = asked.guidelines.wave_layer](const StepPlan& step) { return step.seconds_of_layer(layer); },
           .section = "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3"};
-      std::vector<std::int64_t> numbers =
-          neighbours(quantity.from,
-                     {std::lcm(std::int64_t{8}, multiple), std::lcm(std::int64_t{64}, multiple), std::lcm(std::int64_t{128}, multiple)});
+      std::vector<std::int64_t> numbers = neighbours(quantity.from, {whole(8), whole(64), whole(128)});
       const auto reach = static_cast<std::int64_t>(kReach * static_cast<double>(quantity.from));
       for (const RowsPlan& step :
            wave_free_steps(asked, rows, std::max<std::int64_t>(1, quantity.from - reach), quantity.from + reach, device_)) {
@@ -155,7 +153,7 @@ class Adviser {
         if (rows.source && rows.target) continue;
         // The other side in proportion: rows of one side alone may well be ghosts.
         const std::int64_t other = rows.source ? recipe_.batch.target_tokens : recipe_.batch.source_tokens;
-        const std::int64_t step = std::lcm(std::int64_t{8}, multiple), beside = round_up(ceil_div(other * number, quantity.from), step);
+        const std::int64_t beside = round_up(ceil_div(other * number, quantity.from), whole(8));
         const double most = kReach * static_cast<double>(other) + 8.0;
         if (other == 0 || beside < recipe_.batch.sequence || std::abs(static_cast<double>(beside - other)) > most) continue;
         Recipe both = rows.moved(recipe_, number);

@@ -103,12 +103,16 @@ Recipe predictable(const Recipe& recipe) {
   return own;
 }
 
-void check_plannable(const Recipe& recipe, const DeviceInfo& device) {
-  const Precision precision = recipe.run.precision;
+std::optional<Precision> precision_instead(Precision precision, const DeviceInfo& device) {
   const PrecisionTable table = precision_table(precision);
-  TW_CHECK_INPUT(device.index != kNoDevice || peak_flops_per_s(device, table.activation, table.math) > 0.0, device.name,
-                 " has no units for run.precision = \"", name_of(precision),
-                 "\"; use --set run.precision=", precision == Precision::bf16 ? "fp16." : "fp32.");
+  if (device.index != kNoDevice || peak_flops_per_s(device, table.activation, table.math) > 0.0) return std::nullopt;
+  return precision == Precision::bf16 ? Precision::fp16 : Precision::fp32;
+}
+
+void check_plannable(const Recipe& recipe, const DeviceInfo& device) {
+  const std::optional<Precision> instead = precision_instead(recipe.run.precision, device);
+  TW_CHECK_INPUT(!instead, device.name, " has no units for run.precision = \"", name_of(recipe.run.precision),
+                 "\"; use --set run.precision=", name_of(*instead), ".");
 }
 
 StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {

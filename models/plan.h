@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,7 +86,9 @@ struct StepPlan {
 // predicted.
 Recipe predictable(const Recipe& recipe);
 
-// InputError where the device, as a profile has it, has no units for the recipe's precision.
+// What to take in the place of a precision that the device, as a profile has it, has no units for; nothing where it has some.
+std::optional<Precision> precision_instead(Precision precision, const DeviceInfo& device);
+// InputError where there is one for the recipe's.
 void check_plannable(const Recipe& recipe, const DeviceInfo& device);
 
 StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device);

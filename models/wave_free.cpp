@@ -55,6 +55,15 @@ std::vector<WaveTile> wave_tiles(const GuidelinesConfig& guidelines, const GemmL
   return tiles;
 }
 
+// So many of the numbers, two at least, from the first to the last; all where there are no more.
+std::set<std::int64_t> spread(const std::set<std::int64_t>& numbers, std::size_t most) {
+  if (numbers.size() <= most) return numbers;
+  const std::vector<std::int64_t> all(numbers.begin(), numbers.end());
+  std::set<std::int64_t> some;
+  for (std::size_t i = 0; i < most; ++i) some.insert(all[i * (all.size() - 1) / (most - 1)]);
+  return some;
+}
+
 double wave_efficiency(const GuidelinesConfig& guidelines, const GemmLine& line, const DeviceInfo& device) {
   const std::optional<Tile> tile = parse_tile(guidelines.wave_tile);
   return tile ? tile_waves(line.problem.m, line.problem.n, *tile, device.sm_count).wave_efficiency : waves_of(line.plan).efficiency;
@@ -296,22 +305,15 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
       if (tile_waves(line.problem.m, number, wave.tile, wave.slots).wave_efficiency >= kWaveFreeEfficiency) candidates.insert(number);
     }
   }
-  std::vector<std::int64_t> numbers(candidates.begin(), candidates.end());
-  if (numbers.size() > kMostTried) {  // of many waves each number gains alike
-    std::vector<std::int64_t> some;
-    for (std::size_t i = 0; i < kMostTried; ++i) some.push_back(numbers[i * (numbers.size() - 1) / (kMostTried - 1)]);
-    numbers = std::move(some);
-  }
-  const auto asked_for_place = std::lower_bound(numbers.begin(), numbers.end(), line.problem.n);
-  const bool known = asked_for_place != numbers.end() && *asked_for_place == line.problem.n;
-  if (line.problem.n >= least && line.problem.n <= most && !known) numbers.insert(asked_for_place, line.problem.n);
+  candidates = spread(candidates, kMostTried);  // of many waves each number gains alike
+  if (line.problem.n >= least && line.problem.n <= most) candidates.insert(line.problem.n);
   std::vector<RowsPlan> steps;
   const auto try_number = [&](std::int64_t number) {
     StepPlan step = plan_step(resolve(predictable(rows.moved(recipe, number))), device);
     if (wave_efficiency(guidelines, line_of(step, guidelines, number), device) < kWaveFreeEfficiency) return;
     steps.push_back({.rows = number, .step = std::move(step)});
   };
-  for (const std::int64_t number : numbers) try_number(number);
+  for (const std::int64_t number : candidates) try_number(number);
   // A last column of tiles that `most` cuts may fill the wave.
   const std::int64_t edge = most / multiple * multiple;
   if (steps.empty() && edge >= std::max(least, recipe.batch.sequence)) try_number(edge);
