@@ -55,14 +55,13 @@ void ThreadPool::end() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(std::int64_t count, std::int64_t shares, Body body, void* context) {
+void ThreadPool::begin(std::int64_t shares) {
   TW_CHECK(!busy_.exchange(true, std::memory_order_acquire),
            "a loop was begun while another one runs on the same threads; run loops one after another.");
-  for (std::int64_t share = 0; share < shares; ++share) {
-    shares_[static_cast<std::size_t>(share)].next.store(count * share / shares, std::memory_order_relaxed);
-    shares_[static_cast<std::size_t>(share)].end = count * (share + 1) / shares;
-  }
   shared_by_ = shares;
+}
+
+void ThreadPool::run(Body body, void* context) {
   body_ = body;
   context_ = context;
   failure_ = nullptr;

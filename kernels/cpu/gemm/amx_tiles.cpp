@@ -354,7 +354,7 @@ template <class T>
 class Tiles {
  public:
   Tiles(const GemmArgs& args, const GemmProblem& problem, const AmxLayout& layout)
-      : args_(args), layout_(layout), swapped_(args.d_major == Major::n), i_(args.d.cols), j_(args.d.rows) {
+      : args_(args), layout_(layout), grid_(layout.grid), swapped_(args.d_major == Major::n) {
     const OperandRows<T> a = rows_of<T>(args.a, args.a_major), b = rows_of<T>(args.b, args.b_major);
     along_i_ = swapped_ ? b : a;
     along_j_ = swapped_ ? a : b;
@@ -363,14 +363,12 @@ class Tiles {
     plain_ = args.d.dtype == DType::f32 && problem.epilogue == sums_alone;
   }
 
-  std::int64_t count() const { return tiles_i() * ceil_div(j_, layout_.tile_j); }
-
   void run(std::int64_t tile, char* slot) const {
     Slot at = {.panels_i = slot, .panel_j = slot + layout_.panels_i};
     at.sums = reinterpret_cast<float*>(at.panel_j + layout_.panel);
     at.row_sums = reinterpret_cast<float*>(at.panel_j + layout_.panel + layout_.sums);
-    const std::int64_t first_i = tile % tiles_i() * layout_.tile_i, first_j = tile / tiles_i() * layout_.tile_j;
-    const std::int64_t rows_i = std::min(layout_.tile_i, i_ - first_i), rows_j = std::min(layout_.tile_j, j_ - first_j);
+    const std::int64_t first_i = tile % grid_.tiles_i() * grid_.tile_i, first_j = tile / grid_.tiles_i() * grid_.tile_j;
+    const std::int64_t rows_i = std::min(grid_.tile_i, grid_.i - first_i), rows_j = std::min(grid_.tile_j, grid_.j - first_j);
     const bool sums_i = args_.bias_gradient && swapped_ && first_j == 0, sums_j = args_.bias_gradient && !swapped_ && first_i == 0;
     if (sums_i || sums_j) std::memset(at.row_sums, 0, static_cast<std::size_t>(layout_.row_sums));
     const TileRegisters registers;
@@ -406,8 +404,6 @@ class Tiles {
     bool first = false, last = false;
     std::int64_t times = 0;  // kAmxSteps
   };
-
-  std::int64_t tiles_i() const { return ceil_div(i_, layout_.tile_i); }
 
   // All the tile's panels along i meet the one along j; sums wait from `place` on. A register tile is finished after the next one's
   // products are under way, since what the unit stores can be loaded much later only.
@@ -447,8 +443,8 @@ class Tiles {
 
   const GemmArgs& args_;
   const AmxLayout& layout_;
+  const TileGrid& grid_;
   bool swapped_, plain_ = false;
-  std::int64_t i_, j_;
   OperandRows<T> along_i_, along_j_;
 };
 
@@ -459,7 +455,7 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const Tiles<T> tiles(args, problem, layout);
   char* const given = static_cast<char*>(args.workspace);
   char* const workspace = given + (64 - reinterpret_cast<std::uintptr_t>(given) % 64) % 64;
-  const TileLoop loop{.tiles = tiles.count(),
+  const TileLoop loop{.grid = layout.grid,
                       .multiply_adds = problem.flops() / 2,
                       .threads = plan.tiling.slots,
                       .alone_below = small_amx_product(problem.operand_dtype)};

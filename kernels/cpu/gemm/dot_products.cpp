@@ -103,7 +103,9 @@ void run_tile(const Frame<T>& frame, Tile tile, std::int64_t first_m, std::int64
 template <class T>
 void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const Frame<T> frame(args);
-  const TileLoop loop{.tiles = plan.tiling.tiles, .multiply_adds = frame.i * frame.j * frame.k, .threads = plan.tiling.slots};
+  const TileLoop loop{.grid = {.i = frame.j, .j = frame.i, .tile_i = plan.tile.n, .tile_j = plan.tile.m},
+                      .multiply_adds = frame.i * frame.j * frame.k,
+                      .threads = plan.tiling.slots};
   for_each_tile(queue, loop, [&](std::int64_t tile, int) {
     run_tile(frame, plan.tile, tile / plan.tiling.tiles_n * plan.tile.m, tile % plan.tiling.tiles_n * plan.tile.n);
   });

@@ -1,12 +1,15 @@
 // What the CPU's vectorised rows share: an operand by rows, the loop over tiles, the check that all operands have one type.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "kernels/cpu/simd_targets.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm/tile_shares.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
@@ -34,7 +37,8 @@ OperandRows<T> rows_of(const ConstMatrixView& view, Major major) {
 }
 
 struct TileLoop {
-  std::int64_t tiles = 0, multiply_adds = 0;
+  TileGrid grid;
+  std::int64_t multiply_adds = 0;
   std::int64_t threads = 1;            // at most
   std::int64_t alone_below = 1 << 17;  // multiply-adds
 };
@@ -42,7 +46,12 @@ struct TileLoop {
 // fn(tile, thread) for every tile: on the queue's threads, or alone where the work is done before they are awake.
 template <class Fn>
 void for_each_tile(CpuQueue& queue, const TileLoop& loop, Fn&& fn) {
-  queue.threads->parallel_for(loop.tiles, fn, loop.multiply_adds < loop.alone_below ? 1 : loop.threads);
+  const std::int64_t tiles = loop.grid.tiles();
+  const std::int64_t threads = loop.multiply_adds < loop.alone_below ? 1 : std::min<std::int64_t>(loop.threads, queue.threads->size());
+  if (threads == 1 || tiles == 1) return queue.threads->parallel_for(tiles, fn, 1);
+  const TileShares shares(loop.grid, threads);
+  const std::vector<std::int64_t> order = shares.order();
+  queue.threads->parallel_for(shares.ends(), [&](std::int64_t index, int thread) { fn(order[static_cast<std::size_t>(index)], thread); });
 }
 
 inline void check_one_type(const GemmArgs& args, std::string_view row) {

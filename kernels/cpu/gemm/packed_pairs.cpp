@@ -108,15 +108,15 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const bool swapped = args.d_major == Major::n;
   const Rows a = rows_of<bf16>(args.a, args.a_major), b = rows_of<bf16>(args.b, args.b_major);
   const Rows &along_i = swapped ? b : a, &along_j = swapped ? a : b;
-  const std::int64_t tiles_i = ceil_div(args.d.cols, layout.tile_i), tiles = plan.tiling.tiles;
-  const TileLoop loop{.tiles = tiles, .multiply_adds = args.d.rows * args.d.cols * along_i.k, .threads = plan.tiling.slots};
+  const TileGrid& grid = layout.grid;
+  const TileLoop loop{.grid = grid, .multiply_adds = args.d.rows * args.d.cols * along_i.k, .threads = plan.tiling.slots};
   for_each_tile(queue, loop, [&](std::int64_t tile, int thread) {
     Pair* const panels_i = static_cast<Pair*>(args.workspace) + thread * (layout.panels_i + layout.panels_j);
     Pair* const panels_j = panels_i + layout.panels_i;
     alignas(64) float sums[kPairsAlongI * kPairsAlongJ];
     // Pack.
-    const std::int64_t first_i = tile % tiles_i * layout.tile_i, first_j = tile / tiles_i * layout.tile_j;
-    const std::int64_t rows_i = std::min(layout.tile_i, args.d.cols - first_i), rows_j = std::min(layout.tile_j, args.d.rows - first_j);
+    const std::int64_t first_i = tile % grid.tiles_i() * grid.tile_i, first_j = tile / grid.tiles_i() * grid.tile_j;
+    const std::int64_t rows_i = std::min(grid.tile_i, grid.i - first_i), rows_j = std::min(grid.tile_j, grid.j - first_j);
     pack<kPairsAlongI>(along_i, first_i, rows_i, layout.pairs, panels_i);
     pack<kPairsAlongJ>(along_j, first_j, rows_j, layout.pairs, panels_j);
     if (args.bias_gradient && (swapped ? first_j : first_i) == 0) {

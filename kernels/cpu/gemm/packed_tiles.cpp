@@ -270,30 +270,20 @@ template <class T>
 class Tiles {
  public:
   Tiles(const GemmArgs& args, const PackedLayout& layout) : frame_(args), layout_(layout), plain_(frame_.plain()) {
-    reads_i_ =
-        !(args.bias_gradient && frame_.swapped) && frame_.along_i.row_stride == 1 && std::min(layout_.tile_j, frame_.j) <= kFewColumns;
-    const std::int64_t rows = std::min(layout_.tile_i, frame_.i);
-    const bool seldom = rows <= kFewRows || (frame_.along_j.k_stride == 1 && (layout_.blocks_k == 1 || rows < kManyRows));
-    reads_j_ = !(args.bias_gradient && !frame_.swapped) && seldom;
     small_ = frame_.i * frame_.j * frame_.k < kSmallPackedProduct;
     met_ = args.derivative_of ? args.derivative_of : args.residual ? args.residual : ConstMatrixView(args.saved_input);
   }
 
-  std::int64_t count() const { return tiles_i() * ceil_div(frame_.j, layout_.tile_j); }
-
   void run(std::int64_t tile, T* slot) const {
-    run_tile(part({.first = 0, .size = frame_.i}, tile % tiles_i() * layout_.tile_i, layout_.tile_i),
-             part({.first = 0, .size = frame_.j}, tile / tiles_i() * layout_.tile_j, layout_.tile_j), slot);
+    const TileGrid& grid = layout_.grid;
+    run_tile(part({.first = 0, .size = grid.i}, tile % grid.tiles_i() * grid.tile_i, grid.tile_i),
+             part({.first = 0, .size = grid.j}, tile / grid.tiles_i() * grid.tile_j, grid.tile_j), slot);
   }
 
  private:
   using K = Kernel<T>;
-  // So few that a panel is read too seldom to be packed; so many that it pays even where it could be read along k.
-  static constexpr std::int64_t kFewColumns = 96, kFewRows = 128, kManyRows = 512;
   static constexpr std::int64_t kPackedAtOnce = 16;  // steps of k
   static constexpr std::int64_t kGroup = PackedLayout::kColumnsAtOnce / K::kWidthJ * K::kWidthJ;
-
-  std::int64_t tiles_i() const { return ceil_div(frame_.i, layout_.tile_i); }
 
   void run_tile(Span tile_i, Span tile_j, T* panels_i) const {
     T* panels_j = panels_i + layout_.panels_i;
@@ -302,12 +292,12 @@ class Tiles {
     const Span all_k = {.first = 0, .size = frame_.k};
     for (std::int64_t k = 0; k < frame_.k; k += layout_.block_k) {
       const Span block = part(all_k, k, layout_.block_k), next_block = part(all_k, k + block.size, layout_.block_k);
-      pack<K::kAlongI>(frame_.along_i, tile_i, all_i, block, reads_i_, panels_i);
+      pack<K::kAlongI>(frame_.along_i, tile_i, all_i, block, layout_.reads_i, panels_i);
       if (frame_.swapped && tile_j.first == 0) add_bias_gradient<K::kAlongI>(tile_i, all_i, block, panels_i);
       Ahead<T> ahead(Lines<T>(panels_j, 0, 1, 1), small_ ? block.size : kStepsALine);
       for (std::int64_t offset = 0; offset < tile_j.size; offset += kGroup) {
         const Span group = part(all_j, offset, kGroup);
-        pack<K::kAlongJ>(frame_.along_j, tile_j, group, block, reads_j_, panels_j);
+        pack<K::kAlongJ>(frame_.along_j, tile_j, group, block, layout_.reads_j, panels_j);
         if (!frame_.swapped && tile_i.first == 0) add_bias_gradient<K::kAlongJ>(tile_j, group, block, panels_j);
         // An equal share of the next block along i while each group is multiplied; along j the next group.
         const std::int64_t share = offset * next_block.size / tile_j.size, until = (offset + group.size) * next_block.size / tile_j.size;
@@ -354,7 +344,7 @@ class Tiles {
     const bool last = block.first + block.size == frame_.k;
     for (std::int64_t offset_j = 0; offset_j < group.size; offset_j += K::kWidthJ) {
       const PanelRows columns = panel_rows(tile_j, group.first + offset_j, K::kAlongJ);
-      const bool whole_j = columns.size == K::kAlongJ.whole(columns.size), in_place_j = reads_j_ && whole_j;
+      const bool whole_j = columns.size == K::kAlongJ.whole(columns.size), in_place_j = layout_.reads_j && whole_j;
       const Operand<T>& from_j = frame_.along_j;
       const Columns lie = in_place_j && from_j.k_stride == 1 ? Columns::apart : Columns::adjacent;
       const Panel<T> j = in_place_j ? Panel<T>{.data = from_j.data + columns.first * from_j.row_stride + block.first * from_j.k_stride,
@@ -363,9 +353,10 @@ class Tiles {
       for (std::int64_t offset_i = 0; offset_i < tile_i.size; offset_i += K::kWidthI) {
         const PanelRows rows = panel_rows(tile_i, offset_i, K::kAlongI);
         const bool whole_i = rows.size == K::kAlongI.whole(rows.size);
-        const Panel<T> i = reads_i_ && whole_i ? Panel<T>{.data = frame_.along_i.data + rows.first + block.first * frame_.along_i.k_stride,
-                                                          .step = frame_.along_i.k_stride}
-                                               : Panel<T>{.data = panels_i + offset_i * block.size, .step = K::kWidthI};
+        const Panel<T> i = layout_.reads_i && whole_i
+                               ? Panel<T>{.data = frame_.along_i.data + rows.first + block.first * frame_.along_i.k_stride,
+                                          .step = frame_.along_i.k_stride}
+                               : Panel<T>{.data = panels_i + offset_i * block.size, .step = K::kWidthI};
         const bool direct = last && plain_ && whole_i && whole_j;
         const MatrixView& d = frame_.args.d;
         T* const kept = sums + (layout_.blocks_k > 1 ? offset_j * layout_.padded_i + offset_i * K::kWidthJ : 0);
@@ -407,13 +398,13 @@ class Tiles {
   Frame<T> frame_;
   const PackedLayout& layout_;
   ConstMatrixView met_;  // what the epilogue reads or writes beside D
-  bool plain_, small_ = false, reads_i_ = false, reads_j_ = false;
+  bool plain_, small_ = false;
 };
 
 // One part of K as a product of its own, whose D and bias gradient are the part's sums.
 template <class T>
 GemmArgs part_of(const GemmArgs& args, const PackedLayout& layout, std::int64_t index, T* sums) {
-  const std::int64_t k = args.a.rows, first = k * index / layout.parts, rows = k * (index + 1) / layout.parts - first;
+  const std::int64_t k = args.a.rows, first = k * index / layout.grid.parts, rows = k * (index + 1) / layout.grid.parts - first;
   const auto steps = [&](ConstMatrixView operand) {
     operand.data = operand.row<T>(first);
     operand.rows = rows;
@@ -436,7 +427,7 @@ void add_parts(const GemmArgs& args, const PackedLayout& layout, T* parts, std::
   const Frame<T> frame(args);
   for (std::int64_t j = begin; j < end; ++j) {
     T* const sum = parts + j * layout.part_ld;
-    for (std::int64_t index = 1; index < layout.parts; ++index) {
+    for (std::int64_t index = 1; index < layout.grid.parts; ++index) {
       const T* const more = sum + index * layout.part;
       for (std::int64_t i = 0; i < frame.i; i += hn::MaxLanes(d))
         hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, more + i)), d, sum + i);
@@ -451,7 +442,7 @@ void add_bias_gradients(const GemmArgs& args, const PackedLayout& layout, const 
   for (std::int64_t n = 0; n < args.bias_gradient.cols; ++n) {
     const T* const sums = parts + args.d.rows * layout.part_ld + n;
     T sum = sums[0];
-    for (std::int64_t index = 1; index < layout.parts; ++index) sum += sums[index * layout.part];
+    for (std::int64_t index = 1; index < layout.grid.parts; ++index) sum += sums[index * layout.part];
     out[n] = args.accumulate_bias_gradient ? out[n] + sum : sum;
   }
 }
@@ -463,12 +454,10 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   T* const workspace = static_cast<T*>(args.workspace);
   T* const sums = workspace + plan.tiling.slots * layout.slot();
   const Tiles<T> whole(args, layout);
-  const std::int64_t count = whole.count();
-  const TileLoop loop{.tiles = layout.parts * count,
-                      .multiply_adds = problem.flops() / 2,
-                      .threads = plan.tiling.slots,
-                      .alone_below = kSmallPackedProduct};
-  if (layout.parts == 1) {
+  const std::int64_t count = layout.grid.tiles_i() * layout.grid.tiles_j();
+  const TileLoop loop{
+      .grid = layout.grid, .multiply_adds = problem.flops() / 2, .threads = plan.tiling.slots, .alone_below = kSmallPackedProduct};
+  if (layout.grid.parts == 1) {
     for_each_tile(queue, loop, [&](std::int64_t tile, int thread) { whole.run(tile, workspace + thread * layout.slot()); });
     return;
   }
@@ -477,7 +466,7 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
     const GemmArgs part = part_of(args, layout, index, sums + index * layout.part);
     Tiles<T>(part, layout).run(tile % count, workspace + thread * layout.slot());
   });
-  for_row_ranges(queue, args.d.rows, layout.parts * layout.part_ld,
+  for_row_ranges(queue, args.d.rows, layout.grid.parts * layout.part_ld,
                  [&](std::int64_t begin, std::int64_t end) { add_parts<T>(args, layout, sums, begin, end); });
   if (args.bias_gradient) add_bias_gradients<T>(args, layout, sums);
 }

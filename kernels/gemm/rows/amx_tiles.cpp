@@ -32,19 +32,19 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const AmxLayout layout(problem, tile);
   plan.workspace_bytes = layout.bytes(device.sm_count);
   const bool swapped = problem.d_major == Major::n;
-  const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
+  const TileGrid& grid = layout.grid;
+  const std::int64_t i = grid.i, j = grid.j;
   const std::int64_t threads = problem.m * problem.n * problem.k < small_amx_product(problem.operand_dtype) ? 1 : device.sm_count;
   const std::int64_t registers = ceil_div(i, 16) * ceil_div(j, 16), steps = ceil_div(problem.k, kAmxSteps);
   const auto products = static_cast<double>(registers * steps * (layout.parts == 2 ? 3 : 1));
   const bool turned_i = (swapped ? problem.b_major : problem.a_major) == Major::k;
   const bool turned_j = (swapped ? problem.a_major : problem.b_major) != Major::k;
-  const double packed = static_cast<double>(problem.k) * static_cast<double>(i * ceil_div(j, layout.tile_j) * (turned_i ? 2 : 1) +
-                                                                             j * ceil_div(i, layout.tile_i) * (turned_j ? 2 : 1));
+  const double packed = static_cast<double>(problem.k) *
+                        static_cast<double>(i * grid.tiles_j() * (turned_i ? 2 : 1) + j * grid.tiles_i() * (turned_j ? 2 : 1));
   const double stored = static_cast<double>(i * j * size_of(problem.output_dtype) * problem.epilogue.passes());
   const double cycles = products * kProductCycles / kEfficiency + packed * kCyclesPerElement + stored / kBytesPerCycle +
                         kCyclesPerTile * static_cast<double>(plan.tiling.tiles);
-  const double waves = threads == 1 ? 1.0 : plan.tiling.wave_efficiency;
-  plan.predicted_s = seconds_of(kLaunchCycles + cycles / (static_cast<double>(threads) * waves), device);
+  plan.predicted_s = seconds_of(kLaunchCycles + cycles * TileShares(grid, threads).largest_share(), device);
   return plan;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/gemm/row.h"
+#include "kernels/gemm/tile_shares.h"
 
 namespace tilewave {
 
@@ -25,23 +26,21 @@ struct AmxLayout {
   static constexpr std::int64_t kBlockK = 256, kOneBlockK = 512;  // as long, and at most so long that it is the only one
   static constexpr std::int64_t kRegisterTileBytes = kAmxPanel * kAmxPanel * 4;
 
-  std::int64_t tile_i = 0, tile_j = 0;
+  TileGrid grid;
   int parts = 1;  // bf16 that an element is the sum of
   std::int64_t block_k = 0, blocks_k = 0;
   std::int64_t panel = 0;  // of kAmxPanel rows
   std::int64_t panels_i = 0, sums = 0, row_sums = 0;
 
   constexpr AmxLayout(const GemmProblem& problem, Tile tile) {
-    const bool swapped = problem.d_major == Major::n;
-    const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
-    tile_i = swapped ? tile.n : tile.m;
-    tile_j = swapped ? tile.m : tile.n;
+    grid = grid_of(problem, tile);
     parts = problem.operand_dtype == DType::f32 ? 2 : 1;
     const std::int64_t k = round_up(std::max(problem.k, std::int64_t{1}), kAmxSteps);
     block_k = k <= kOneBlockK ? k : kBlockK;
     blocks_k = ceil_div(k, block_k);
     panel = block_k / kAmxSteps * parts * 2 * kAmxRegisterBytes;
-    const std::int64_t across = ceil_div(std::min(tile_i, i), kAmxPanel), down = ceil_div(std::min(tile_j, j), kAmxPanel);
+    const std::int64_t across = ceil_div(std::min(grid.tile_i, grid.i), kAmxPanel);
+    const std::int64_t down = ceil_div(std::min(grid.tile_j, grid.j), kAmxPanel);
     panels_i = across * panel;
     sums = blocks_k == 1 ? 2 * kRegisterTileBytes : across * down * kRegisterTileBytes;
     row_sums = std::max(across, down) * kAmxPanel * 4;

@@ -25,14 +25,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_tiles("packed_pairs", problem, tile, device.sm_count);
   const PairsLayout layout(problem, tile);
   plan.workspace_bytes = layout.bytes(device.sm_count);
-  const bool swapped = problem.d_major == Major::n;
-  const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
+  const TileGrid& grid = layout.grid;
+  const std::int64_t i = grid.i, j = grid.j;
   const double arithmetic = static_cast<double>(round_up(i, 16) * round_up(j, 4) * layout.pairs) / (16.0 * kEfficiency);
-  const double packing =
-      kCyclesPerElement * static_cast<double>(problem.k * (i * ceil_div(j, layout.tile_j) + j * ceil_div(i, layout.tile_i)));
+  const double packing = kCyclesPerElement * static_cast<double>(problem.k * (i * grid.tiles_j() + j * grid.tiles_i()));
   const double epilogue = kCyclesPerOutput * static_cast<double>(i * j * problem.epilogue.passes());
-  plan.predicted_s = seconds_of(
-      kLaunchCycles + (arithmetic + packing + epilogue) / (static_cast<double>(device.sm_count) * plan.tiling.wave_efficiency), device);
+  plan.predicted_s =
+      seconds_of(kLaunchCycles + (arithmetic + packing + epilogue) * TileShares(grid, device.sm_count).largest_share(), device);
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/gemm/row.h"
+#include "kernels/gemm/tile_shares.h"
 
 namespace tilewave {
 
@@ -14,16 +15,15 @@ inline constexpr std::int64_t kPairsAlongI = 32, kPairsAlongJ = 12;  // the regi
 
 // The workspace of one slot, in pairs: the packed panels of a tile.
 struct PairsLayout {
-  std::int64_t tile_i = 0, tile_j = 0, pairs = 0;  // outputs of a tile, pairs along K
+  TileGrid grid;
+  std::int64_t pairs = 0;  // along K
   std::int64_t panels_i = 0, panels_j = 0;
 
   constexpr PairsLayout(const GemmProblem& problem, Tile tile) {
-    const bool swapped = problem.d_major == Major::n;
-    tile_i = swapped ? tile.n : tile.m;
-    tile_j = swapped ? tile.m : tile.n;
+    grid = grid_of(problem, tile);
     pairs = ceil_div(problem.k, 2);
-    panels_i = round_up(std::min(tile_i, swapped ? problem.n : problem.m), kPairsAlongI) * pairs;
-    panels_j = round_up(std::min(tile_j, swapped ? problem.m : problem.n), kPairsAlongJ) * pairs;
+    panels_i = round_up(std::min(grid.tile_i, grid.i), kPairsAlongI) * pairs;
+    panels_j = round_up(std::min(grid.tile_j, grid.j), kPairsAlongJ) * pairs;
   }
 
   constexpr std::int64_t bytes(std::int64_t slots) const { return slots * (panels_i + panels_j) * 4; }

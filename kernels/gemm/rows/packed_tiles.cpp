@@ -1,18 +1,21 @@
 // Model: two FMA ports a thread run the register tiles, ragged panels included, at kEfficiency of their peak at the clock that the
-// system names; each tile packs its panels along i, and those along j that cannot be read where they lie, at kBytesPerCycle, and
-// streams its panels along i from the next cache where they outgrow kSecondLevelShare of the second level; the epilogue moves
-// bytes at kBytesPerCycle. Threads share tiles out, so that the last wave counts as a whole one. Each thread has its share of the
+// system names; each tile packs panels, moves the sums that wait between blocks of K and finishes outputs at kBytesPerCycle; panels along
+// i come at kStreamedBytesPerCycle where they outgrow kSecondLevelShare of the second-level cache, and rather slower, by
+// kInPlaceBytesPerCycle, where they are not packed. The thread that takes most of the tiles decides. Each thread has its share of the
 // tokens in its own caches (kernels/cpu/thread_pool.h): those of another thread come from there at kRemoteBytesPerCycle.
 #include "kernels/gemm/rows/packed_tiles.h"
+
+#include <array>
 
 #include "kernels/error.h"
 
 namespace tilewave {
 namespace {
 
-constexpr double kEfficiency = 0.98;
+constexpr double kEfficiency = 0.95;
 constexpr double kBytesPerCycle = 10.0;
 constexpr double kStreamedBytesPerCycle = 8.0;
+constexpr double kInPlaceBytesPerCycle = 100.0;
 constexpr double kRemoteBytesPerCycle = 7.0;
 constexpr double kSecondLevelShare = 0.5;
 constexpr double kCyclesPerTile = 500.0;
@@ -31,8 +34,8 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
 GemmPlan unpredicted_plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   GemmPlan plan = plan_tiles("packed_tiles", problem, tile, device.sm_count);
   const PackedLayout layout(problem, tile);
-  plan.split = static_cast<int>(layout.parts);
-  plan.blocks = plan.tiling.tiles * layout.parts;
+  plan.split = static_cast<int>(layout.grid.parts);
+  plan.blocks = layout.grid.tiles();
   plan.workspace_bytes = layout.elements(device.sm_count) * size_of(problem.operand_dtype);
   return plan;
 }
@@ -40,40 +43,34 @@ GemmPlan unpredicted_plan(const GemmProblem& problem, Tile tile, const DeviceInf
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = unpredicted_plan(problem, tile, device);
   const PackedLayout layout(problem, tile);
-  const std::int64_t size = size_of(problem.operand_dtype);
+  const TileGrid& grid = layout.grid;
+  const std::int64_t size = size_of(problem.operand_dtype), k = ceil_div(problem.k, grid.parts);
   const std::int64_t vector_bytes = std::max(device.vector_bytes, std::int64_t{16}), lanes = vector_bytes / size;
-  const bool swapped = problem.d_major == Major::n;
-  const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
   const RegisterTile registers = packed_register_tile(vector_bytes);
-  const std::int64_t tile_i = std::min(layout.tile_i, i), tile_j = std::min(layout.tile_j, j);
-  const std::int64_t tiles_i = ceil_div(i, tile_i), tiles_j = ceil_div(j, tile_j);
+  const std::int64_t step_j = registers.columns > 4 ? 1 : registers.columns;
   const std::int64_t threads = problem.m * problem.n * problem.k < kSmallPackedProduct ? 1 : device.sm_count;
-  const bool reads_j = (swapped ? problem.a_major : problem.b_major) == Major::k;
-  const std::int64_t shares = runs_over_tokens(problem) ? layout.parts : plan.tiling.tiles_n;  // of the tokens
+  const bool tokens_are_k = runs_over_tokens(problem), tokens_along_i = problem.d_major == Major::n;
+  const std::int64_t shares = tokens_are_k ? grid.parts : plan.tiling.tiles_n;  // of the tokens
   const double remote = 1.0 - static_cast<double>(std::min(shares, threads)) / static_cast<double>(threads);
   const auto cycles = [](std::int64_t amount, double per_cycle) { return static_cast<double>(amount) / per_cycle; };
-  // Of `rows` by `columns` outputs in so many tiles along each.
-  const auto work = [&](std::int64_t rows, std::int64_t columns, std::int64_t along_i, std::int64_t along_j) {
-    const std::int64_t step_j = registers.columns > 4 ? 1 : registers.columns;
-    const std::int64_t packed = rows * along_j + (reads_j ? 0 : columns * along_i);
-    const std::int64_t of_tokens = runs_over_tokens(problem) ? (rows * along_j + columns * along_i) * problem.k
-                                                             : (swapped ? rows * along_j : columns * along_i) * problem.k + rows * columns;
-    const bool resident = device.l2_bytes == 0 ||
-                          static_cast<double>(tile_i * layout.block_k * size) <= kSecondLevelShare * static_cast<double>(device.l2_bytes);
-    return cycles(round_up(rows, lanes) * round_up(columns, step_j) * problem.k, kEfficiency * 2.0 * static_cast<double>(lanes)) +
-           cycles(2 * size * packed * problem.k, kBytesPerCycle) + remote * cycles(size * of_tokens, kRemoteBytesPerCycle) +
-           (resident ? 0.0 : cycles(size * rows * ceil_div(columns, registers.columns) * problem.k, kStreamedBytesPerCycle)) +
-           cycles(size * rows * columns * (layout.parts > 1 ? 2 * layout.parts : problem.epilogue.passes()), kBytesPerCycle) +
-           kCyclesPerTile * static_cast<double>(along_i * along_j * layout.parts);
+  const bool resident = device.l2_bytes == 0 || static_cast<double>(std::min(grid.tile_i, grid.i) * layout.block_k * size) <=
+                                                    kSecondLevelShare * static_cast<double>(device.l2_bytes);
+  const auto of_a_tile = [&](std::int64_t rows, std::int64_t columns) {
+    const std::int64_t outputs = rows * columns, packed = (layout.reads_i ? 0 : rows) + (layout.reads_j ? 0 : columns);
+    const std::int64_t of_tokens = tokens_are_k ? (rows + columns) * k : (tokens_along_i ? rows : columns) * k + outputs;
+    const std::int64_t streamed = size * rows * ceil_div(columns, registers.columns) * k, waiting = 2 * outputs * (layout.blocks_k - 1);
+    const std::int64_t finished = outputs * (grid.parts > 1 ? 2 : problem.epilogue.passes());
+    return cycles(round_up(rows, lanes) * round_up(columns, step_j) * k, kEfficiency * 2.0 * static_cast<double>(lanes)) +
+           cycles(size * (2 * packed * k + waiting + finished), kBytesPerCycle) + remote * cycles(size * of_tokens, kRemoteBytesPerCycle) +
+           (layout.reads_i ? cycles(streamed, kInPlaceBytesPerCycle)
+            : resident     ? 0.0
+                           : cycles(streamed, kStreamedBytesPerCycle)) +
+           kCyclesPerTile;
   };
-  // Whole tiles first, in rounds; then the ragged ones, unless a last round of whole tiles outlasts them.
-  const auto parts = static_cast<double>(layout.parts);
-  const std::int64_t whole = (i / tile_i) * (j / tile_j) * layout.parts, rounds = whole / threads;
-  const double a_whole_tile = work(tile_i, tile_j, 1, 1) / parts;
-  const double a_ragged_tile = std::max(work(i % tile_i, tile_j, 1, 1), work(tile_i, j % tile_j, 1, 1)) / parts;
-  const double last = whole % threads != 0 ? a_whole_tile : whole < tiles_i * tiles_j * layout.parts ? a_ragged_tile : 0.0;
-  const double shared = work(i, j, tiles_i, tiles_j) / static_cast<double>(threads);
-  plan.predicted_s = seconds_of(kLaunchCycles + std::max(shared, static_cast<double>(rounds) * a_whole_tile + last), device);
+  const TileShares tiles(grid, threads);
+  std::array<double, TileShares::kKinds> costs{};
+  for (std::size_t kind = 0; kind < costs.size(); ++kind) costs[kind] = of_a_tile(tiles.kinds()[kind].rows, tiles.kinds()[kind].columns);
+  plan.predicted_s = seconds_of(kLaunchCycles + tiles.largest(costs), device);
   return plan;
 }
 

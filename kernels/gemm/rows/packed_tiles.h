@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "kernels/gemm/row.h"
+#include "kernels/gemm/tile_shares.h"
 
 namespace tilewave {
 
@@ -49,33 +50,39 @@ struct PackedLayout {
   static constexpr std::int64_t kOneBlockK = 512;     // at most: sums that stay in registers are worth more than that
   static constexpr std::int64_t kColumnsAtOnce = 48;  // packed columns along j: whole cache lines, whole panels of any width
 
-  std::int64_t tile_i = 0, tile_j = 0;
-  std::int64_t parts = 1;
+  TileGrid grid;
   std::int64_t blocks_k = 0, block_k = 0;             // of a part
   std::int64_t padded_i = 0, padded_j = 0;            // a tile's rows in whole panels
   std::int64_t panels_i = 0, panels_j = 0, sums = 0;  // elements
+  bool reads_i = false, reads_j = false;              // where they lie, not from packed panels
   std::int64_t part_ld = 0, part = 0;                 // of a part's sums: from one j to the next, and in all, the bias gradient's included
 
   constexpr PackedLayout(const GemmProblem& problem, Tile tile) {
     const bool swapped = problem.d_major == Major::n;
-    const std::int64_t i = swapped ? problem.n : problem.m, j = swapped ? problem.m : problem.n;
-    tile_i = swapped ? tile.n : tile.m;
-    tile_j = swapped ? tile.m : tile.n;
-    parts = packed_parts(problem);
-    const std::int64_t part_k = ceil_div(problem.k, parts);
+    grid = grid_of(problem, tile, packed_parts(problem));
+    const std::int64_t part_k = ceil_div(problem.k, grid.parts);
     blocks_k = part_k <= kOneBlockK ? 1 : ceil_div(part_k, kBlockK);
     block_k = ceil_div(part_k, blocks_k);
-    padded_i = round_up(std::min(tile_i, i) + kWidestPanel - 1, kWidestPanel);
-    padded_j = round_up(std::min(tile_j, j) + kWidestPanel - 1, kWidestPanel);
+    padded_i = round_up(std::min(grid.tile_i, grid.i) + kWidestPanel - 1, kWidestPanel);
+    padded_j = round_up(std::min(grid.tile_j, grid.j) + kWidestPanel - 1, kWidestPanel);
     panels_i = padded_i * round_up(block_k, 4);
     panels_j = (kColumnsAtOnce + kWidestPanel) * round_up(block_k, 4);
     sums = blocks_k == 1 ? kWidestPanel * kWidestPanel : padded_i * padded_j;
-    part_ld = round_up(i, kWidestPanel);
-    part = parts == 1 ? 0 : part_ld * j + round_up(problem.n, kWidestPanel);
+    part_ld = round_up(grid.i, kWidestPanel);
+    part = grid.parts == 1 ? 0 : part_ld * grid.j + round_up(problem.n, kWidestPanel);
+    const bool sums_rows = problem.epilogue.bias_gradient;
+    const std::int64_t rows = std::min(grid.tile_i, grid.i), columns = std::min(grid.tile_j, grid.j);
+    const bool along_k = (swapped ? problem.a_major : problem.b_major) == Major::k;
+    reads_i = !(sums_rows && swapped) && (swapped ? problem.b_major : problem.a_major) != Major::k && columns <= kFewColumns;
+    reads_j = !(sums_rows && !swapped) && (rows <= kFewRows || (along_k && (blocks_k == 1 || rows < kManyRows)));
   }
 
   constexpr std::int64_t slot() const { return panels_i + panels_j + sums; }
-  constexpr std::int64_t elements(std::int64_t slots) const { return slots * slot() + parts * part; }
+  constexpr std::int64_t elements(std::int64_t slots) const { return slots * slot() + grid.parts * part; }
+
+ private:
+  // So few that a panel is read too seldom to be packed; so many that it pays even where it could be read along k.
+  static constexpr std::int64_t kFewColumns = 96, kFewRows = 128, kManyRows = 512;
 };
 
 extern const GemmRow kPackedTilesRow;

@@ -1,6 +1,7 @@
 // Every index once, whatever the numbers of threads and indices; exceptions arrive; the pool stays usable.
 #include "kernels/cpu/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +53,29 @@ TEST(ThreadPool, SharesNeighboursAmongSoManyThreads) {
     EXPECT_EQ(threads[0], 0);
     EXPECT_EQ(threads[3], 1);
   }
+}
+
+// Shares that the loop brings: each thread begins with its own, and helps where it has none.
+TEST(ThreadPool, TakesTheSharesThatALoopBrings) {
+  ThreadPool pool(2);
+  for (int loop = 0; loop < 50; ++loop) {
+    std::atomic<int> arrived = 0;
+    std::vector<int> threads(6, -1);
+    const std::vector<std::int64_t> ends = {1, 6}, second_alone = {0, 6};
+    pool.parallel_for(ends, [&](std::int64_t index, int thread) {
+      threads[static_cast<std::size_t>(index)] = thread;
+      if (index > 1) return;
+      ++arrived;
+      while (arrived < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(threads[0], 0);
+    EXPECT_EQ(threads[1], 1);
+    EXPECT_EQ(std::ranges::count(threads, -1), 0);
+    std::atomic<int> visits = 0;
+    pool.parallel_for(second_alone, [&](std::int64_t, int) { ++visits; });
+    EXPECT_EQ(visits, 6);
+  }
+  pool.parallel_for(std::vector<std::int64_t>{}, [](std::int64_t, int) { FAIL(); });
 }
 
 TEST(ThreadPool, ALoopWithinALoopIsRefused) {
