@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "framework/host_tensor.h"
 #include "framework/random.h"
@@ -19,12 +20,25 @@ constexpr int kHopeless = 32;  // probes of a tensor that disagree with every st
 
 double uniform(Random& random) { return static_cast<double>(random.next() >> 11) * 0x1p-52 - 1.0; }  // in [-1, 1)
 
+// Puts things back, also where the function checked throws.
+template <class Action>
+class AtExit {
+ public:
+  explicit AtExit(Action action) : action_(std::move(action)) {}
+  ~AtExit() { action_(); }
+  AtExit(const AtExit&) = delete;
+  AtExit& operator=(const AtExit&) = delete;
+
+ private:
+  Action action_;
+};
+
 class Prober {
  public:
   Prober(Context& context, const GradcheckFunction& function, const GradcheckOptions& options)
       : context_(context), function_(function), options_(options) {}
 
-  // The loss, and with gradients wanted the backward pass behind it.
+  // The loss, without a graph behind it.
   double evaluate() {
     const NoGradient scope(context_);
     return reduce(call());
@@ -45,6 +59,7 @@ class Prober {
   template <class Move>
   double probe(Move&& move, double expected, double allowed) {
     double step = options_.step, closest = std::numeric_limits<double>::infinity();
+    const AtExit back([&] { move(0.0); });
     for (int narrowing = 0; narrowing <= (hopeless_ < kHopeless ? kNarrowings : 0); ++narrowing, step *= kNarrowing) {
       move(step);
       const double above = evaluate();
@@ -53,7 +68,6 @@ class Prober {
       if (std::abs(measured - expected) < std::abs(closest - expected)) closest = measured;
       if (std::abs(closest - expected) <= allowed) break;
     }
-    move(0.0);
     if (std::abs(closest - expected) > allowed) ++hopeless_;
     return closest;
   }
@@ -63,8 +77,8 @@ class Prober {
  private:
   Variable call() {
     context_.begin_step();
+    const AtExit end([&] { context_.end_step(); });
     Variable result = function_(context_);
-    context_.end_step();
     TW_CHECK(result, "gradcheck: the function returned an empty Variable.");
     return result;
   }
@@ -114,6 +128,8 @@ bool GradcheckReport::passed() const {
 
 GradcheckReport gradcheck(Context& context, const GradcheckFunction& function, const std::vector<NamedVariable>& variables,
                           const GradcheckOptions& options) {
+  TW_CHECK(context.precision().precision == Precision::fp64, "gradcheck: central differences need the Context in fp64, and it is in ",
+           name_of(context.precision().precision), "; make it with {.precision = Precision::fp64}.");
   // Analytic gradients.
   for (const NamedVariable& named : variables) {
     TW_CHECK(named.variable.requires_gradient() && named.variable.gradient() && named.variable.value().dtype() == DType::f64,
@@ -129,6 +145,9 @@ GradcheckReport gradcheck(Context& context, const GradcheckFunction& function, c
     gradients.push_back(read_elements(context, named.variable.gradient()));
     global = std::hypot(global, norm(gradients.back()));
   }
+  TW_CHECK(global > 0.0,
+           "gradcheck: every gradient is zero, so that there is nothing to check; a loss is divided by the real_tokens that "
+           "Context::write_step_state sets, and dropout may have dropped everything.");
 
   // Central differences beside them.
   GradcheckReport report{.entries = {}, .tolerance = options.tolerance};

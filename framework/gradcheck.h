@@ -51,7 +51,8 @@ struct GradcheckReport {
 
 using GradcheckFunction = std::function<Variable(Context& context)>;
 
-// Throws where a variable is no leaf of type f64 or the function's result is not finite.
+// Throws where the Context is not in fp64, a variable is no leaf of type f64, the function's result is not finite or all gradients are
+// zero; the variables then have their values again.
 GradcheckReport gradcheck(Context& context, const GradcheckFunction& function, const std::vector<NamedVariable>& variables,
                           const GradcheckOptions& options = {});
 

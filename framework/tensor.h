@@ -26,6 +26,9 @@ class Tensor {
   void* data() const { return data_; }
   MatrixView view() const { return {data_, shape_.rows, shape_.cols, pitch_, dtype_}; }
 
+  // Tensors that hold the memory, this one and every copy and view of it.
+  std::int64_t owners() const { return storage_.use_count(); }
+
   // The same memory seen as fewer columns or rows. Throw where the range reaches past the tensor.
   Tensor columns(std::int64_t first, std::int64_t count) const;
   Tensor slice_rows(std::int64_t first, std::int64_t count) const;

@@ -103,12 +103,16 @@ Variable make_variable(Context& context, Tensor value, std::string_view operatio
   return result;
 }
 
-void consume(const Variable& variable, std::string_view operation) {
+void consume(const Variable& variable, const Tensor& taken, std::string_view operation) {
   VariableNode& node = *variable.node_;
   TW_CHECK(node.backward, operation, " would overwrite a leaf with its gradient, but leaves keep their values; give ", operation,
            " the result of an operation.");
   TW_CHECK(node.used_by.empty(), operation, " overwrites the result of ", node.operation, " with its gradient, but ", node.used_by,
            " reads it too; give ", operation, " a result of its own.");
+  constexpr std::int64_t kNodeAndCaller = 2;
+  TW_CHECK(taken.owners() == kNodeAndCaller, operation, " overwrites the result of ", node.operation,
+           " with its gradient, but somebody else holds that memory: ", node.operation,
+           " itself, for its backward pass or as a view, or a copied Tensor; give ", operation, " a result that nobody keeps.");
   node.consumed_by = operation;
   node.gradient = node.value;
   node.gradient_written = true;

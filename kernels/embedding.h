@@ -3,7 +3,8 @@
 //   backward: dtable[v] = scale * sum of dy[r] over rows with ids[r] = v; dpositions[p] likewise, unscaled
 // A sum's order follows from those rows alone, as r counts them: no other row, pitch or launch changes its bits.
 // positions may be a learned table or a constant one (sinusoidal): dpositions is absent then.
-// Ids are at most table.rows - 1 by the caller's promise (data readers check them).
+// Ids are below table.rows, position ids of rows that count below positions.rows: an Error on a CPU; a GPU takes the caller's word (data
+// readers check them).
 #pragma once
 
 #include <algorithm>

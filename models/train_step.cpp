@@ -62,6 +62,8 @@ void TrainStep::use_step_memory(const StepTrace& trace, const StepMemory& memory
   validation_arena_ = std::make_shared<Arena>(memory, trace.validation);
   context_.use_arena(step_arena_);
   launches_ = launches;
+  graph_.reset();  // its launches have the former memory's addresses
+  launched_before_ = false;
 }
 
 void TrainStep::launch(Update update) {
@@ -159,7 +161,10 @@ std::int64_t StepTrace::matrix_flops() const {
   for (const TraceEntry& entry : trace.entries) {
     if (entry.operation == GemmArgs::kOperation || entry.operation == AttentionArgs::kOperation ||
         entry.operation == AttentionBackwardArgs::kOperation) {
-      countable = !__builtin_add_overflow(flops, entry.cost.flops, &flops) && countable;
+      const bool product =
+          !entry.gemm ||
+          2.0 * static_cast<double>(entry.gemm->m) * static_cast<double>(entry.gemm->n) * static_cast<double>(entry.gemm->k) < 0x1p63;
+      countable = product && entry.cost.flops >= 0 && !__builtin_add_overflow(flops, entry.cost.flops, &flops) && countable;
     }
   }
   TW_CHECK_INPUT(countable, "a step's FLOPs are more than 2^63; lower batch.accumulate, the rows of a batch or the model.");
@@ -184,6 +189,7 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   result.memory = layout_of([&] { step.launch(); });
   log_of(context.queue()) = nullptr;
   result.validation = layout_of([&] { step.launch_validation(); });
+  (void)result.matrix_flops();  // InputError where nobody could count them
   return result;
 }
 

@@ -15,7 +15,7 @@ Variable cross_entropy(Context& context, const CrossEntropyInputs& inputs) {
   const DType statistics = context.precision().statistics;
   const Tensor row_loss = context.tensor({1, logits.rows()}, statistics);  // [1, tokens]
   const Tensor loss = context.tensor({1, 1}, statistics);
-  if (differentiates) consume(inputs.logits, "cross_entropy");
+  if (differentiates) consume(inputs.logits, logits, "cross_entropy");
   context.launch(CrossEntropyArgs{.logits = logits.view(),
                                   .labels = inputs.labels.view(),
                                   .vocabulary = inputs.vocabulary,

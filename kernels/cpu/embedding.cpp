@@ -27,6 +27,18 @@ void embed_rows(const EmbeddingArgs& args, std::int64_t begin, std::int64_t end)
   }
 }
 
+void check_ids(const char* operation, const ConstMatrixView& ids, const ConstMatrixView& position_ids, std::int64_t vocabulary,
+               std::int64_t positions) {
+  for (std::int64_t r = 0; r < ids.cols; ++r) {
+    const std::int32_t id = ids.row<std::int32_t>(0)[r], position = position_ids.row<std::int32_t>(0)[r];
+    if (id < 0) continue;
+    TW_CHECK(id < vocabulary, operation, ": row ", r, " has id ", id, ", and the table has ", vocabulary, " rows.");
+    if (positions == 0) continue;  // a backward pass without their gradient
+    TW_CHECK(position >= 0 && position < positions, operation, ": row ", r, " has position ", position, ", and the table of positions has ",
+             positions, " rows.");
+  }
+}
+
 // One table's gradient: row v gets scale times the sum of dy's rows whose key is v.
 struct TableGradient {
   MatrixView gradient;
@@ -82,6 +94,7 @@ void sum_table(CpuQueue& queue, const TableGradient& table, const ConstMatrixVie
 
 void run(CpuQueue& queue, const EmbeddingArgs& args) {
   check(args);
+  check_ids("embedding", args.ids, args.position_ids, args.table.rows, args.positions.rows);
   const MatrixView& y = args.y;
   with_cpu_float(y.dtype, "embedding", [&]<class T>(T) {
     for_row_ranges(queue, y.rows, y.cols, [&](std::int64_t begin, std::int64_t end) { embed_rows<T>(args, begin, end); });
@@ -90,6 +103,7 @@ void run(CpuQueue& queue, const EmbeddingArgs& args) {
 
 void run(CpuQueue& queue, const EmbeddingBackwardArgs& args) {
   check(args);
+  check_ids("embedding_backward", args.ids, args.position_ids, args.dtable.rows, args.dpositions.rows);
   const ConstMatrixView& dy = args.dy;
   const std::int32_t* ids = args.ids.row<std::int32_t>(0);
   const std::int32_t* position_ids = args.position_ids.row<std::int32_t>(0);

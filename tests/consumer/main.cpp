@@ -16,6 +16,7 @@ double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 // y = a * sigmoid(b), element by element
 Variable gate(Context& context, const Variable& a, const Variable& b) {
   check_same_shape("gate", "a", a.shape(), "b", b.shape());
+  TW_CHECK(context.precision().precision == Precision::fp64 && !context.tracing(), "gate: written for fp64 on a CPU.");
   const Tensor values = a.value(), gates = b.value();               // [tokens, d]
   const Tensor y = context.tensor(values.shape(), values.dtype());  // [tokens, d]
   for (std::int64_t r = 0; r < y.rows(); ++r) {

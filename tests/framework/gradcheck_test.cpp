@@ -4,6 +4,7 @@
 
 #include "framework/ops/activation.h"
 #include "framework/ops/add.h"
+#include "framework/ops/cross_entropy.h"
 #include "framework/ops/linear.h"
 #include "tests/framework/support.h"
 
@@ -96,8 +97,7 @@ TEST_F(Gradcheck, BearsKinksWithinTheStep) {
 }
 
 TEST_F(Gradcheck, MeasuresNoiseAgainstTheGlobalNorm) {
-  // The loss does not depend on the shift: its gradient is zero by mathematics, and rounding alone is left of it.
-  const Variable x = leaf({4, 5}, 1), shift = leaf({4, 5}, 2);
+  // The loss does not depend on the weight: its gradient is zero by mathematics, and rounding alone is left of it.
   const Variable minus_one(tensor_of({4, 4}, {-1, 0, 0, 0, 0, -1, 0, 0, 0, 0, -1, 0, 0, 0, 0, -1}));
   const Variable y = leaf({5, 4}, 3), weight = leaf({4, 4}, 4);
   const auto function = [&](Context& c) {
@@ -119,6 +119,33 @@ TEST_F(Gradcheck, SaysWhatItCannotCheck) {
   expect_error([&] { gradcheck(context, [](Context&) { return Variable(); }, {{"x", x}}); }, {"empty Variable"});
   write_elements(context, x.value(), std::vector<double>{1.0, 2.0, INFINITY, 3.0});
   expect_error([&] { gradcheck(context, identity, {{"x", x}}); }, {"not finite"});
+  Context single_precision(make_cpu_queue(1), probe_cpu(1));
+  expect_error([&] { gradcheck(single_precision, identity, {{"x", x}}); }, {"fp64", "it is in fp32"});
+}
+
+// A loss is divided by the step's real tokens, and there are none until somebody says so.
+TEST_F(Gradcheck, ALossOfNoTokensIsNothingToCheck) {
+  const Variable x = leaf({2, 4}, 1), weight = leaf({8, 4}, 2);
+  const Tensor labels = ids_of({1, 3});
+  const auto loss = [&](Context& c) {
+    return cross_entropy(c, {.logits = linear(c, {.x = x, .weight = weight}), .labels = labels, .vocabulary = 8});
+  };
+  EXPECT_TRUE(gradcheck(context, loss, {{"x", x}, {"weight", weight}}).passed());
+  context.write_step_state({});
+  expect_error([&] { gradcheck(context, loss, {{"x", x}, {"weight", weight}}); }, {"every gradient is zero", "real_tokens"});
+}
+
+TEST_F(Gradcheck, PutsValuesBackWhereTheFunctionThrows) {
+  const Variable x = leaf({2, 2}, 1);
+  const std::vector<double> before = read_elements(context, x.value());
+  int calls = 0;
+  const auto throws = [&](Context& c) {
+    TW_CHECK(++calls < 4, "enough");
+    return add(c, x, x);
+  };
+  expect_error([&] { gradcheck(context, throws, {{"x", x}}); }, {"enough"});
+  EXPECT_EQ(read_elements(context, x.value()), before);
+  EXPECT_TRUE(gradcheck(context, [&](Context& c) { return add(c, x, x); }, {{"x", x}}).passed());
 }
 
 TEST_F(Gradcheck, NothingCheckedIsNotPassed) { EXPECT_FALSE(GradcheckReport{}.passed()); }

@@ -92,6 +92,33 @@ TYPED_TEST(GpuElementwise, ActivationsAndTheirDerivativesAreTheCpus) {
   }
 }
 
+// Where x is negative, values are as small as one likes: they are compared by their difference.
+TYPED_TEST(GpuElementwise, ActivationsOfNegativeNumbersAreNearTheCpus) {
+  using T = TypeParam;
+  const double allowed = 16.0 * epsilon<T>();
+  const auto expect_near = [&](const Matrix<T>& actual, const Matrix<double>& expected) {
+    const std::vector<double> a = actual.values(), e = expected.values();
+    for (std::size_t i = 0; i < e.size(); ++i) ASSERT_NEAR(a[i], e[i], allowed) << "element " << i;
+  };
+  for (const Activation activation : kActivations) {
+    SCOPED_TRACE(name_of(activation));
+    this->each([&](Size size, Pitch pitch) {
+      const Matrix<T> x = this->uniform(size, -6.0, -0.01), dy = this->uniform(size, -1.0, 1.0);
+      const Matrix<double> wide_x = converted<double>(x), wide_dy = converted<double>(dy);
+      Matrix<double> y(size.rows, size.cols), dx(size.rows, size.cols);
+      run(this->cpu_, ActivationArgs{.x = wide_x.view(), .y = y.view(), .activation = activation});
+      run(this->cpu_, ActivationBackwardArgs{.x = wide_x.view(), .dy = wide_dy.view(), .dx = dx.view(), .activation = activation});
+      Twin<T> device_x(this->queue_, x, pitch), device_dy(this->queue_, dy, pitch), device_y(this->queue_, size.rows, size.cols, pitch),
+          device_dx(this->queue_, size.rows, size.cols, pitch);
+      run(this->queue_, ActivationArgs{.x = device_x.view(), .y = device_y.view(), .activation = activation});
+      run(this->queue_,
+          ActivationBackwardArgs{.x = device_x.view(), .dy = device_dy.view(), .dx = device_dx.view(), .activation = activation});
+      expect_near(device_y.fetch(), y);
+      expect_near(device_dx.fetch(), dx);
+    });
+  }
+}
+
 TYPED_TEST(GpuElementwise, ActivationsKeepNansAndStayFinite) {
   using T = TypeParam;
   for (const Activation activation : kActivations) {
@@ -139,6 +166,5 @@ TYPED_TEST(GpuElementwise, DropoutDrawsAsTheCpuDoes) {
   }
 }
 
-// One past 2^31 elements: offsets are 64-bit.
 }  // namespace
 }  // namespace tilewave

@@ -138,6 +138,39 @@ TYPED_TEST(Embedding, ResultsDoNotDependOnTheNumberOfThreads) {
   });
 }
 
+TEST(EmbeddingContract, NamesIdsThatLieInNoTable) {
+  CpuQueue queue = make_cpu_queue(1);
+  Matrix<float> table = Matrix<float>::filled(5, 2, 0.0F), positions = Matrix<float>::filled(4, 2, 0.0F),
+                y = Matrix<float>::filled(3, 2, 0.0F);
+  Matrix<std::int32_t> ids = Matrix<std::int32_t>::filled(1, 3, 0), position_ids = Matrix<std::int32_t>::filled(1, 3, 0);
+  Matrix<std::int32_t> order(2, embedding_order_cols(3, 5, 4));
+  const auto forward = [&] {
+    run(queue,
+        EmbeddingArgs{
+            .table = table.view(), .positions = positions.view(), .ids = ids.view(), .position_ids = position_ids.view(), .y = y.view()});
+  };
+  const auto backward = [&] {
+    run(queue, EmbeddingBackwardArgs{.dy = y.view(),
+                                     .ids = ids.view(),
+                                     .position_ids = position_ids.view(),
+                                     .dtable = table.view(),
+                                     .dpositions = positions.view(),
+                                     .order = order.view()});
+  };
+  ids(0, 1) = -1;
+  position_ids(0, 1) = 99;  // of a ghost row
+  ids(0, 2) = 5;
+  expect_error(forward, "embedding: row 2 has id 5, and the table has 5 rows.");
+  expect_error(backward, "embedding_backward: row 2 has id 5, and the table has 5 rows.");
+  ids(0, 2) = 4;
+  position_ids(0, 2) = 4;
+  expect_error(forward, "embedding: row 2 has position 4, and the table of positions has 4 rows.");
+  expect_error(backward, "embedding_backward: row 2 has position 4, and the table of positions has 4 rows.");
+  position_ids(0, 2) = 3;
+  EXPECT_NO_THROW(forward());
+  EXPECT_NO_THROW(backward());
+}
+
 TEST(EmbeddingContract, NamesAWorkspaceThatIsTooNarrow) {
   CpuQueue queue = make_cpu_queue(1);
   Matrix<float> dy(3, 2), dtable(5, 2);

@@ -11,7 +11,7 @@ using namespace testing_support;
 struct Size {
   std::int64_t rows, cols;
 };
-// Around the vectors' 16, the row chunk's 16 and 64, and the range's 16,384 elements.
+// Around the vectors' 16 elements, and the 16,384 of a range.
 constexpr Size kSizes[] = {{1, 2}, {3, 15}, {5, 16}, {63, 17}, {64, 128}, {65, 31}, {131, 257}, {2, 20000}, {16385, 17}};
 
 template <class T>

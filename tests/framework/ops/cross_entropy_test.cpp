@@ -4,6 +4,7 @@
 
 #include "framework/ops/add.h"
 #include "framework/ops/linear.h"
+#include "framework/ops/softmax.h"
 #include "tests/framework/support.h"
 
 namespace tilewave {
@@ -98,6 +99,14 @@ TEST_F(CrossEntropy, LogitsReadBefore) {
   const Variable z = logits(context);
   const Variable sum = add(context, z, z);
   expect_error([&] { loss(context, z); }, {"cross_entropy", "linear", "add"});
+}
+
+// softmax keeps its result for the backward pass and would find a gradient there.
+TEST_F(CrossEntropy, LogitsThatTheirOwnOperationKeeps) {
+  expect_error([&] { loss(context, softmax(context, logits(context))); }, {"cross_entropy overwrites the result of softmax", "itself"});
+  const Variable y = logits(context);
+  const Tensor copy = y.value();
+  expect_error([&] { loss(context, y); }, {"the result of linear", "a copied Tensor"});
 }
 
 TEST_F(CrossEntropy, LogitsThatAreALeaf) {

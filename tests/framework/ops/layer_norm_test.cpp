@@ -11,7 +11,7 @@ using namespace testing_support;
 
 class LayerNormOperation : public Fp64Test {
  protected:
-  const Variable x = leaf({70, 5}, 1), gamma = leaf({1, 5}, 2), beta = leaf({1, 5}, 3);  // more rows than one chunk of sums
+  const Variable x = leaf({70, 5}, 1), gamma = leaf({1, 5}, 2), beta = leaf({1, 5}, 3);
 };
 
 TEST_F(LayerNormOperation, FollowsItsFormula) {
