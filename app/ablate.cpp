@@ -267,7 +267,7 @@ int run_ablation(const Options& options) {
     if (!variant.ran()) std::cerr << "tilewave: " << variant.setting.name << ": " << variant.refused << '\n';
   }
   if (options.json) {
-    std::cout << ablation_json(report).dump() << '\n';
+    std::cout << text_of(ablation_json(report)) << '\n';
   } else {
     std::cout << recipe.name << " on " << device_text(report.device) << "; medians of " << options.rounds << " interleaved rounds\n";
     if (!report.changes.empty()) std::cout << "made to fit a CPU, whose threads stand for multiprocessors (--full leaves it as it is):\n";

@@ -132,6 +132,9 @@ Json ablation_json(const AblationReport& report) {
   return json;
 }
 
+// A recipe's name comes from a file's, which may be no UTF-8.
+std::string text_of(const Json& ablation) { return ablation.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 std::string ablation_csv(const Json& ablation) {
   constexpr const char* kColumns[] = {"name",
                                       "baseline",
@@ -163,7 +166,7 @@ std::string ablation_csv(const Json& ablation) {
 
 void write_ablation(const std::filesystem::path& folder, const AblationReport& report) {
   const Json json = ablation_json(report);
-  write_file_atomically(folder / "ablation.json", json.dump() + "\n");
+  write_file_atomically(folder / "ablation.json", text_of(json) + "\n");
   write_file_atomically(folder / "ablation.csv", ablation_csv(json));
   write_file_atomically(folder / "ablation.html", ablation_page(json));
 }

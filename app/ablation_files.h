@@ -11,6 +11,7 @@
 namespace tilewave {
 
 nlohmann::ordered_json ablation_json(const AblationReport& report);
+std::string text_of(const nlohmann::ordered_json& ablation);
 std::string ablation_csv(const nlohmann::ordered_json& ablation);
 std::string ablation_page(const nlohmann::ordered_json& ablation);
 

@@ -147,37 +147,92 @@ class Ablation {
     return found == contestants_.end() ? nullptr : &*found;
   }
 
+  // What is to be shown: that one contestant computes its baseline's loss.
+  struct Claim {
+    AblationVariant* variant = nullptr;
+    Contestant* one = nullptr;
+    const Contestant* baseline = nullptr;
+  };
+
   // Weights are frozen first: steps change them.
   void prove() {
     request_.noted(sentence("comparing losses over ", request_.steps, " steps"));
-    for (const Contestant& baseline : contestants_) prove_frozen(baseline);
+    std::vector<Claim> claims;
+    for (AblationVariant& variant : report_.variants) {
+      const std::optional<Claim> claim = variant.ran() ? claim_of(variant) : std::nullopt;
+      if (claim) claims.push_back(*claim);
+    }
+    for (const Contestant& baseline : contestants_) prove_frozen(baseline, claims);
     for (Contestant& one : contestants_) one.variant->curve = run_steps(*one.step, *one.corpus, request_.steps);
-    for (Contestant& one : contestants_) {
-      const Contestant* const baseline = comparable_baseline(one);
-      if (baseline == nullptr || !same_shape(one, *baseline)) continue;
-      const CurvePair curves = {.ours = one.variant->curve, .baseline = baseline->variant->curve};
-      if (const std::int64_t step = first_diverged(curves.baseline); step > 0) {
-        SameLoss& same = one.variant->same_loss;
-        if (same.verdict == SameLoss::Verdict::differs || same.verdict == SameLoss::Verdict::not_compared) continue;  // by frozen weights
-        same.verdict = SameLoss::Verdict::not_compared;
-        same.how =
-            sentence("its baseline's loss is not finite in step ", step, "; lower optimizer.learning_rate, or take another run.precision");
-        continue;
-      }
-      if (same_sums(one.trace.trace, baseline->trace.trace)) {
-        one.variant->same_loss = compare_bits(curves);
-      } else {
-        compare_curves(curves, one.variant->resolved.recipe.run.precision, one.trace, one.variant->same_loss);
-      }
+    for (const Claim& claim : claims) prove_curves(claim);
+    for (AblationVariant& variant : report_.variants) {
+      if (variant.ran()) check_finite(variant);
     }
   }
 
+  // Nothing where there is nothing to compare, which the variant then says.
+  std::optional<Claim> claim_of(AblationVariant& variant) {
+    const AblationVariant& its_baseline = report_.baseline_of(variant);
+    if (&its_baseline == &variant) return {};
+    const Contestant* const baseline = contestant_of(its_baseline);
+    if (baseline == nullptr) {
+      variant.same_loss = {.verdict = SameLoss::Verdict::not_compared, .how = "its baseline did not run"};
+      return {};
+    }
+    if (std::string why = other_mathematics(variant.resolved.recipe, its_baseline.resolved.recipe); !why.empty()) {
+      variant.same_loss = {.verdict = SameLoss::Verdict::another_model, .how = std::move(why)};
+      return {};
+    }
+    Contestant* const one = contestant_of(variant);
+    if (one == baseline) {
+      variant.same_loss = {.verdict = SameLoss::Verdict::same_bits, .how = sentence("the same launches as ", its_baseline.setting.name)};
+      return {};
+    }
+    return Claim{.variant = &variant, .one = one, .baseline = baseline};
+  }
+
+  void prove_curves(const Claim& claim) {
+    const auto& [variant, one, baseline] = claim;
+    SameLoss& same = variant->same_loss;
+    if (!same_shape(*one, *baseline)) return;
+    const CurvePair curves = {.ours = one->variant->curve, .baseline = baseline->variant->curve};
+    if (const std::int64_t step = first_diverged(curves.baseline); step > 0) {
+      if (same.verdict == SameLoss::Verdict::differs || same.verdict == SameLoss::Verdict::not_compared) return;  // by frozen weights
+      same.verdict = SameLoss::Verdict::not_compared;
+      same.how = not_finite("its baseline's loss", step);
+    } else if (same_sums(one->trace.trace, baseline->trace.trace)) {
+      same = compare_bits(curves);
+    } else {
+      compare_curves(curves, variant->resolved.recipe.run.precision, one->trace, same);
+    }
+  }
+
+  // A run that diverges shows nothing, whatever it was compared with.
+  void check_finite(AblationVariant& variant) {
+    const std::int64_t step = first_diverged(contestant_of(variant)->variant->curve);
+    SameLoss& same = variant.same_loss;
+    if (step == 0 || !same.holds()) return;
+    same = {.verdict = SameLoss::Verdict::not_compared, .how = not_finite("its loss", step)};
+  }
+
+  static std::string not_finite(std::string_view what, std::int64_t step) {
+    return sentence(what, " is not finite in step ", step, "; lower optimizer.learning_rate, or take another run.precision");
+  }
+
   // The variants of one baseline that sum otherwise; a reference of it serves them all.
-  void prove_frozen(const Contestant& baseline) {
+  void prove_frozen(const Contestant& baseline, const std::vector<Claim>& claims) {
     std::optional<Reference> reference;
-    for (Contestant& one : contestants_) {
-      if (comparable_baseline(one) != &baseline) continue;
+    std::map<const Contestant*, const SameLoss*> proven;  // variants may have the same launches
+    for (const Claim& claim : claims) {
+      Contestant& one = *claim.one;
+      SameLoss& same = claim.variant->same_loss;
+      if (claim.baseline != &baseline) continue;
       if (same_shape(one, baseline) && same_sums(one.trace.trace, baseline.trace.trace)) continue;
+      if (const auto found = proven.find(&one); found != proven.end()) {
+        same = *found->second;
+        continue;
+      }
+      proven[&one] = &same;
       FrozenSteps steps = {.ours = *one.step, .baseline = *baseline.step};
       std::optional<Reference> own;
       if (baseline.variant->resolved.recipe.run.precision != Precision::fp64) {
@@ -185,13 +240,13 @@ class Ablation {
           if (!reference) reference = make_reference(baseline, {});
           own = make_reference(one, reference);
         } catch (const Error& error) {
-          one.variant->same_loss = {.verdict = SameLoss::Verdict::not_compared, .how = error.what()};
+          same = {.verdict = SameLoss::Verdict::not_compared, .how = error.what()};
           continue;
         }
         steps.reference = reference->step.get();
         steps.our_reference = own ? own->step.get() : steps.reference;
       }
-      one.variant->same_loss = compare_frozen(steps, one.trace, *one.corpus);
+      same = compare_frozen(steps, one.trace, *one.corpus);
     }
   }
 
@@ -212,20 +267,6 @@ class Ablation {
     reference.step = std::make_unique<TrainStep>(*reference.context, reference.resolved);
     reference.step->use_step_memory(reference.trace, reference.memory, Launches::separate);
     return reference;
-  }
-
-  // Null for a baseline itself, and where there is nothing to compare with, which the variant then says.
-  const Contestant* comparable_baseline(Contestant& one) {
-    const Contestant* const baseline = contestant_of(report_.baseline_of(*one.variant));
-    if (baseline == &one) return nullptr;
-    if (baseline == nullptr) {
-      one.variant->same_loss = {.verdict = SameLoss::Verdict::not_compared, .how = "its baseline did not run"};
-      return nullptr;
-    }
-    const std::string why = other_mathematics(one.variant->resolved.recipe, baseline->variant->resolved.recipe);
-    if (why.empty()) return baseline;
-    one.variant->same_loss = {.verdict = SameLoss::Verdict::another_model, .how = why};
-    return nullptr;
   }
 
   static bool same_shape(const Contestant& a, const Contestant& b) {
@@ -312,7 +353,6 @@ class Ablation {
       variant.predicted_s = same.predicted_s;
       variant.curve = same.curve;
       variant.gemms = same.gemms;
-      variant.same_loss = {.verdict = SameLoss::Verdict::same_bits, .how = sentence("the same launches as ", same.setting.name)};
     }
     const Contestant* const found = contestant_of(report_.baseline_of(variant));
     if (found == nullptr) return;

@@ -164,6 +164,15 @@ TEST_F(Ablating, ALossThatDivergesIsNotCompared) {
   EXPECT_EQ(report.variants[1].same_loss.how,
             sentence("its baseline's loss is not finite in step ", first_diverged(report.variants[0].curve),
                      "; lower optimizer.learning_rate, or take another run.precision"));
+  EXPECT_EQ(report.variants[0].same_loss.verdict, SameLoss::Verdict::not_compared);
+  EXPECT_EQ(report.variants[0].same_loss.how, sentence("its loss", report.variants[1].same_loss.how.substr(strlen("its baseline's loss"))));
+  EXPECT_FALSE(report.holds());
+}
+
+TEST_F(Ablating, ALossThatDivergesIsNoneToBeEqualTo) {
+  const AblationReport report = report_of(small_recipe({"optimizer.learning_rate=1e30"}), "batch_multiple_of=1,5", 4);
+  ASSERT_TRUE(report.variants[1].same_as.has_value());
+  for (const AblationVariant& variant : report.variants) EXPECT_EQ(variant.same_loss.verdict, SameLoss::Verdict::not_compared);
   EXPECT_FALSE(report.holds());
 }
 
@@ -191,6 +200,34 @@ TEST_F(Ablating, TheSameLaunchesOfAnotherModelProveNothing) {
     EXPECT_FALSE(report.variants[1].same_as.has_value()) << other;
     EXPECT_EQ(report.variants[1].same_loss.verdict, SameLoss::Verdict::another_model) << other;
     EXPECT_NE(report.variants[1].curve.losses, report.variants[0].curve.losses) << other;
+  }
+}
+
+// Whatever has the same launches, it is compared with its own baseline.
+TEST_F(Ablating, EachIsComparedWithItsOwnBaseline) {
+  const AblationReport models = report_of(small_recipe(), "model.vocabulary=61,64 alignment_policy=any,strict");
+  const auto verdict_of = [](const AblationReport& report, std::size_t variant) { return report.variants[variant].same_loss.verdict; };
+  ASSERT_EQ(models.variants.size(), 4U);
+  EXPECT_EQ(models.variants[1].same_as, std::optional<std::size_t>(0));
+  EXPECT_EQ(models.variants[3].same_as, std::optional<std::size_t>(2));
+  for (std::size_t one = 0; one < 4; ++one) {
+    const std::size_t baseline = models.variants[one].setting.baseline;
+    EXPECT_EQ(verdict_of(models, one), baseline == one               ? SameLoss::Verdict::itself
+                                       : (baseline < 2) == (one < 2) ? SameLoss::Verdict::same_bits
+                                                                     : SameLoss::Verdict::another_model)
+        << models.variants[one].setting.name;
+  }
+  // Rows, and not the alignment that tells nothing apart here, decide who is compared with whom.
+  const AblationReport rows = report_of(small_recipe(), "batch_multiple_of=1,8,2 alignment_policy=any,strict");
+  for (const AblationVariant& variant : rows.variants) {
+    const AblationVariant& baseline = rows.baseline_of(variant);
+    if (&variant == &baseline) continue;
+    const bool same_rows = variant.resolved.shapes.target_rows == baseline.resolved.shapes.target_rows &&
+                           variant.resolved.shapes.source_rows == baseline.resolved.shapes.source_rows;
+    EXPECT_EQ(variant.same_loss.how,
+              same_rows ? sentence("the same launches as ", baseline.setting.name) : std::string("50 target tokens, weights frozen"))
+        << variant.setting.name;
+    EXPECT_TRUE(variant.same_loss.holds());
   }
 }
 
