@@ -127,8 +127,8 @@ struct DataConfig {
     visit("target", target, {.unit = "path", .meaning = "the target language, line by line with source (parallel)"});
     visit("validation_source", validation_source,
           {.unit = "path",
-           .meaning =
-               "like source, never trained on; empty: the fiftieth of the pairs (at most 2,000), the last tenth of a text or of tokens"});
+           .meaning = "like source, never trained on; empty: one pair in fifty (at most 2,000), or the last tenth of a text or of tokens, "
+                      "is held out"});
     visit("validation_target", validation_target, {.unit = "path", .meaning = "like target, never trained on"});
     visit("tokenizer", tokenizer, {.meaning = "bytes, or SentencePiece's byte-pair encoding trained on the corpus"});
     visit("tokenizer_vocabulary", tokenizer_vocabulary,
@@ -262,7 +262,8 @@ struct GuidelinesConfig {
     visit("wave_free_batch", wave_free_batch,
           {.meaning = "moves source_tokens and target_tokens, those that wave_layer has, to where whole waves of tiles fill the device"});
     visit("wave_layer", wave_layer, {.meaning = "the layer whose waves count, by the end of its name"});
-    visit("wave_role", wave_role, {.meaning = "the GEMM of that layer"});
+    visit("wave_role", wave_role,
+          {.meaning = "the GEMM of that layer: forward or dgrad; tiles of a wgrad do not depend on rows, and wave_free_batch refuses it"});
     visit("wave_tile", wave_tile, {.meaning = "the tile to count by: `chosen`, each plan's own, or `<M>x<N>`, one an SM"});
     visit("wave_limit", wave_limit, {.unit = "fraction", .range = between(0, 1), .meaning = "how far from the rows asked for to look"});
     visit("row_pitch", row_pitch, {.meaning = "rows of matrices start on multiples of 128 bytes, or right behind each other"});

@@ -1,4 +1,4 @@
-// Instances of persistent_late_store: f16, sums and a bias alone, into rows that neither begin nor end on 16 bytes.
+// Instances of persistent_late_store: f16, sums and a bias alone, into rows that do not both begin and end on 16 bytes.
 #include "kernels/cuda/gemm/persistent_late_store.h"
 
 namespace tilewave {
