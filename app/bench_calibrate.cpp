@@ -36,13 +36,24 @@ void print(const Calibration& calibration, const TimeModel& before, const std::f
   if (!kept.empty()) std::printf("kept in %s\n", kept.c_str());
 }
 
+// What --save wrote on this GPU.
+CalibrationTimes saved_times(const std::filesystem::path& path, const DeviceInfo& device) {
+  ReadGemms read = read_planned_gemms(path, device);
+  TW_CHECK_INPUT(read.gemms.device == device.name && read.gemms.driver == device.driver, "--fit ", path.string(), ": holds times of ",
+                 read.gemms.device, " with driver ", read.gemms.driver, ", and this is ", device.name, " with driver ", device.driver,
+                 "; measure here with --save.");
+  for (const auto& gemm : read.gemms.gemms) {
+    TW_CHECK_INPUT(gemm.seconds > 0.0, "--fit ", path.string(), ": holds plans without times; name what --save wrote.");
+  }
+  if (read.left_out > 0) std::cerr << path.string() << ": " << read.left_out << " GEMMs are left out, whose rows do not run here\n";
+  return {.gemms = std::move(read.gemms.gemms), .operations = {}};
+}
+
 int calibrate(const Options& options) {
   const DeviceInfo device = options.device.probe();
   TW_CHECK_INPUT(device.backend == Backend::cuda, "bench calibrate fits the time model of a GPU, and ", device.name,
                  " is none; a CPU's rows have models of their own (docs/cpu-gemm.md).");
-  const CalibrationTimes times = options.fit.empty()
-                                     ? measure_calibration(options.device, device)
-                                     : CalibrationTimes{.gemms = read_planned_gemms(options.fit, device).gemms.gemms, .operations = {}};
+  const CalibrationTimes times = options.fit.empty() ? measure_calibration(options.device, device) : saved_times(options.fit, device);
   if (!options.save.empty()) write_planned_gemms(options.save, {.device = device.name, .driver = device.driver, .gemms = times.gemms});
   const Calibration calibration = calibration_of(times, device);
   const std::filesystem::path kept = calibration_path(device);

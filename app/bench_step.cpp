@@ -71,7 +71,11 @@ int bench_step(const StepOptions& options) {
   const Candidate candidate{.name = recipe.name, .launch = [&](std::size_t) {
                               std::vector<Batch> batches;
                               for (std::int64_t i = 0; i < resolved.recipe.batch.accumulate; ++i) batches.push_back(*stream.next());
-                              tokens += step.run(batches, ++done).target_tokens;
+                              const StepReport report = step.run(batches, ++done);
+                              TW_CHECK(report.finite || report.skipped(), "step ", done,
+                                       ": the loss or the gradient norm is not finite, so that what follows is no training step; lower "
+                                       "optimizer.learning_rate, or take another run.precision.");
+                              tokens += report.target_tokens;
                             }};
   const Timing timing = compare({candidate}, {}, {.rounds = options.rounds}).ours.front();
   const StepFigures figures = {.timing = timing,

@@ -1,5 +1,5 @@
 // tilewave bench sweep: one row and tile on more and more tokens, so that what the last tile and the last wave leave idle can be seen.
-#include <cinttypes>
+#include <charconv>
 #include <cstdio>
 #include <iostream>
 
@@ -33,11 +33,19 @@ struct PlannedGemm {
 
 // "first:last:step"
 std::vector<std::int64_t> parse_range(const std::string& text) {
-  std::int64_t first = 0, last = 0, step = 0;
-  char rest = 0;
-  const bool whole = std::sscanf(text.c_str(), "%" SCNd64 ":%" SCNd64 ":%" SCNd64 "%c", &first, &last, &step, &rest) == 3;
-  TW_CHECK_INPUT(whole && first > 0 && step > 0 && last >= first && last < (std::int64_t{1} << 31) && (last - first) / step < 10000,
-                 "--tokens ", text, ": a range is written first:last:step, for example 96:3072:96.");
+  constexpr std::int64_t kMost = std::int64_t{1} << 31, kMostValues = 10000;
+  std::int64_t numbers[3] = {};
+  const char *at = text.data(), *const end = at + text.size();
+  bool whole = true;
+  for (std::int64_t& number : numbers) {
+    if (&number != numbers) whole = whole && at != end && *at++ == ':';
+    const auto [behind, error] = std::from_chars(at, end, number);
+    whole = whole && error == std::errc() && number > 0 && number < kMost;
+    at = behind;
+  }
+  const auto [first, last, step] = numbers;
+  TW_CHECK_INPUT(whole && at == end && last >= first && (last - first) / step < kMostValues, "--tokens ", text,
+                 ": a range is written first:last:step, at most ", kMostValues, " numbers below 2^31, for example 96:3072:96.");
   std::vector<std::int64_t> values;
   for (std::int64_t value = first; value <= last; value += step) values.push_back(value);
   return values;

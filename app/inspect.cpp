@@ -13,6 +13,7 @@
 #include "framework/data/token_file.h"
 #include "framework/data/tokenizer.h"
 #include "framework/io/checkpoint.h"
+#include "framework/io/json_lines.h"
 #include "framework/io/run_folder.h"
 #include "framework/io/safetensors_reader.h"
 
@@ -152,9 +153,8 @@ Json inspect_tokenizer(const fs::path& path) {
 
 // The last whole line, or null.
 Json last_line(const fs::path& path) {
-  constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
   if (!fs::exists(path)) return nullptr;
-  const std::string text = read_file(path, kMostBytes);
+  const std::string text = read_file(path, kMostJsonLinesBytes);
   const std::size_t end = text.rfind('\n');
   if (end == std::string::npos) return nullptr;
   const std::size_t before = end == 0 ? std::string::npos : text.rfind('\n', end - 1);

@@ -14,6 +14,12 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
+void check_printed() {
+  const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  TW_CHECK(std::cout.flush() && printed,
+           "what was to be printed could not be written to standard output; free its disk, or name another file.");
+}
+
 int run_program(int argc, char** argv) {
   using tilewave::Command;
   CLI::App program("tilewave: train Transformers from recipes, and see what each Tensor Core guideline is worth", "tilewave");
@@ -23,19 +29,20 @@ int run_program(int argc, char** argv) {
                                tilewave::add_check(program), tilewave::add_step(program),      tilewave::add_inspect(program),
                                tilewave::add_plan(program),  tilewave::add_ablate(program),    tilewave::add_guidelines(program),
                                tilewave::add_bench(program), tilewave::add_devices(program)};
+  tilewave::check_values(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return program.exit(success, std::cout, std::cerr);
+    const int code = program.exit(success, std::cout, std::cerr);
+    check_printed();
+    return code;
   } catch (const CLI::ParseError& error) {
     throw tilewave::InputError(tilewave::usage_sentence(program, error));
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
     const int code = command.action();
-    const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    TW_CHECK(std::cout.flush() && printed,
-             "what was to be printed could not be written to standard output; free its disk, or name another file.");
+    check_printed();
     return code;
   }
   return kUsage;

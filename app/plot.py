@@ -3,10 +3,11 @@ Or reads the ablation.json of a folder and draws ablation.png beside it.
 Or reads what `tilewave bench sweep --json` printed into a file NAME.jsonl, and draws NAME.png.
 
 Without matplotlib loss.png is left out with a sentence. A step that was run again after a resume counts as it went last;
-a last line that was cut off is ignored. Exit code 0, or 2 where the file cannot be read.
+a last line that was cut off is ignored. Exit code 0, 2 where the file cannot be read, 1 where nothing can be written.
 """
 
 import csv
+import io
 import json
 import os
 import pathlib
@@ -39,13 +40,33 @@ def add_last_validation(losses, path):
             losses[summary["steps"]]["validation_loss"] = summary["validation_loss"]
 
 
+def replace(path, content):
+    """Whole or not at all: beside the path, to the disk, then under its name."""
+    beside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def save(figure, path, dpi):
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=dpi, format="png")
+    replace(path, picture.getvalue())
+
+
 def write_csv(losses, path):
     columns = ["loss"] + ["validation_loss"] * any("validation_loss" in row for row in losses.values())
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["step"] + columns)
-        for step, row in losses.items():
-            writer.writerow([step] + [row.get(name, "") for name in columns])
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["step"] + columns)
+    for step, row in losses.items():
+        writer.writerow([step] + [row.get(name, "") for name in columns])
+    replace(path, text.getvalue().encode("utf-8"))
 
 
 def new_pyplot():
@@ -68,7 +89,7 @@ def draw(losses, path):
     axes.set_ylabel("loss (nats a target token)")
     axes.legend()
     axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
+    save(figure, path, 150)
 
 
 def read_sweep(path):
@@ -99,7 +120,7 @@ def draw_sweep(points, path):
     first = points[0]
     figure.suptitle(f"{first['layer'].split('@')[0]} in tiles of {first['tile']}, {first['workers']} of {first['device']}; "
                     "dotted: the last wave is full", fontsize=9)
-    figure.savefig(path, dpi=100)
+    save(figure, path, 100)
 
 
 def plot_sweep(path):
@@ -149,7 +170,7 @@ def draw_ablation(title, gains, layer, rates, path):
                                                    (("forward", "#4878a8"), ("dgrad", "#6aa84f"), ("wgrad", "#a85048"))])
     below.set_xlabel(f"TFLOP/s of {layer}")
     figure.suptitle(title, fontsize=10)
-    figure.savefig(path, dpi=80)
+    save(figure, path, 80)
 
 
 def plot_ablation(path):
@@ -176,9 +197,9 @@ def main(arguments):
     if len(arguments) != 1:
         print("usage: plot.py FOLDER, which holds metrics.jsonl or ablation.json; or plot.py SWEEP.jsonl", file=sys.stderr)
         return 2
-    if arguments[0].endswith(".jsonl"):
-        return plot_sweep(pathlib.Path(arguments[0]))
     folder = pathlib.Path(arguments[0])
+    if folder.suffix == ".jsonl" and not folder.is_dir():
+        return plot_sweep(folder)
     if (folder / "ablation.json").exists():
         return plot_ablation(folder / "ablation.json")
     try:
@@ -192,4 +213,7 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except OSError as error:
+        sys.exit(f"plot.py: {error}.")

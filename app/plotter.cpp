@@ -17,7 +17,8 @@ void draw(const std::filesystem::path& folder, const std::string& missing) {
   int status = 0;
   std::cerr.flush();
   const bool ran = posix_spawnp(&child, "python3", nullptr, nullptr, arguments, environ) == 0 && waitpid(child, &status, 0) == child;
-  if (!ran || status != 0) std::cerr << "tilewave: " << missing << " could not be made: python3 " << plotter.string() << " did not run.\n";
+  if (!ran || status != 0)
+    std::cerr << "tilewave: " << missing << " could not be made: python3 " << plotter.string() << (ran ? " failed.\n" : " did not run.\n");
 }
 
 }  // namespace tilewave

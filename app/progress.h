@@ -17,7 +17,10 @@ class ProgressDisplay {
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  void begin(std::int64_t first_step) { first_step_ = first_step; }
+  void begin(std::int64_t first_step) {
+    first_step_ = first_step;
+    begun_ = std::chrono::steady_clock::now();
+  }
   void show(const TrainingProgress& progress);
   // A line of its own, above the progress.
   void say(const std::string& line);

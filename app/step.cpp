@@ -51,10 +51,11 @@ int run_step(const StepOptions& options) {
   const auto same = [](const std::filesystem::path& a, const std::filesystem::path& b) {
     return !a.empty() && !b.empty() && std::filesystem::weakly_canonical(a) == std::filesystem::weakly_canonical(b);
   };
-  for (const std::filesystem::path& read : {options.batch, options.weights, options.dump_weights}) {
+  for (const std::filesystem::path& read :
+       {std::filesystem::path(options.recipe.path), options.batch, options.weights, options.dump_weights}) {
     TW_CHECK_INPUT(!same(read, options.out), "--out ", options.out.string(), " names a file that another option names too; name another.");
   }
-  for (const std::filesystem::path& read : {options.batch, options.weights}) {
+  for (const std::filesystem::path& read : {std::filesystem::path(options.recipe.path), options.batch, options.weights}) {
     TW_CHECK_INPUT(!same(read, options.dump_weights), "--dump-weights ", options.dump_weights.string(),
                    " names a file that another option names too; name another.");
   }

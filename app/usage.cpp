@@ -1,6 +1,7 @@
 // The words that nobody took are asked for before what is missing: a misspelt command leaves its command missing too.
 #include "app/usage.h"
 
+#include <charconv>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,35 @@ std::string nearest_of(const std::string& word, const std::vector<std::string>& 
 std::string nearest_text(std::string_view word, std::span<const std::string_view> known) {
   const std::string_view near = nearest_word(word, known);
   return near.empty() ? std::string() : sentence(" (did you mean ", near, "?)");
+}
+
+void check_values(CLI::App& program) {
+  const CLI::Validator not_empty([](const std::string& value) { return value.empty() ? std::string("its value is empty") : std::string(); },
+                                 "");
+  const auto whole_number = [](bool sign) {
+    return CLI::Validator(
+        [sign](const std::string& value) -> std::string {
+          const std::string_view digits = std::string_view(value).substr(sign && value.front() == '-' ? 1 : 0);
+          std::int64_t negative = 0;
+          std::uint64_t positive = 0;
+          const char* const end = value.data() + value.size();
+          const std::from_chars_result read =
+              sign ? std::from_chars(value.data(), end, negative) : std::from_chars(value.data(), end, positive);
+          const bool decimal = digits == "0" || (!digits.empty() && digits.front() != '0');
+          return decimal && read.ec == std::errc() && read.ptr == end
+                     ? std::string()
+                     : sentence(value, " is no whole number in decimal digits, ", sign ? "of 64 bits with its sign" : "from 0 to 2^64 - 1");
+        },
+        "");
+  };
+  for (CLI::Option* option : program.get_options()) {
+    if (option->get_expected_max() == 0) continue;  // a flag
+    const std::string type = option->get_type_name();
+    const bool sign = type.starts_with("INT");
+    if (sign || type.starts_with("UINT")) option->transform(whole_number(sign));  // before every other check
+    if (type == "TEXT" || type == "FILE") option->transform(not_empty);
+  }
+  for (CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) check_values(*command);
 }
 
 std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error) {

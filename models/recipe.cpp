@@ -282,12 +282,13 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
 }
 
 std::optional<Tile> parse_tile(std::string_view text) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
   Tile tile;
   const char* end = text.data() + text.size();
   const auto m = std::from_chars(text.data(), end, tile.m);
   if (m.ec != std::errc() || m.ptr == end || *m.ptr != 'x') return std::nullopt;
   const auto n = std::from_chars(m.ptr + 1, end, tile.n);
-  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1) return std::nullopt;
+  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1 || tile.m > kMost || tile.n > kMost) return std::nullopt;
   return tile;
 }
 

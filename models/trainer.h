@@ -44,7 +44,7 @@ struct TrainingResult {
   std::vector<SampleTranslation> samples;
   double target_tokens_per_s = 0.0;
   double seconds = 0.0;
-  double matrix_flops_per_s = 0.0;  // over the steps of this part of the run
+  double matrix_flops_per_s = 0.0;  // over all steps, those before a resume included
   int signal = 0;                   // that stopped the run before its end, after a checkpoint was saved
 };
 

@@ -184,7 +184,8 @@ Checkpoint verified_checkpoint(const fs::path& folder) {
   const std::string where = folder.string();
   TW_CHECK_INPUT(is_marked(folder), where, ": has no ", kMarker, ", so its save or removal was cut off; take another checkpoint.");
   const auto marker = nlohmann::json::parse(read_file(folder / kMarker, kMostMarkerBytes), nullptr, false);
-  const auto step = step_of_name(folder.filename().string());
+  std::error_code ignored;
+  const auto step = step_of_name(fs::canonical(folder, ignored).filename().string());  // "step-10/" and "." have no name
   const auto field = [&](const nlohmann::json& object, const char* key) {
     return object.is_object() ? object.value(key, nlohmann::json()) : nlohmann::json();
   };

@@ -11,8 +11,6 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
-
 std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -48,7 +46,7 @@ JsonLines JsonLines::create(const std::filesystem::path& path) {
 JsonLines JsonLines::resume(const std::filesystem::path& path, std::int64_t last_step) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return create(path);
-  const std::string before = read_file(path, kMostBytes);
+  const std::string before = read_file(path, kMostJsonLinesBytes);
   std::string kept;
   std::int64_t dropped = 0;
   for (std::size_t begin = 0; begin < before.size();) {

@@ -41,6 +41,8 @@ class JsonObject {
   std::string fields_;  // "{" and the fields so far
 };
 
+inline constexpr std::int64_t kMostJsonLinesBytes = std::int64_t{1} << 36;  // that are read: more steps than a recipe can ask for
+
 class JsonLines {
  public:
   static JsonLines create(const std::filesystem::path& path);  // empty, whatever was there

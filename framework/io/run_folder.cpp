@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -15,6 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kLock = ".lock";
+constexpr int kMostRuns = 1'000'000'000;  // of one recipe
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -25,10 +27,23 @@ fs::path numbered(const fs::path& runs, std::string_view recipe, int number) {
   return runs / (number == 1 ? std::string(recipe) : sentence(recipe, "-", number));
 }
 
-// mkdir decides between two processes that want the same name.
+// 1 for <recipe>, 2 for <recipe>-2; 0 for other names.
+int number_in(std::string_view name, std::string_view recipe) {
+  if (name == recipe) return 1;
+  if (!name.starts_with(recipe) || !name.substr(recipe.size()).starts_with('-')) return 0;
+  const std::string_view digits = name.substr(recipe.size() + 1);
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc() && end == digits.data() + digits.size() && number > 1 && number < kMostRuns && digits.front() != '0' ? number
+                                                                                                                                   : 0;
+}
+
+// Above all that there are, so that the order of numbers is that of time; mkdir decides between two processes that want the same name.
 fs::path make_next_run_folder(const fs::path& runs, std::string_view recipe) {
   make_folders(runs);
-  for (int number = 1;; ++number) {
+  int last = 0;
+  for (const std::string& name : names_in(runs)) last = std::max(last, number_in(name, recipe));
+  for (int number = last + 1;; ++number) {
     fs::path folder = numbered(runs, recipe, number);
     if (system_calls().mkdir(folder.c_str(), 0777) == 0) {
       sync_folder(runs);
@@ -99,11 +114,11 @@ RunFolder::RunFolder(const RunRequest& request) : path_(folder_of(request)), loc
 }
 
 fs::path last_run_folder(const fs::path& runs, std::string_view recipe) {
-  fs::path last;
-  for (int number = 1; is_there(numbered(runs, recipe, number)); ++number) {
-    if (is_there(numbered(runs, recipe, number) / "recipe.toml")) last = numbered(runs, recipe, number);
+  int last = 0;
+  for (const std::string& name : names_in(runs)) {
+    if (is_there(runs / name / "recipe.toml")) last = std::max(last, number_in(name, recipe));
   }
-  return last;
+  return last > 0 ? numbered(runs, recipe, last) : fs::path();
 }
 
 }  // namespace tilewave

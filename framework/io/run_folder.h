@@ -29,7 +29,7 @@ enum class Overwrite : std::uint8_t { refuse, force };
 struct RunRequest {
   std::filesystem::path runs = "runs";
   std::string recipe;            // its name without ".toml"
-  std::filesystem::path folder;  // --run DIR; empty: fresh takes the next free name, resume the last one taken
+  std::filesystem::path folder;  // --run DIR; empty: fresh takes the next name, resume the last that holds a run
   RunStart start = RunStart::fresh;
   Overwrite overwrite = Overwrite::refuse;
 };

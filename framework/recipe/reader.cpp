@@ -281,7 +281,10 @@ void set_key(std::string_view assignment, std::vector<Section>& sections, std::s
   const bool text = std::holds_alternative<std::string*>(field->member) || std::holds_alternative<Choice>(field->member);
   const bool bare = text && (value.empty() || (value.front() != '"' && value.front() != '\''));
   const std::string malformed = sentence("--set ", excerpt(assignment), ": ", excerpt(value), " is no value of ", key, "; it must be ");
-  TW_CHECK_INPUT(value.size() <= kOverrideBytes && value.find('\n') == std::string_view::npos, malformed, allowed_text(*field), ".");
+  const bool quoted = !value.empty() && (value.front() == '"' || value.front() == '\'');
+  const bool comment = !bare && (quoted ? value.back() != value.front() : value.find('#') != std::string_view::npos);
+  TW_CHECK_INPUT(value.size() <= kOverrideBytes && value.find('\n') == std::string_view::npos && !comment, malformed, allowed_text(*field),
+                 ".");
   toml::table document;
   try {
     document = parse("value = " + (bare ? toml_string(value) : std::string(value)), "--set");

@@ -134,7 +134,7 @@ const Words kSlow = {"--set", "run.checkpoint_every=0", "--set", "batch.accumula
 
 TEST_F(Train, ASignalSavesAndTheRunGoesOn) {
   ASSERT_EQ(finish(joined(train("whole"), kSlow)), 0) << errors_;
-  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
     const std::string run = sentence("stopped by ", signal);
     Process process(folder_.path(), joined(train(run), kSlow));
     ASSERT_TRUE(process.wait_until_said("step 2/24")) << process.errors();
