@@ -36,6 +36,14 @@ TEST(AblationFiles, SplitGemmsFillTheWavesThatPlanSays) {
   }
 }
 
+TEST(AblationFiles, ARecipesNameNeedNotBeUtf8) {
+  const DeviceInfo& h200 = device_profile("h200").device;
+  const GemmProblem problem = plain_gemm({.out = 1024, .in = 4096, .tokens = 2048}, Precision::bf16, PitchPolicy::aligned);
+  AblationReport report = report_of(choose(problem, h200), problem, h200);
+  report.recipe = "r\xe9sum\xe9";
+  EXPECT_NE(text_of(ablation_json(report)).find("r\xef\xbf\xbdsum"), std::string::npos);
+}
+
 TEST(AblationFiles, ALibrarysTilesAreNotKnown) {
   const DeviceInfo& h200 = device_profile("h200").device;
   const GemmProblem problem = plain_gemm({.out = 1024, .in = 4096, .tokens = 2048}, Precision::bf16, PitchPolicy::aligned);

@@ -73,6 +73,9 @@ TEST_F(CommandsOnFiles, WrongFilesAndOptionsAreRefused) {
   expect_refusal(recipe + batch + " --weights w.safetensors --out ./w.safetensors", "names a file that another option names too");
   expect_refusal(recipe + batch + " --out b.safetensors --dump-weights b.safetensors", "names a file that another option names too");
   expect_refusal(recipe + " --weights w.safetensors --dump-weights w.safetensors", "names a file that another option names too");
+  fs::copy_file(data_ / "fixtures/step/decoder_only/recipe.toml", folder_.path() / "own.toml");
+  expect_refusal("step own.toml --dump-weights own.toml", "names a file that another option names too");
+  expect_refusal("step own.toml" + batch + " --out ./own.toml", "names a file that another option names too");
   for (const char* of_a_step : {" --update", " --json"}) {
     expect_refusal(recipe + " --dump-weights w.safetensors" + of_a_step, "--update and --json are of a step");
   }

@@ -28,6 +28,11 @@ TEST(Usage, NamesTheWordAndTheNearestOne) {
       {{"train", "a.toml", "b.toml", "c.toml"}, "tilewave train does not expect \"b.toml\"; "},
       {{"generate", "run", "--tokens", "-1"}, "tilewave generate: --tokens: Value -1 not in range 0 to 1073741824; "},
       {{"translate", "run", "--beams"}, "tilewave translate: --beams: "},
+      {{"translate", "run", "--beams", "010"}, "tilewave translate: --beams: 010 is no whole number in decimal digits, "},
+      {{"plan", "a.toml", "--sm", "0x10", "--tile", "8x8"}, "tilewave plan: --sm: 0x10 is no whole number in decimal digits, "},
+      {{"check", "a.toml", "--seed", "18446744073709551616"}, "tilewave check: --seed: 18446744073709551616 is no whole number "},
+      {{"generate", "run", "--seed", "-1"}, "tilewave generate: --seed: -1 is no whole number in decimal digits, from 0 to 2^64 - 1; "},
+      {{"train", "a.toml", "--run", ""}, "tilewave train: --run: its value is empty; "},
       {{"bench", "attention", "--heads", "3"}, "tilewave bench attention: --heads requires --sequences; "},
   };
   for (const auto& [words, expected] : cases) {

@@ -204,5 +204,11 @@ TEST(TrainStep, ANonFiniteWeightStopsEveryUpdate) {
   EXPECT_FALSE(run.advance().finite) << "the flag holds until the host clears it";
 }
 
+TEST(StepTrace, FlopsThatNobodyCanCountAreRefused) {
+  const Recipe recipe = small_recipe({"data.kind=synthetic", "data.tokenizer=bytes", "model.vocabulary=16777216", "model.d_model=32768",
+                                      "model.heads=1", "batch.target_tokens=16777216"});
+  EXPECT_THROW(trace_step(resolve(recipe), probe_cpu(2)), InputError);
+}
+
 }  // namespace
 }  // namespace tilewave

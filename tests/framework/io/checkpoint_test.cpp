@@ -60,6 +60,8 @@ TEST(Checkpoint, ComesBack) {
             (std::vector<std::string>{"COMPLETE", "optimizer.safetensors", "state.json", "weights.safetensors"}));
   save(run.path(), 20);
   EXPECT_EQ(loadable_step(run.path()), 20);
+  EXPECT_NO_THROW(verified_checkpoint(run / "checkpoints/step-00000020/"));  // as a shell completes the name
+  EXPECT_NO_THROW(verified_checkpoint(run / "checkpoints/step-00000020/."));
 }
 
 // What a power cut asks for and no fault can show: data before names, names before the marker, the marker gone before its files.

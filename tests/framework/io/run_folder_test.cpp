@@ -40,6 +40,19 @@ TEST(RunFolder, NewRunsTakeTheNextName) {
   }
 }
 
+// A run that was thrown away leaves a number free; the next one comes after all of them all the same, so that it is the last one.
+TEST(RunFolder, NumbersAreInTheOrderOfTime) {
+  const MemoryFolder folder;
+  const RunRequest request{.runs = folder / "runs", .recipe = "toy"};
+  for (const char* name : {"toy-2", "toy-10", "toy-old", "toy-011", "toyland", "toy-99999999999"}) {
+    fs::create_directories(folder / "runs" / name);
+    put(folder / "runs" / name / "recipe.toml", "[model]");
+  }
+  EXPECT_EQ(last_run_folder(request.runs, "toy"), folder / "runs/toy-10");
+  const RunFolder run(request);
+  EXPECT_EQ(run.path(), folder / "runs/toy-11");
+}
+
 TEST(RunFolder, StatesAreToldApart) {
   const MemoryFolder folder;
   EXPECT_EQ(run_state(folder / "absent"), RunState::fresh);
