@@ -32,7 +32,8 @@ class GradientSlot {
 
   // False where nobody wants this gradient: then nothing may be computed for it.
   bool needed() const;
-  // Memory of the input's shape to write to or add to. A slot opened must be written completely.
+  // Memory of the input's shape to write to or add to, of its type but for parameters in 16 bits, whose gradients are fp32. A slot opened
+  // must be written completely.
   Target open(Context& context);
   // Takes a gradient that is already there: as it is where it is the first, added otherwise. The giver must not use it again.
   void adopt(Context& context, const Tensor& gradient);

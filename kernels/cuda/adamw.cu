@@ -109,7 +109,7 @@ __device__ __forceinline__ void update_tile(const TableEntry& entry, std::int64_
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks) adamw(const __grid_constant__ Table table) {
   __shared__ AdamWCoefficients<T> shared;
-  if (table.state->found_nonfinite != 0) return;
+  if (table.state->found_nonfinite != 0 || table.state->step < 1) return;
   if (threadIdx.x == 0) shared = adamw_coefficients<T>(table.constants, *table.state);
   __syncthreads();
   const AdamWCoefficients<T> k = shared;

@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
           if (bias_in_lines && block + 1 == gemm.blocks_k) {
             const unsigned bytes = 2u * static_cast<unsigned>(min(kTileM, e.cols - col));
             mbarrier_expect(shared.full[at.stage], bytes);
-            load_line(shared.bias[at.stage], e.bias.data + 2 * col, bytes, shared.full[at.stage]);
+            load_line(shared.bias[at.stage], e.bias.data + std::int64_t{2} * col, bytes, shared.full[at.stage]);
           }
           if constexpr (kOrder == Columns::dealt) {
             load_dealt_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);

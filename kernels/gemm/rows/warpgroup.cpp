@@ -1,4 +1,4 @@
-// What the rows on Hopper's tensor cores refuse.
+// What the rows on Hopper's Tensor Cores refuse, and how their tiles are shared out.
 #include "kernels/gemm/rows/warpgroup.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/residues.h"
+
 namespace tilewave {
 namespace {
 
@@ -49,9 +51,10 @@ double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, doubl
   const double shared = paired ? model.multicast_fraction : plan.raster == "columns" ? model.neighbours_fraction : 1.0;
   const double loaded = tiles * depth * 2.0 * (shared * static_cast<double>(tile.m) + static_cast<double>(tile.n));
   const EpilogueBytes bytes = epilogue_bytes(problem);
-  const double rows_bytes = static_cast<double>(problem.n * problem.k * 2);
+  const SidesInMemory sides = sides_in_memory(problem);
+  const double rows_bytes = static_cast<double>(sides.rows * problem.k * 2);
   const bool rows_stay = device.l2_bytes == 0 || rows_bytes < 0.5 * static_cast<double>(device.l2_bytes);
-  const auto bands = static_cast<double>(ceil_div(problem.m, band_columns(problem.k)));
+  const auto bands = static_cast<double>(ceil_div(sides.cols, band_columns(problem.k)));
   return seconds_of({.schedule_cycles = schedule_cycles,
                      .peak_cycles = tiles * static_cast<double>(tile.m * tile.n) * depth /
                                     static_cast<double>(device.sm_count * math_rates(device.capability).tensor_bf16),
