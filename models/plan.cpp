@@ -6,6 +6,7 @@
 
 #include "kernels/device_profiles.h"
 #include "kernels/error.h"
+#include "kernels/gemm/rows/stream_k.h"
 #include "kernels/operation_time.h"
 
 namespace tilewave {
@@ -38,12 +39,19 @@ Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::
   return intensity(cost) > ops_per_byte ? Limit::math : Limit::memory;
 }
 
+// Whether every block takes as much of all tiles' K as the next, so that there are no waves to be quantized.
+bool shares_all_k(const GemmPlan& plan) { return plan.row == kStreamKRow.name; }
+
 Limit limit_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   return limit_of({.flops = problem.flops(), .bytes = problem.bytes()}, ops_per_byte(device, problem.operand_dtype, problem.math),
-                  plan.items(), ceil_div(device.sm_count, 2));
+                  shares_all_k(plan) ? plan.blocks : plan.items(), ceil_div(device.sm_count, 2));
 }
 
 PlanWaves waves_of(const GemmPlan& plan) {
+  if (shares_all_k(plan)) {
+    const double filled = static_cast<double>(plan.blocks) / static_cast<double>(plan.tiling.slots);
+    return {.waves = filled, .tail_fraction = filled, .efficiency = filled};
+  }
   const std::int64_t slots = plan.tiling.slots, items = plan.items(), parts = items - plan.whole_tiles;
   const auto over_slots = [&](std::int64_t count) { return static_cast<double>(count) / static_cast<double>(slots); };
   // In tiles' time, of which a part takes its share.

@@ -39,6 +39,7 @@ struct PlanWaves {
   double tail_fraction = 1.0;  // of the slots that the last, partial wave uses; 1 where every wave is full
   double efficiency = 1.0;     // waves over whole waves
 };
+// Where blocks share all tiles' K out (stream_k) there are no waves: one, as full as there are blocks.
 PlanWaves waves_of(const GemmPlan& plan);
 
 // A GEMM of a fully-connected layer by itself (the guide's Table 1), all three matrices of the precision's activations, on the base

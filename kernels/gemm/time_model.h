@@ -63,7 +63,7 @@ struct TimeModel {
   double mma_pass_cycles = 0.335;   // of one element in each further pass over D's shape
 
   // The rows on CUDA cores.
-  double cuda_core_fraction = 0.4, one_output_fraction = 0.12;
+  double cuda_core_fraction = 0.4, one_output_fraction = 0.068;
 
   OperationModel operations;  // what is no GEMM
 

@@ -23,6 +23,7 @@ struct GpuRowModel {
   std::int64_t most_blocks = 0;     // launched; 0: a block for every tile
   bool cuts_the_rest = false;       // K is split of those tiles alone that whole waves leave, and a part lies in the workspace as a tile
   int split = 0;                    // in so many parts; 0: what takes the least
+  std::int64_t rows_covered = 0;    // of D, by its tiles, where that is more than there are
 };
 
 // Blocks that an SM holds at a time, by their shared memory.
@@ -36,6 +37,11 @@ inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Ti
   const TimeModel& time = time_model_of(device);
   const std::int64_t slots = device.sm_count * model.blocks_per_sm;
   GemmPlan plan = plan_tiles(row, problem, tile, slots);
+  if (model.rows_covered > 0) {
+    const bool rows_are_n = problem.d_major == Major::m;
+    plan.tiling = tile_waves(rows_are_n ? problem.m : model.rows_covered, rows_are_n ? model.rows_covered : problem.n, tile, slots);
+    plan.tiling.useful_fraction = static_cast<double>(problem.m * problem.n) / static_cast<double>(plan.tiling.tiles * tile.m * tile.n);
+  }
   const auto sms = static_cast<double>(device.sm_count);
   const double area = static_cast<double>(tile.m * tile.n);
   const std::int64_t size = size_of(problem.operand_dtype);

@@ -12,7 +12,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                      {.multiply_adds_per_cycle = time_model_of(device).cuda_core_fraction * cuda_core_rate(problem, device),
                       .peak_multiply_adds_per_cycle = cuda_core_rate(problem, device),
                       .depth = kSharedMemoryTilesDepth,
-                      .least_split = 256,
+                      .least_split = 64,
                       .split = split});
 }
 

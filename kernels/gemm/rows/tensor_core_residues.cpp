@@ -21,20 +21,16 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const SidesInMemory sides = sides_in_memory(problem);
   const std::int64_t tile_rows = in_memory(problem, tile).rows;
   const std::int64_t blocks = resident_blocks(2, kTensorCoreResiduesSharedBytes, device);
-  // Lines of a tile that residues take cost what useful ones do.
-  const double useful =
-      sides.rows_along_k ? 1.0 : static_cast<double>(tile_rows - kTensorCoreResiduesMargin) / static_cast<double>(tile_rows);
-  GemmPlan plan = plan_on_gpu("tensor_core_residues", problem, tile, device,
-                              {.multiply_adds_per_cycle = 0.95 * useful * time_model_of(device).mma_fraction * mma_rate(problem, device),
-                               .peak_multiply_adds_per_cycle = mma_rate(problem, device),
-                               .blocks_per_sm = static_cast<int>(blocks),
-                               .stages = kTensorCoreResiduesStages,
-                               .depth = 128 / size_of(problem.operand_dtype),
-                               .least_split = sides.rows_along_k ? 512 : 0,
-                               .split = split});
   const ResidueTiling tiling = residue_tiling(sides.rows, std::min<std::int64_t>(sides.row_alignment, 16), sides.rows_along_k, tile_rows);
-  plan.blocks = tiling.tiles_down * (problem.d_major == Major::m ? plan.tiling.tiles_m : plan.tiling.tiles_n) * plan.split;
-  return plan;
+  return plan_on_gpu("tensor_core_residues", problem, tile, device,
+                     {.multiply_adds_per_cycle = 0.95 * time_model_of(device).mma_fraction * mma_rate(problem, device),
+                      .peak_multiply_adds_per_cycle = mma_rate(problem, device),
+                      .blocks_per_sm = static_cast<int>(blocks),
+                      .stages = kTensorCoreResiduesStages,
+                      .depth = 128 / size_of(problem.operand_dtype),
+                      .least_split = sides.rows_along_k ? 512 : 0,
+                      .split = split,
+                      .rows_covered = tiling.tiles_down * tile_rows});
 }
 
 constexpr CudaGemmLaunch cuda_launch() {
