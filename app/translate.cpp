@@ -1,4 +1,5 @@
 // tilewave translate RUN < lines: one translation a line, in the order of the input.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -32,7 +33,10 @@ int translate_lines(const Options& options) {
   std::vector<std::vector<std::int32_t>> sources;
   const auto flush = [&] {
     for (const std::vector<std::int32_t>& target : translate(*trained.model, sources, decode)) {
-      std::cout << trained.tokenizer->decode(target) << '\n';
+      std::string translation = trained.tokenizer->decode(target);
+      std::ranges::replace_if(
+          translation, [](char c) { return c == '\n' || c == '\r'; }, ' ');  // a line is a line's translation
+      std::cout << translation << '\n';
     }
     std::cout.flush();
     sources.clear();

@@ -140,10 +140,16 @@ void TrainStep::launch_validation() {
 }
 
 double TrainStep::validate(BatchStream stream) {
+  return validate(std::move(stream), [] { return false; }).value();
+}
+
+std::optional<double> TrainStep::validate(BatchStream stream, const std::function<bool()>& stop) {
   const StepState before = context_.read_step_state();
   double total = 0.0;
   std::int64_t tokens = 0;
+  bool stopped = false;
   while (const std::optional<Batch> batch = stream.next()) {
+    if ((stopped = stop())) break;
     upload(context_, *batch, batches_.front());
     context_.write_step_state({.real_tokens = batch->real_tokens});
     launch_validation();
@@ -151,6 +157,7 @@ double TrainStep::validate(BatchStream stream) {
     tokens += batch->real_tokens;
   }
   context_.write_step_state(before);
+  if (stopped) return {};
   TW_CHECK(tokens > 0, "there is no validation data to measure the loss on; set data.validation_source.");
   return total / static_cast<double>(tokens);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -72,6 +73,8 @@ class TrainStep {
 
   // Mean loss without label smoothing, in nats a real target token, over a whole stream of the step's batch shape.
   double validate(BatchStream stream);
+  // Nothing where `stop` says so before one of its batches.
+  std::optional<double> validate(BatchStream stream, const std::function<bool()>& stop);
 
   Transformer& model() { return model_; }
   AdamW& optimizer() { return optimizer_; }

@@ -10,6 +10,20 @@
 
 namespace tilewave {
 
+namespace {
+
+// A run of whatever device and engine is decoded on any: by tilewave's own GEMMs, and on a CPU in fp32 where it has no such arithmetic.
+Recipe decoded_on(Recipe recipe, const DeviceInfo& device) {
+  recipe.gemm.engine = GemmEngine::in_house;
+  recipe.gemm.choice = GemmConfig().choice;
+  const Precision precision = recipe.run.precision;
+  if (device.backend == Backend::cpu && (precision == Precision::bf16 || precision == Precision::fp16))
+    recipe.run.precision = Precision::fp32;
+  return recipe;
+}
+
+}  // namespace
+
 TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device) {
   TW_CHECK_INPUT(std::filesystem::exists(run_folder / "recipe.toml"), run_folder.string(),
                  ": there is no recipe.toml, so this is no run folder; name one that ./tilewave train has made.");
@@ -19,7 +33,7 @@ TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue q
   TW_CHECK_INPUT(search.newest, run_folder.string(),
                  ": there is no valid checkpoint yet; train for longer or with a smaller run.checkpoint_every.", reasons);
 
-  const Recipe recipe = read_recipe(run_folder / "recipe.toml");
+  const Recipe recipe = decoded_on(read_recipe(run_folder / "recipe.toml"), device);
   TrainedModel trained{.resolved = {}, .tokenizer = {}, .step = search.newest->step, .context = {}, .model = {}};
   if (std::filesystem::exists(run_folder / "tokenizer.model")) {
     trained.tokenizer = Tokenizer::load(run_folder / "tokenizer.model");

@@ -21,7 +21,8 @@ struct TrainedModel {
   std::unique_ptr<Transformer> model;
 };
 
-// InputError where the folder is no run or has no valid checkpoint.
+// On any device, whichever the run had: what one cannot compute in, or has no engine for, is decoded in fp32 on a CPU and by tilewave's own
+// GEMMs. InputError where the folder is no run or has no valid checkpoint.
 TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device);
 
 }  // namespace tilewave

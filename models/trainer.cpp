@@ -173,8 +173,8 @@ class Run {
       const bool last = state_.step == steps;
       std::optional<double> validated;
       if (run.validate_every > 0 && state_.step % run.validate_every == 0 && !last) {
-        validated = validation_loss();
-        observer_.validated(state_.step, *validated);
+        validated = step_.validate(corpus_.validation(batch_shape(resolved_)), [this] { return stopped_by() != 0; });
+        if (validated) observer_.validated(state_.step, *validated);
       }
       keep_metrics(progress, validated);
       stopped_by();

@@ -238,7 +238,9 @@ void Corpus::open_parallel() {
 void Corpus::open_text() {
   const auto read = [&](const std::filesystem::path& path) {
     std::string text = read_text(path);
-    if (config_.tokenizer == TokenizerKind::bpe) check_utf8(text, path);
+    if (config_.tokenizer != TokenizerKind::bpe) return text;  // any bytes
+    check_utf8(text, path);
+    end_lines_with_lf(text);  // pieces are made of lines, so that none holds a carriage return
     return text;
   };
   const std::string text = read(config_.source);

@@ -31,6 +31,14 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
+void end_lines_with_lf(std::string& text) {
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '\r' || at + 1 == text.size() || text[at + 1] != '\n') text[kept++] = text[at];
+  }
+  text.resize(kept);
+}
+
 std::vector<std::string_view> split_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {

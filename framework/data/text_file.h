@@ -14,6 +14,9 @@ namespace tilewave {
 // The whole file; memory is bounded by its size. Regular files only: a pipe or a device has no size to go by.
 std::string read_text(const std::filesystem::path& path);
 
+// CRLF becomes LF.
+void end_lines_with_lf(std::string& text);
+
 // The lines of a text, without their ends.
 std::vector<std::string_view> split_lines(std::string_view text);
 

@@ -109,7 +109,8 @@ TEST_F(BenchCommand, AddsABiasGradientToTheDgradThroughAGelu) {
 }
 
 TEST_F(BenchCommand, SweepsTokensOverTilesAndWaves) {
-  const Outcome outcome = bench("sweep --layer '64<-32' --tokens 96:288:96 --choice packed_tiles/64x96 --threads 2 --rounds 1 --json");
+  const Outcome outcome =
+      bench("sweep --layer '64<-32' --tokens 96:288:96 --choice packed_tiles/64x96 --device cpu --threads 2 --rounds 1 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   std::istringstream lines(outcome.output);
   int tiles = 0;

@@ -93,6 +93,23 @@ TEST_F(DecodeCommands, GenerateContinuesThePrompt) {
   EXPECT_NE(with_input("generate writer --prompt 'zwölf ' --tokens 40 --temperature 2 --seed 2", "").output, drawn.output);
 }
 
+// A run that was made on a GPU, in 16 bits or by a library, is decoded on a CPU.
+TEST_F(DecodeCommands, ARunOfAnotherDeviceDecodesHere) {
+  const fs::path other = folder() / "other";
+  fs::remove_all(other);
+  fs::copy(folder() / "writer", other, fs::copy_options::recursive);
+  std::string recipe = file_text(other / "recipe.toml");
+  for (const auto& [from, to] : {std::pair{"\"fp32\"", "\"bf16\""}, std::pair{"\"in_house\"", "\"cublaslt\""}}) {
+    ASSERT_NE(recipe.find(from), std::string::npos) << recipe;
+    recipe.replace(recipe.find(from), std::string(from).size(), to);
+  }
+  write_text(other / "recipe.toml", recipe);
+  const std::string options = " --device cpu --prompt zw --tokens 20 --seed 3";
+  const Outcome here = with_input("generate other" + options, "");
+  EXPECT_EQ(here.status, 0) << file_text(folder() / "errors");
+  EXPECT_EQ(here.output, with_input("generate writer" + options, "").output);
+}
+
 TEST_F(DecodeCommands, RefuseBeforeTheyPrint) {
   expect_refusal("generate translator --prompt a", "cannot continue a text; use translate");
   expect_refusal("generate writer --prompt a --temperature nan", "the temperature is nan");

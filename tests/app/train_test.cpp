@@ -55,7 +55,7 @@ class Train : public testing::Test {
   void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
 
   static Words train(const std::string& run, const Words& more = {}) {
-    Words words = {"train", "small.toml", "--threads", "1", "--run", run};
+    Words words = {"train", "small.toml", "--device", "cpu", "--threads", "1", "--run", run};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -327,7 +327,7 @@ TEST_F(Train, AnOptionThatWouldBeIgnoredIsRefused) {
       {{"--dry-run", "--json"}, "tilewave: --json prints what a training run came to"},
       {{"--dry-run", "--profile", "1:1"}, "tilewave: --profile, --resume and --force go with a run"},
       {{"--dry-run", "--resume"}, "tilewave: --profile, --resume and --force go with a run"},
-      {{"--dry-run", "--for", "h200", "--device", "cpu"}, "tilewave: --for h200 and --device cpu name a device each"},
+      {{"--dry-run", "--for", "h200"}, "tilewave: --for h200 and --device cpu name a device each"},
       {{"--profile", "25:1"}, "tilewave: --profile 25:1: the run ends with step 24"},
       {{"--profile", "23:3"}, "tilewave: --profile 23:3: the run ends with step 24"}};
   for (const auto& [options, sentence] : cases) {

@@ -182,6 +182,16 @@ TEST(TrainStep, ALossFalls) {
   EXPECT_LT(losses.back(), 0.8 * losses.front());
 }
 
+TEST(TrainStep, ValidationStopsWhereItIsAskedTo) {
+  SmallRun run(small_recipe());
+  run.advance();
+  const auto stream = [&] { return run.corpus.validation(batch_shape(run.resolved)); };
+  int asked = 0;
+  EXPECT_EQ(run.step.validate(stream(), [&] { return ++asked == 1; }), std::nullopt);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(run.step.validate(stream(), [] { return false; }), run.step.validate(stream()));
+}
+
 TEST(TrainStep, ValidationLeavesNoTrace) {
   SmallRun run(small_recipe()), beside(small_recipe());
   run.losses(2);

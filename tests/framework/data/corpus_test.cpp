@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "framework/data/text_file.h"
 #include "framework/data/token_file.h"
 #include "framework/random.h"
 #include "tests/framework/data/scratch.h"
@@ -235,6 +236,15 @@ TEST_F(CorpusTest, ValidatesOnTheLastTenthOfAText) {
     seen += batch->real_tokens;
   }
   EXPECT_EQ(seen, 99);
+}
+
+TEST_F(CorpusTest, LineEndsOfADocumentMakeNoOtherPieces) {
+  std::string text = read_text(document);
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) text.insert(at, 1, '\r');
+  CorpusConfig config = {.kind = DataKind::text, .source = document, .tokenizer = TokenizerKind::bpe, .tokenizer_vocabulary = 100};
+  const Corpus lf(config);
+  config.source = scratch.write("crlf.txt", text);
+  EXPECT_EQ(Corpus(config).fingerprint(), lf.fingerprint());
 }
 
 TEST_F(CorpusTest, TakesTextsOfAnyBytes) {

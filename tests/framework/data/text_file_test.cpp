@@ -40,6 +40,14 @@ TEST(ReadText, SaysWhyAFileIsClosedToIt) {
   EXPECT_TRUE(says(message, {"closed", "cannot be opened", "Permission denied"}));
 }
 
+TEST(EndLinesWithLf, LeavesOtherCarriageReturns) {
+  for (const auto& [before, after] : {std::pair{"", ""}, std::pair{"a\r\nb\r\n", "a\nb\n"}, std::pair{"a\rb\r\r\n\r", "a\rb\r\n\r"}}) {
+    std::string text = before;
+    end_lines_with_lf(text);
+    EXPECT_EQ(text, after);
+  }
+}
+
 TEST(SplitLines, TakesBothLineEndsAndNone) {
   using Lines = std::vector<std::string_view>;
   EXPECT_EQ(split_lines(""), Lines{});
