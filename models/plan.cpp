@@ -6,7 +6,6 @@
 
 #include "kernels/device_profiles.h"
 #include "kernels/error.h"
-#include "kernels/gemm/rows/stream_k.h"
 #include "kernels/operation_time.h"
 
 namespace tilewave {
@@ -40,7 +39,7 @@ Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::
 }
 
 // Whether every block takes as much of all tiles' K as the next, so that there are no waves to be quantized.
-bool shares_all_k(const GemmPlan& plan) { return plan.row == kStreamKRow.name; }
+bool shares_all_k(const GemmPlan& plan) { return plan.row == "stream_k"; }
 
 Limit limit_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   return limit_of({.flops = problem.flops(), .bytes = problem.bytes()}, ops_per_byte(device, problem.operand_dtype, problem.math),
