@@ -4,8 +4,8 @@
 //   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
 //   w = w - learning_rate / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + epsilon)
 //   compute = w, rounded to its dtype                        (where it is not the master itself)
-// Nothing is written where state->found_nonfinite is set. Updates count from 1: state->step below that is an Error on a CPU, and a GPU writes
-// nothing.
+// Nothing is written where state->found_nonfinite is set. Updates count from 1: state->step below that is an Error on a CPU, and a GPU
+// writes nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What happens to sums before they are stored (the formula of kernels/gemm.h) in the rows without wgmma (the others have
-// warpgroup_epilogue.h): D and all that has its shape are seen as they lie in memory, rows x cols, each of its own type and pitch, chosen by
-// uniform branches at run time; arithmetic in T.
-// Also the fixed-order reduction of sums that were split along K: each part lies in the workspace as an fp32 (fp64) matrix.
+// warpgroup_epilogue.h): D and all that has its shape are seen as they lie in memory, rows x cols, each of its own type and pitch, chosen
+// by uniform branches at run time; arithmetic in T. Also the fixed-order reduction of sums that were split along K: each part lies in the
+// workspace as an fp32 (fp64) matrix.
 #pragma once
 
 #include <algorithm>
