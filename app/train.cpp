@@ -45,12 +45,12 @@ extern "C" void catch_signal(int signal) {
 void catch_signals() {
   struct sigaction action {};
   action.sa_handler = catch_signal;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before {};
-    sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup stays nohup
-  }
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that goes away takes no run with it
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup stays nohup
+  std::signal(SIGPIPE, SIG_IGN);                                          // a reader of the output that goes away takes no run with it
 }
 
 int dry_run(const Options& options) {

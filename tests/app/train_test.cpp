@@ -130,7 +130,7 @@ class Train : public testing::Test {
 };
 
 // Steps of some ten milliseconds, so that a signal finds the run under way.
-const Words kSlow = {"--set", "run.checkpoint_every=0", "--set", "batch.accumulate=400"};
+const Words kSlow = {"--set", "run.checkpoint_every=0", "--set", "batch.accumulate=100"};
 
 TEST_F(Train, ASignalSavesAndTheRunGoesOn) {
   ASSERT_EQ(finish(joined(train("whole"), kSlow)), 0) << errors_;
@@ -155,7 +155,7 @@ TEST_F(Train, ASecondSignalExitsAtOnceAndASecondRunIsRefused) {
   ASSERT_EQ(finish(train("whole")), 0) << errors_;
   ASSERT_EQ(finish(train("run", set({"run.steps=4"}))), 0) << errors_;
   const Words forced = {"--resume", "--force"};
-  Process process(folder_.path(), train("run", joined(forced, set({"batch.accumulate=256", "batch.source_tokens=8192",
+  Process process(folder_.path(), train("run", joined(forced, set({"batch.accumulate=64", "batch.source_tokens=8192",
                                                                    "batch.target_tokens=8192", "run.checkpoint_every=0"}))));
   ASSERT_TRUE(process.wait_until_said("resumed after step 4")) << process.errors();
 

@@ -11,10 +11,10 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kWarps = kCudaCoresTiles[0].m * kCudaCoresTiles[0].n / 32, kBlocksPerSm = 8;
-constexpr double kApartCycles = 33.0;            // of a step whose lanes read lines apart
-constexpr double kNearCycles = 80.0;             // of a load from the first-level cache
-constexpr double kFarCycles = 180.0;             // and from behind it,
-constexpr std::int64_t kNearBytes = 128 * 1024;  // where the columns' operand is larger than this
+constexpr double kApartCycles = 33.0;                          // of a step whose lanes read lines apart
+constexpr double kNearCycles = 80.0;                           // of a load from the first-level cache
+constexpr double kFarCycles = 180.0;                           // and from behind it,
+constexpr std::int64_t kNearBytes = std::int64_t{128} * 1024;  // where the columns' operand is larger than this
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("cuda_cores", problem, tile, device.sm_count * kBlocksPerSm);
@@ -29,8 +29,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
     return blocks == 0 ? 0.0 : std::max(arrival, static_cast<double>(blocks * kWarps) * step);
   };
   const std::int64_t blocks = ceil_div(plan.tiling.tiles, std::int64_t{device.sm_count});  // of an SM
-  const auto waves = static_cast<double>(blocks / kBlocksPerSm), depth = static_cast<double>(problem.k);
-  const double cycles = depth * (waves * step_of(kBlocksPerSm) + step_of(blocks % kBlocksPerSm));
+  const std::int64_t waves = blocks / kBlocksPerSm;
+  const auto depth = static_cast<double>(problem.k);
+  const double cycles = depth * (static_cast<double>(waves) * step_of(kBlocksPerSm) + step_of(blocks % kBlocksPerSm));
   const auto taken = static_cast<double>(plan.tiling.tiles * tile.m * tile.n) * depth;
   plan.predicted_s = seconds_of({.schedule_cycles = time.mma_fill_cycles + cycles,
                                  .peak_cycles = taken / (static_cast<double>(device.sm_count) * rate),
