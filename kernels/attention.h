@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "kernels/queue.h"
+#include "kernels/saturating.h"
 #include "kernels/step_state.h"
 #include "kernels/view.h"
 
@@ -80,11 +81,11 @@ std::int64_t keys_of_segment(const Args& args) {
   return args.sequence > 0 && args.sequence < args.k.rows ? args.sequence : args.k.rows;
 }
 inline Cost cost(const AttentionArgs& args) {
-  return {.flops = 4 * args.q.rows * keys_of_segment(args) * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
+  return {.flops = saturating_product(args.mask == Mask::causal ? 2 : 4, args.q.rows, keys_of_segment(args), args.q.cols),
           .bytes = args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes() + args.log_sum_exp.bytes()};
 }
 inline Cost cost(const AttentionBackwardArgs& args) {
-  return {.flops = 10 * args.q.rows * keys_of_segment(args) * args.q.cols / (args.mask == Mask::causal ? 2 : 1),
+  return {.flops = saturating_product(args.mask == Mask::causal ? 5 : 10, args.q.rows, keys_of_segment(args), args.q.cols),
           .bytes = 2 * (args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes()) + args.log_sum_exp.bytes()};
 }
 

@@ -38,16 +38,13 @@ Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::
   return intensity(cost) > ops_per_byte ? Limit::math : Limit::memory;
 }
 
-// Whether every block takes as much of all tiles' K as the next, so that there are no waves to be quantized.
-bool shares_all_k(const GemmPlan& plan) { return plan.row == "stream_k"; }
-
 Limit limit_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   return limit_of({.flops = problem.flops(), .bytes = problem.bytes()}, ops_per_byte(device, problem.operand_dtype, problem.math),
-                  shares_all_k(plan) ? plan.blocks : plan.items(), ceil_div(device.sm_count, 2));
+                  plan.streams_k ? plan.blocks : plan.items(), ceil_div(device.sm_count, 2));
 }
 
 PlanWaves waves_of(const GemmPlan& plan) {
-  if (shares_all_k(plan)) {
+  if (plan.streams_k) {
     const double filled = static_cast<double>(plan.blocks) / static_cast<double>(plan.tiling.slots);
     return {.waves = filled, .tail_fraction = filled, .efficiency = filled};
   }

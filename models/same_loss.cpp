@@ -44,7 +44,7 @@ std::int64_t longest_k(const Trace& trace) {
 }
 
 // Whether several blocks sum parts of one tile's K, which then begin and end where K and the number of tiles say.
-bool shares_k(const GemmPlan& plan) { return plan.split > 1 || plan.row == "stream_k"; }
+bool shares_k(const GemmPlan& plan) { return plan.split > 1 || plan.streams_k; }
 
 // The larger one; a NaN is larger than any number.
 double larger(double a, double b) { return std::isnan(b) || b > a ? b : a; }

@@ -7,6 +7,7 @@
 #include "framework/ops/cross_entropy.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
+#include "kernels/saturating.h"
 
 namespace tilewave {
 
@@ -168,10 +169,7 @@ std::int64_t StepTrace::matrix_flops() const {
   for (const TraceEntry& entry : trace.entries) {
     if (entry.operation == GemmArgs::kOperation || entry.operation == AttentionArgs::kOperation ||
         entry.operation == AttentionBackwardArgs::kOperation) {
-      const bool product =
-          !entry.gemm ||
-          2.0 * static_cast<double>(entry.gemm->m) * static_cast<double>(entry.gemm->n) * static_cast<double>(entry.gemm->k) < 0x1p63;
-      countable = product && entry.cost.flops >= 0 && !__builtin_add_overflow(flops, entry.cost.flops, &flops) && countable;
+      countable = countable && entry.cost.flops != kUncountable && !__builtin_add_overflow(flops, entry.cost.flops, &flops);
     }
   }
   TW_CHECK_INPUT(countable, "a step's FLOPs are more than 2^63; lower batch.accumulate, the rows of a batch or the model.");

@@ -9,6 +9,7 @@
 
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
+#include "kernels/saturating.h"
 
 namespace tilewave {
 namespace {
@@ -74,7 +75,7 @@ std::string refusal_of(const GemmRow& row, std::span<const Tile> tiles, const Ge
 
 bool faster(const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.predicted_s; }
 
-// The rows that may run the problem, and why the others do not. Throws where there is none.
+// The rows that may run the problem, and why the others do not. Throws where there is none, or nobody can count the FLOPs.
 struct Willing {
   Forced forced;
   std::vector<const GemmRow*> rows;
@@ -83,6 +84,8 @@ struct Willing {
   std::span<const Tile> tiles_of(const GemmRow& row) const { return forced.row != nullptr ? forced.tiles : row.tiles; }
 };
 Willing willing_rows(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
+  TW_CHECK_INPUT(problem.flops() != kUncountable, text(problem),
+                 " has more than 2^63 FLOPs; lower batch.target_tokens, model.vocabulary or the layers' widths.");
   Willing willing = {.forced = choice.forced.empty() ? Forced{} : parse(choice.forced, device.backend), .rows = {}, .refusals = {}};
   const GemmRow* const forced = willing.forced.row;
   for (const GemmRow* row : gemm_catalog()) {

@@ -29,6 +29,7 @@ struct GemmPlan {
   Tiling tiling;
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes
   std::int64_t workspace_bytes = 0;
+  bool streams_k = false;    // blocks take even shares of all tiles' K, one behind the other: there are no waves to be quantized
   double predicted_s = 0.0;  // by the row's model; where the device's clock is unknown, at 1 GHz: it ranks and tells no time
   std::string inside;        // what stands behind a row of several launches, to be read
   std::string reason;
@@ -54,8 +55,8 @@ struct GemmChoice {
 };
 
 // The catalog's best row and tile for the problem on the device by predicted time, or the best that fits what is forced.
-// Throws Error where no row runs it, with each row's reason; InputError where the forced row or tile is unknown, with the
-// known ones, or the forced row refuses.
+// Throws Error where no row runs it, with each row's reason; InputError where its FLOPs are more than 2^63, where the forced row or
+// tile is unknown, with the known ones, or the forced row refuses.
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice = {});
 
 // All that choose() would look at, each row's tiles, the least predicted time first: what to measure where a measurement decides.

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "kernels/dtype.h"
+#include "kernels/saturating.h"
 
 namespace tilewave {
 
@@ -68,7 +69,7 @@ struct GemmProblem {
   std::int64_t a_pitch = 0, b_pitch = 0, d_pitch = 0;              // elements from one row in memory to the next
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes, a power of two <= 128: rows start on it; d's, all like D
 
-  std::int64_t flops() const { return 2 * m * n * k; }
+  std::int64_t flops() const { return saturating_product(2, m, n, k); }
   // The least traffic: A and B read once, D written once, and one more pass over D's shape for each thing of that shape
   // that the epilogue reads or writes.
   std::int64_t bytes() const { return size_of(operand_dtype) * (m * k + k * n) + size_of(output_dtype) * m * n * epilogue.passes(); }

@@ -325,11 +325,12 @@ TEST(SameLoss, SharedSumsAreTheSameOfTheSameKAndTilesAlone) {
   struct Product {
     std::string_view row;
     int split = 1;
+    bool streams_k = false;
     std::int64_t n = 4096, k = 50304, tiles = 96;
   };
   const auto same = [](const Product& a, const Product& b) {
     const auto traced = [](const Product& product) {
-      GemmPlan plan{.row = product.row, .tile = {256, 128}, .split = product.split, .blocks = 132};
+      GemmPlan plan{.row = product.row, .tile = {256, 128}, .split = product.split, .blocks = 132, .streams_k = product.streams_k};
       plan.tiling.tiles = product.tiles;
       TraceEntry entry;
       entry.operation = GemmArgs::kOperation;
@@ -341,7 +342,7 @@ TEST(SameLoss, SharedSumsAreTheSameOfTheSameKAndTilesAlone) {
     };
     return same_sums(traced(a), traced(b));
   };
-  for (const Product& shared : {Product{.row = "stream_k"}, Product{.row = "persistent_residues", .split = 2}}) {
+  for (const Product& shared : {Product{.row = "stream_k", .streams_k = true}, Product{.row = "persistent_residues", .split = 2}}) {
     Product longer = shared, wider = shared, more_tiles = shared;
     longer.k = 50432;
     wider.n = 4095;

@@ -104,7 +104,7 @@ TEST(Plans, RandomGemmsOnEveryProfile) {
       const PlanWaves waves = waves_of(plan);
       EXPECT_GE(plan.tiling.tiles * plan.tile.m * plan.tile.n, problem.m * problem.n);
       EXPECT_GE(std::ceil(waves.waves) * static_cast<double>(plan.tiling.slots),
-                static_cast<double>(plan.row == "stream_k" ? plan.blocks : plan.items()));
+                static_cast<double>(plan.streams_k ? plan.blocks : plan.items()));
       EXPECT_TRUE(waves.efficiency > 0.0 && waves.efficiency <= 1.0 && waves.tail_fraction > 0.0 && waves.tail_fraction <= 1.0);
       EXPECT_GT(plan.predicted_s, 0.0);
       EXPECT_NE(limit_of(problem, plan, profile.device), Limit::unknown);

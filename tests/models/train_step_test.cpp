@@ -215,9 +215,11 @@ TEST(TrainStep, ANonFiniteWeightStopsEveryUpdate) {
 }
 
 TEST(StepTrace, FlopsThatNobodyCanCountAreRefused) {
-  const Recipe recipe = small_recipe({"data.kind=synthetic", "data.tokenizer=bytes", "model.vocabulary=16777216", "model.d_model=32768",
-                                      "model.heads=1", "batch.target_tokens=16777216"});
-  EXPECT_THROW(trace_step(resolve(recipe), probe_cpu(2)), InputError);
+  for (const char* tokens : {"batch.target_tokens=16777216", "batch.target_tokens=4194304"}) {  // of one product, of their sum
+    const Recipe recipe = small_recipe(
+        {"data.kind=synthetic", "data.tokenizer=bytes", "model.vocabulary=16777216", "model.d_model=32768", "model.heads=1", tokens});
+    EXPECT_THROW(trace_step(resolve(recipe), probe_cpu(2)), InputError) << tokens;
+  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles("stream_k", problem, tile, device.sm_count);
   plan.stages = stream_k_stages(tile);
   plan.raster = "bands";
+  plan.streams_k = true;
   const std::int64_t all = plan.tiling.tiles * ceil_div(problem.k, kBlockK);  // stages
   plan.blocks = std::min(device.sm_count, all);
   const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks);
