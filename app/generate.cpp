@@ -1,8 +1,9 @@
 // tilewave generate RUN --prompt TEXT: the prompt and what a decoder-only model makes of it, shown as it is drawn.
 #include <iostream>
+#include <utility>
 
 #include "app/command.h"
-#include "framework/data/text_file.h"
+#include "framework/data/streamed_text.h"
 #include "models/decode.h"
 #include "models/trained_model.h"
 
@@ -22,20 +23,14 @@ int generate_text(const Options& options) {
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot write text.");
   GenerateOptions decode = options.decode;
   decode.vocabulary = trained.tokenizer->vocabulary();
-  const Tokenizer& tokenizer = *trained.tokenizer;
+  decode.positions = trained.resolved.recipe.batch.sequence;
 
-  const std::vector<std::int32_t> prompt = tokenizer.encode(options.prompt);
-  std::vector<std::int32_t> ids = prompt;
-  std::size_t printed = 0;
-  const auto print = [&](std::string_view text) {  // text only grows
-    std::cout << text.substr(printed) << std::flush;
-    printed = text.size();
-  };
-  generate(*trained.model, prompt, decode, [&](std::int32_t id) {
-    ids.push_back(id);
-    print(finished_characters(tokenizer.decode(ids)));  // a character may take several ids
-  });
-  print(tokenizer.decode(ids));
+  const std::vector<std::int32_t> prompt = trained.tokenizer->encode(options.prompt);
+  StreamedText text(*trained.tokenizer);
+  std::string beginning = text.add(prompt);
+  generate(*trained.model, prompt, decode,
+           [&](std::int32_t id) { std::cout << std::exchange(beginning, {}) << text.add(std::span(&id, 1)) << std::flush; });
+  std::cout << beginning << text.rest();
   std::cout << '\n';
   return 0;
 }

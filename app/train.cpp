@@ -153,6 +153,11 @@ int train_recipe(const Options& options) {
                                  start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
                                  name_of(recipe.run.precision), " on ", device_text(request.device), ", ",
                                  bytes_text(start.persistent_bytes + start.step_bytes), "; run folder ", start.folder.string()));
+            if (start.data.training > 0) {
+              const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
+              display.say(
+                  sentence(start.data.training, pairs ? " pairs" : " tokens", " to train on, ", start.data.validation, " to validate"));
+            }
             if (request.device.backend == Backend::cuda) {
               display.say(sentence("GEMMs are planned by predicted times, ", source_of(time_model_of(request.device))));
             }

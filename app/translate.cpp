@@ -29,6 +29,7 @@ int translate_lines(const Options& options) {
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot read text.");
   TranslateOptions decode = options.decode;
   decode.vocabulary = trained.tokenizer->vocabulary();
+  decode.positions = trained.resolved.recipe.batch.sequence;
 
   std::vector<std::vector<std::int32_t>> sources;
   const auto flush = [&] {

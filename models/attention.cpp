@@ -25,8 +25,9 @@ Variable SelfAttention::forward(Context& context, const Variable& x, const Tenso
 }
 
 Variable SelfAttention::decode(Context& context, const Variable& x, const DecodeStep& step, const KeyValueCache& cache) const {
-  TW_CHECK(step.tokens == 1 || cache.sequences == 1, "decoding takes one new token of each sequence, or several of a single one; it got ",
-           step.tokens, " of each of ", cache.sequences, ".");
+  const std::int64_t sequences = step.self_segments.rows();
+  TW_CHECK(step.tokens == 1 || sequences == 1, "decoding takes one new token of each sequence, or several of a single one; it got ",
+           step.tokens, " of each of ", sequences, ".");
   return sublayer(context, norm_, placement_, 0.0, x, [&](const Variable& input, const Variable& residual) {
     const Tensor qkv = qkv_.forward(context, input).value();  // [sequences * new tokens, 3 d_model]
     const std::int64_t d = qkv.cols() / 3;

@@ -14,8 +14,7 @@ namespace tilewave {
 
 // Keys and values of the tokens a decoder has seen: sequence s owns rows s * capacity to s * capacity + length - 1.
 struct KeyValueCache {
-  Tensor kv;  // [sequences * capacity, 2 d_model]
-  std::int64_t sequences = 0;
+  Tensor kv;                  // [sequences * capacity, 2 d_model]
   std::int64_t capacity = 0;  // tokens a sequence
 };
 

@@ -127,8 +127,8 @@ struct DataConfig {
     visit("target", target, {.unit = "path", .meaning = "the target language, line by line with source (parallel)"});
     visit("validation_source", validation_source,
           {.unit = "path",
-           .meaning = "like source, never trained on; empty: one pair in fifty (at most 2,000), or the last tenth of a text or of tokens, "
-                      "is held out"});
+           .meaning = "like source, never trained on; empty: one pair in fifty (at most 2,000), or the last tenth of a text (at most 2^18 "
+                      "bytes) or of tokens (at most 2^17), is held out"});
     visit("validation_target", validation_target, {.unit = "path", .meaning = "like target, never trained on"});
     visit("tokenizer", tokenizer, {.meaning = "bytes, or SentencePiece's byte-pair encoding trained on the corpus"});
     visit("tokenizer_vocabulary", tokenizer_vocabulary,

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <functional>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "framework/data/packing.h"
@@ -14,6 +13,8 @@
 #include "framework/random.h"
 #include "kernels/add.h"
 #include "kernels/fill.h"
+#include "kernels/memory.h"
+#include "models/beam_search.h"
 
 namespace tilewave {
 namespace {
@@ -42,7 +43,7 @@ std::vector<KeyValueCache> make_caches(Context& context, std::size_t layers, std
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const Tensor kv = context.tensor({sequences * capacity, 2 * d_model}, context.precision().activation);
     context.launch(FillArgs{.y = kv.view(), .value = 0.0});  // rows that are not seen yet must be finite
-    caches.push_back({.kv = kv, .sequences = sequences, .capacity = capacity});
+    caches.push_back({.kv = kv, .capacity = capacity});
   }
   return caches;
 }
@@ -58,187 +59,145 @@ Tensor self_segments(Context& context, std::int64_t sequences, std::int64_t capa
   return segments_tensor(context, segments);
 }
 
-// Row r of the caches becomes what row parents[r] was.
+// Row r of the caches becomes what row parents[r] was. In place where rows only move to the front, else through the spare ones.
 void reorder(Context& context, std::vector<KeyValueCache>& caches, std::vector<KeyValueCache>& spare,
              const std::vector<std::int64_t>& parents, std::int64_t length) {
+  const bool to_the_front = std::ranges::adjacent_find(parents, std::ranges::greater_equal()) == parents.end();
+  const std::vector<KeyValueCache>& target = to_the_front ? caches : spare;
   for (std::size_t layer = 0; layer < caches.size(); ++layer) {
     const std::int64_t capacity = caches[layer].capacity;
-    for (std::size_t row = 0; row < parents.size(); ++row) {
-      context.launch(AddArgs{.a = caches[layer].kv.slice_rows(parents[row] * capacity, length).view(),
+    for (std::int64_t row = 0; row < static_cast<std::int64_t>(parents.size()); ++row) {
+      const std::int64_t parent = parents[static_cast<std::size_t>(row)];
+      if (to_the_front && parent == row) continue;
+      context.launch(AddArgs{.a = caches[layer].kv.slice_rows(parent * capacity, length).view(),
                              .b = {},
-                             .y = spare[layer].kv.slice_rows(static_cast<std::int64_t>(row) * capacity, length).view()});
+                             .y = target[layer].kv.slice_rows(row * capacity, length).view()});
     }
   }
-  std::swap(caches, spare);
+  if (!to_the_front) std::swap(caches, spare);
 }
 
-bool may_produce(std::int64_t id, std::int64_t vocabulary) { return id < vocabulary && (id >= kSpecialIds || id == kEndId); }
-
-double log_sum_exp(std::span<const double> logits) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0.0;
-  for (const double logit : logits) sum += std::exp(logit - largest);
-  return largest + std::log(sum);
+std::int64_t used_positions(const ModelConfig& config, std::int64_t asked) {
+  return asked > 0 ? std::min(asked, config.max_positions) : config.max_positions;
 }
 
-struct Hypothesis {
-  std::vector<std::int32_t> ids;
-  double log_probability = -std::numeric_limits<double>::infinity();
+std::int64_t used_vocabulary(const ModelConfig& config, std::int64_t asked) {
+  return asked > 0 ? std::min(asked, config.vocabulary) : config.vocabulary;
+}
+
+std::int64_t longest_target(const Transformer& model, const std::vector<std::int32_t>& source, const TranslateOptions& options) {
+  return std::min(used_positions(model.config(), options.positions), 2 * static_cast<std::int64_t>(source.size()) + 16);
+}
+
+// What each source's hypotheses see: its keys, `keys[i]` of them from `first_keys[i]` on.
+struct SourceKeys {
+  std::vector<std::int32_t> first, count;
 };
 
-struct Candidate {
-  double log_probability;
-  std::int64_t beam;
-  std::int32_t id;
-};
-
-// Beam search over the targets of one source; greedy with one beam.
-class Beam {
- public:
-  Beam(const TranslateOptions& options, std::int64_t vocabulary, std::int64_t longest)
-      : options_(options), vocabulary_(vocabulary), longest_(longest), beams_(static_cast<std::size_t>(options.beams)) {
-    beams_.front().log_probability = 0.0;
+Tensor cross_segments(Context& context, const SourceKeys& keys, const std::vector<std::size_t>& sources, std::size_t beams) {
+  std::vector<std::int32_t> segments;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    segments.insert(segments.end(), {static_cast<std::int32_t>(i * beams), static_cast<std::int32_t>(beams), keys.first[sources[i]],
+                                     keys.count[sources[i]]});
   }
+  return segments_tensor(context, segments);
+}
 
-  bool done() const { return done_; }
-  std::int32_t last(std::size_t beam) const { return beams_[beam].ids.empty() ? kBeginId : beams_[beam].ids.back(); }
-
-  // Extends every beam by one token; returns which former beam each new one continues.
-  std::vector<std::int64_t> advance(std::span<const double> logits, std::int64_t columns) {
-    std::vector<std::int64_t> parents(beams_.size());
-    std::iota(parents.begin(), parents.end(), std::int64_t{0});
-    if (done_) return parents;
-
-    std::vector<Candidate> candidates;
-    for (std::size_t beam = 0; beam < beams_.size(); ++beam) {
-      if (!std::isfinite(beams_[beam].log_probability)) continue;
-      const auto row = logits.subspan(beam * static_cast<std::size_t>(columns), static_cast<std::size_t>(vocabulary_));
-      const double normalizer = log_sum_exp(row);
-      for (std::int64_t id = 0; id < vocabulary_; ++id) {
-        if (!may_produce(id, vocabulary_)) continue;
-        candidates.push_back({beams_[beam].log_probability + row[static_cast<std::size_t>(id)] - normalizer,
-                              static_cast<std::int64_t>(beam), static_cast<std::int32_t>(id)});
-      }
-    }
-    // Twice as many as there are beams: at most half of them end here.
-    const std::size_t kept = std::min(candidates.size(), 2 * beams_.size());
-    std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(kept), candidates.end(),
-                      [](const Candidate& a, const Candidate& b) {
-                        return std::tie(b.log_probability, a.beam, a.id) < std::tie(a.log_probability, b.beam, b.id);
-                      });
-
-    std::vector<Hypothesis> next;
-    for (std::size_t rank = 0; rank < kept && next.size() < beams_.size(); ++rank) {
-      const Candidate& candidate = candidates[rank];
-      Hypothesis hypothesis = beams_[static_cast<std::size_t>(candidate.beam)];
-      hypothesis.log_probability = candidate.log_probability;
-      if (candidate.id == kEndId) {
-        if (rank < beams_.size()) finish(std::move(hypothesis));
-        continue;
-      }
-      hypothesis.ids.push_back(candidate.id);
-      parents[next.size()] = candidate.beam;
-      next.push_back(std::move(hypothesis));
-    }
-    next.resize(beams_.size());
-    beams_ = std::move(next);
-
-    const auto length = static_cast<std::int64_t>(beams_.front().ids.size());
-    const bool hopeless = finished_ >= options_.beams && best_score_ >= score(beams_.front().log_probability, longest_);
-    if (length >= longest_ || hopeless || !std::isfinite(beams_.front().log_probability) || (options_.beams == 1 && finished_ > 0))
-      done_ = true;
-    if (done_ && finished_ == 0) finish(beams_.front());
-    return parents;
-  }
-
-  std::vector<std::int32_t> take_best() { return std::move(best_.ids); }
-
- private:
-  double score(double log_probability, std::int64_t length) const {
-    return log_probability / std::pow((5.0 + static_cast<double>(length)) / 6.0, options_.length_penalty);
-  }
-
-  void finish(Hypothesis hypothesis) {
-    const double hypothesis_score = score(hypothesis.log_probability, static_cast<std::int64_t>(hypothesis.ids.size()) + 1);
-    if (finished_++ == 0 || hypothesis_score > best_score_) {
-      best_ = std::move(hypothesis);
-      best_score_ = hypothesis_score;
-    }
-  }
-
-  const TranslateOptions& options_;
-  std::int64_t vocabulary_, longest_;
-  std::vector<Hypothesis> beams_;
-  Hypothesis best_;
-  double best_score_ = 0.0;
-  std::int64_t finished_ = 0;
-  bool done_ = false;
-};
-
-// The non-empty sources of one group, decoded together.
+// The non-empty sources of one group, decoded together; a source leaves once its search is done, where that costs no copies of its own
+// or halves the rows.
 void translate_group(Transformer& model, std::span<const std::vector<std::int32_t>* const> sources, const TranslateOptions& options,
                      std::vector<std::vector<std::int32_t>*>& targets) {
   Context& context = model.context();
   const auto& transformer = std::get<EncoderDecoder>(model.architecture());
   const ModelConfig& config = model.config();
-  const std::int64_t vocabulary = options.vocabulary > 0 ? std::min(options.vocabulary, config.vocabulary) : config.vocabulary;
+  const std::int64_t vocabulary = used_vocabulary(config, options.vocabulary);
   const auto beams = static_cast<std::size_t>(options.beams);
 
   // Encode once.
-  std::vector<std::int32_t> ids, positions, lengths, cross, segments;
-  std::vector<Beam> searches;
+  std::vector<std::int32_t> ids, positions;
+  SourceKeys keys;
+  std::vector<BeamSearch> searches;
   std::int64_t capacity = 0;
-  for (std::size_t s = 0; s < sources.size(); ++s) {
-    const std::vector<std::int32_t>& source = *sources[s];
-    const auto length = static_cast<std::int64_t>(source.size());
-    for (const std::size_t value : {s * beams, beams, ids.size(), source.size()}) cross.push_back(static_cast<std::int32_t>(value));
-    ids.insert(ids.end(), source.begin(), source.end());
+  for (const std::vector<std::int32_t>* source : sources) {
+    const auto length = static_cast<std::int64_t>(source->size());
+    keys.first.push_back(static_cast<std::int32_t>(ids.size()));
+    keys.count.push_back(static_cast<std::int32_t>(length));
+    ids.insert(ids.end(), source->begin(), source->end());
     const std::vector<std::int32_t> own = positions_from(0, length);
     positions.insert(positions.end(), own.begin(), own.end());
-    lengths.push_back(static_cast<std::int32_t>(length));
-    const std::int64_t longest = std::min(config.max_positions, 2 * length + 16);
+    const std::int64_t longest = longest_target(model, *source, options);
     capacity = std::max(capacity, longest);
-    searches.emplace_back(options, vocabulary, longest);
+    searches.emplace_back(options.beams, options.length_penalty, vocabulary, longest);
   }
   BatchTensors batch;
   batch.source_ids = ids_tensor(context, ids);
   batch.source_positions = ids_tensor(context, positions);
-  batch.source_segments = segments_tensor(context, attention_segments(lengths, lengths, static_cast<std::int64_t>(lengths.size())));
+  batch.source_segments = segments_tensor(context, attention_segments(keys.count, keys.count, std::ssize(keys.count)));
   const std::vector<Variable> keys_and_values = transformer.cross_keys_and_values(context, transformer.encode(context, batch, 0, {}));
 
   // One token of every hypothesis at a time.
-  const std::size_t rows = sources.size() * beams;
-  std::vector<KeyValueCache> caches =
-      make_caches(context, transformer.decoder_layers(), static_cast<std::int64_t>(rows), capacity, config.d_model);
-  std::vector<KeyValueCache> spare =
-      beams > 1 ? make_caches(context, transformer.decoder_layers(), static_cast<std::int64_t>(rows), capacity, config.d_model)
-                : std::vector<KeyValueCache>();
-  DecodeStep step{.cross_segments = segments_tensor(context, cross)};
+  const auto caches_of_all = [&] {
+    return make_caches(context, transformer.decoder_layers(), static_cast<std::int64_t>(sources.size() * beams), capacity, config.d_model);
+  };
+  std::vector<KeyValueCache> caches = caches_of_all();
+  std::vector<KeyValueCache> spare = beams > 1 ? caches_of_all() : std::vector<KeyValueCache>();
+  std::vector<std::size_t> searching(sources.size());  // which sources' hypotheses the rows are
+  std::iota(searching.begin(), searching.end(), std::size_t{0});
+  DecodeStep step{.cross_segments = cross_segments(context, keys, searching, beams)};
   for (step.position = 0; step.position < capacity; ++step.position) {
-    if (std::all_of(searches.begin(), searches.end(), [](const Beam& search) { return search.done(); })) break;
+    const std::size_t rows = searching.size() * beams;
     std::vector<std::int32_t> last(rows);
-    for (std::size_t row = 0; row < rows; ++row) last[row] = searches[row / beams].last(row % beams);
+    for (std::size_t row = 0; row < rows; ++row) last[row] = searches[searching[row / beams]].last(row % beams);
     step.self_segments = self_segments(context, static_cast<std::int64_t>(rows), capacity, step.position, 1);
     const Tensor position_ids = ids_tensor(context, std::vector<std::int32_t>(rows, static_cast<std::int32_t>(step.position)));
     const Tensor logits = transformer.decode(context, ids_tensor(context, last), position_ids, step, caches, keys_and_values).value();
     const std::vector<double> values = read_elements(context, logits);  // [rows, V_padded]
 
-    std::vector<std::int64_t> parents(rows);
+    std::vector<std::vector<std::int64_t>> beam_parents(searching.size());
     const auto columns = static_cast<std::size_t>(logits.cols());
-    for (std::size_t s = 0; s < searches.size(); ++s) {
-      const std::vector<std::int64_t> own =
-          searches[s].advance(std::span(values).subspan(s * beams * columns, beams * columns), logits.cols());
-      for (std::size_t beam = 0; beam < beams; ++beam) parents[s * beams + beam] = static_cast<std::int64_t>(s * beams) + own[beam];
+    std::size_t still = 0;
+    for (std::size_t i = 0; i < searching.size(); ++i) {
+      BeamSearch& search = searches[searching[i]];
+      beam_parents[i].resize(beams);
+      std::iota(beam_parents[i].begin(), beam_parents[i].end(), std::int64_t{0});
+      if (!search.done()) beam_parents[i] = search.advance(std::span(values).subspan(i * beams * columns, beams * columns), logits.cols());
+      still += search.done() ? 0 : 1;
     }
-    if (beams > 1) reorder(context, caches, spare, parents, step.position + 1);
+    if (still == 0) break;
+    const bool done_ones_leave = beams > 1 || 2 * still <= searching.size();
+    std::vector<std::int64_t> parents;
+    std::vector<std::size_t> next;
+    for (std::size_t i = 0; i < searching.size(); ++i) {
+      if (done_ones_leave && searches[searching[i]].done()) continue;
+      next.push_back(searching[i]);
+      for (const std::int64_t parent : beam_parents[i]) parents.push_back(static_cast<std::int64_t>(i * beams) + parent);
+    }
+    reorder(context, caches, spare, parents, step.position + 1);
+    if (next.size() < searching.size()) step.cross_segments = cross_segments(context, keys, next, beams);
+    searching = std::move(next);
   }
   for (std::size_t s = 0; s < searches.size(); ++s) *targets[s] = searches[s].take_best();
 }
 
+// What a hypothesis takes: cached keys and values, twice where beams change places, and its logits on the device and on the host.
+std::int64_t bytes_of_row(Transformer& model, std::int64_t capacity, const TranslateOptions& options) {
+  const auto layers = static_cast<std::int64_t>(std::get<EncoderDecoder>(model.architecture()).decoder_layers());
+  const std::int64_t size = size_of(model.context().precision().activation);
+  const std::int64_t cached = capacity * layers * 2 * model.config().d_model * size;
+  return (options.beams > 1 ? 2 : 1) * cached + model.config().vocabulary * (size + std::int64_t{sizeof(double)});
+}
+
+// What a group may take: as asked, or a quarter of what is free, at most a GiB; the rest is for what the layers compute.
+std::int64_t group_bytes(Context& context, const TranslateOptions& options) {
+  constexpr std::int64_t kMost = 1 << 30;
+  if (options.bytes > 0) return options.bytes;
+  return std::min(kMost, free_bytes(context.queue()).value_or(kMost) / 4);
+}
+
 std::int32_t draw(std::span<const double> logits, const GenerateOptions& options, std::int64_t vocabulary, Random& random) {
   std::vector<std::int32_t> order;
-  for (std::int64_t id = 0; id < vocabulary; ++id) {
-    if (may_produce(id, vocabulary)) order.push_back(static_cast<std::int32_t>(id));
+  for (std::int32_t id = 0; id < vocabulary; ++id) {
+    if (may_produce(id)) order.push_back(id);
   }
   const auto logit = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; };
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
@@ -270,13 +229,17 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
     if (!sources[i].empty()) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
-  const auto group = static_cast<std::size_t>(std::max<std::int64_t>(1, options.rows / options.beams));
-  for (std::size_t first = 0; first < order.size() && !options.interrupted(); first += group) {
+  const std::int64_t most_rows = std::max(options.rows, options.beams), most_bytes = group_bytes(model.context(), options);
+  const auto fits = [&](std::size_t count, std::size_t last) {
+    const std::int64_t rows = static_cast<std::int64_t>(count) * options.beams, capacity = longest_target(model, sources[last], options);
+    return count == 1 || (rows <= most_rows && rows <= most_bytes / bytes_of_row(model, capacity, options));
+  };
+  for (std::size_t next = 0; next < order.size() && !options.interrupted();) {
     std::vector<const std::vector<std::int32_t>*> group_sources;
     std::vector<std::vector<std::int32_t>*> group_targets;
-    for (std::size_t i = first; i < std::min(first + group, order.size()); ++i) {
-      group_sources.push_back(&sources[order[i]]);
-      group_targets.push_back(&targets[order[i]]);
+    for (; next < order.size() && fits(group_sources.size() + 1, order[next]); ++next) {
+      group_sources.push_back(&sources[order[next]]);
+      group_targets.push_back(&targets[order[next]]);
     }
     translate_group(model, group_sources, options, group_targets);
   }
@@ -293,8 +256,7 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
   const NoGradient scope(context);
   const auto& transformer = std::get<DecoderOnly>(model.architecture());
   const ModelConfig& config = model.config();
-  const std::int64_t capacity = config.max_positions;
-  const std::int64_t vocabulary = options.vocabulary > 0 ? std::min(options.vocabulary, config.vocabulary) : config.vocabulary;
+  const std::int64_t capacity = used_positions(config, options.positions), vocabulary = used_vocabulary(config, options.vocabulary);
 
   std::vector<std::int32_t> text(prompt.begin(), prompt.end());
   if (text.empty()) text.push_back(kBeginId);
@@ -317,6 +279,7 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
     if (next == kEndId) return;
     token(next);
     text.push_back(next);
+    if (std::ssize(text) > 2 * capacity) text.erase(text.begin(), text.end() - capacity);  // nothing reads further back
   }
 }
 

@@ -13,14 +13,16 @@ namespace tilewave {
 
 struct TranslateOptions {
   std::int64_t beams = 1;       // 1: greedy
-  double length_penalty = 0.6;  // hypotheses are ranked by log probability / ((5 + length) / 6)^penalty (Wu et al., 2016)
+  double length_penalty = 0.6;  // see models/beam_search.h
   std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
-  std::int64_t rows = 256;      // hypotheses decoded at a time
+  std::int64_t positions = 0;   // that were trained; 0: all of the model's
+  std::int64_t rows = 256;      // hypotheses decoded at a time, at most
+  std::int64_t bytes = 0;       // for what is cached of them, at most, but for one source alone; 0: a quarter of what is free, up to 1 GiB
   std::function<bool()> interrupted = [] { return false; };  // asked between groups of rows; the targets not begun then stay empty
 };
 
 // The best target of each source, without begin and end. A source without tokens has an empty target; one longer than the model's
-// positions is an InputError that says which. Targets end at twice the source's length plus 16, or at the model's positions.
+// positions is an InputError that says which. Targets end at twice the source's length plus 16, or at the trained positions.
 std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
                                                  const TranslateOptions& options = {});
 
@@ -30,9 +32,10 @@ struct GenerateOptions {
   std::int64_t top_k = 0;    // only so many of the most probable tokens; 0: all
   std::uint64_t seed = 1;
   std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
+  std::int64_t positions = 0;   // that were trained; 0: all of the model's
 };
 
-// Calls `token` with each token as it is drawn; ends after options.tokens or where the model ends the text. Past the model's
+// Calls `token` with each token as it is drawn; ends after options.tokens or where the model ends the text. Past the trained
 // positions the latter half of the text is the prompt of a new start.
 void generate(Transformer& model, std::span<const std::int32_t> prompt, const GenerateOptions& options,
               const std::function<void(std::int32_t)>& token);

@@ -24,8 +24,12 @@ namespace {
 constexpr std::size_t kSamples = 5;
 constexpr std::string_view kAdjustmentsFile = "adjustments.jsonl";
 
-// What decides the numbers that are computed; a resumed run may change the rest.
+// What decides the numbers that are computed; a resumed run may change the rest. Files may have moved: what is in them is known by its
+// fingerprint.
 Recipe decisive(Recipe recipe) {
+  for (std::string* path : {&recipe.data.source, &recipe.data.target, &recipe.data.validation_source, &recipe.data.validation_target}) {
+    path->clear();
+  }
   recipe.run = {.seed = recipe.run.seed, .precision = recipe.run.precision};
   recipe.ablation = {};
   recipe.guidelines.pad_vocabulary_to = GuidelinesConfig{}.pad_vocabulary_to;
@@ -121,6 +125,12 @@ StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request,
   return trace;
 }
 
+// What takes its time before the first step.
+void note_reading(const DataConfig& data, bool trains_tokenizer, const TrainingObserver& observer) {
+  if (data.kind == DataKind::number_names || data.kind == DataKind::synthetic) return;
+  observer.noted(sentence("reading ", data.source, trains_tokenizer ? " and training a tokenizer on it" : ""));
+}
+
 // A step that can be run: all that may be refused about it is known before a folder is made.
 struct PlannedStep {
   PlannedStep(const TrainingRequest& request, const TrainingObserver& observer, const Recipe& recipe, const Corpus& corpus,
@@ -166,7 +176,8 @@ class Run {
                        .persistent_bytes = trace_.persistent_bytes,
                        .step_bytes = trace_.step_bytes(),
                        .matrix_flops = trace_.matrix_flops(),
-                       .first_step = state_.step + 1});
+                       .first_step = state_.step + 1,
+                       .data = corpus_.facts()});
     while (state_.step < steps && signal_ == 0) {
       const TrainingProgress progress = take_step();
       const RunConfig& run = resolved_.recipe.run;
@@ -323,6 +334,7 @@ class Run {
   void note_what_is_left_out(std::int64_t skipped_validation) {
     const CorpusFacts& facts = corpus_.facts();
     if (facts.blank > 0) observer_.noted(sentence("training pairs left out for a blank side: ", facts.blank, "."));
+    if (facts.blank_validation > 0) observer_.noted(sentence("validation pairs left out for a blank side: ", facts.blank_validation, "."));
     if (stream_.skipped() > 0) {
       observer_.noted(sentence(stream_.skipped(), " of ", facts.training, " training pairs are longer than batch.sequence = ",
                                resolved_.recipe.batch.sequence, " or than the batch, and left out."));
@@ -408,8 +420,10 @@ class Run {
                                " test pairs are longer than batch.sequence = ", resolved_.recipe.batch.sequence, " and not translated."));
     }
     if (asked.empty()) return;
-    const std::vector<std::vector<std::int32_t>> targets =
-        translate(step_.model(), sources, {.vocabulary = tokenizer.vocabulary(), .interrupted = [&] { return stopped_by() != 0; }});
+    const std::vector<std::vector<std::int32_t>> targets = translate(
+        step_.model(), sources, {.vocabulary = tokenizer.vocabulary(), .positions = resolved_.recipe.batch.sequence, .interrupted = [&] {
+                                   return stopped_by() != 0;
+                                 }});
     if (signal_ != 0) return;
     std::size_t exact = 0;
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -445,9 +459,11 @@ TrainingResult train(const TrainingRequest& request, const TrainingObserver& obs
   if (request.run.start == RunStart::resume) {
     const RunFolder folder(request.run);
     const Recipe recipe = resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
+    note_reading(recipe.data, false, observer);
     const Corpus corpus = corpus_of(recipe, stored_tokenizer(folder.path()));
     return Run(request, observer, folder, corpus, PlannedStep(request, observer, recipe, corpus, &folder)).train();
   }
+  note_reading(request.recipe.data, request.recipe.data.tokenizer == TokenizerKind::bpe && uses_tokenizer(request.recipe.data), observer);
   const Corpus corpus = corpus_of(request.recipe);
   PlannedStep planned(request, observer, request.recipe, corpus);
   const RunFolder folder(request.run);

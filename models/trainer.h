@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/data/corpus.h"
 #include "framework/io/run_folder.h"
 #include "kernels/device.h"
 #include "kernels/queue.h"
@@ -23,6 +24,7 @@ struct TrainingStart {
   std::int64_t persistent_bytes = 0, step_bytes = 0;
   std::int64_t matrix_flops = 0;  // of a step: GEMMs and attention
   std::int64_t first_step = 1;    // above 1 where a run is resumed
+  CorpusFacts data;
 };
 
 struct TrainingProgress {

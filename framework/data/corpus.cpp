@@ -1,6 +1,7 @@
 #include "framework/data/corpus.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +18,9 @@ namespace {
 constexpr std::int64_t kTokenizerPairs = 4'000;  // of number names, that its bpe is trained on
 constexpr std::size_t kEncodeBytes = 1 << 16;    // of a document, encoded at a time
 constexpr std::size_t kMostHeldOutPairs = 2'000;
+constexpr std::size_t kMostHeldOutBytes = 1 << 18;
+constexpr std::int64_t kMostHeldOutTokens = 1 << 17;
+constexpr std::size_t kMostTestPairs = 2'000;
 constexpr std::int64_t kLeastTokens = 2;  // of a stream: one to read, one to predict
 
 struct LinePair {
@@ -60,6 +64,22 @@ struct ParallelText {
   ParallelText(const ParallelText&) = delete;  // pairs would point into the other's texts
   ParallelText& operator=(const ParallelText&) = delete;
 };
+
+// The hashes of the pairs to hold out, ascending: the least, all copies of a pair with it, `most` pairs in all, or the least one alone.
+std::vector<std::uint64_t> least_hashes(std::vector<std::uint64_t> hashes, std::int64_t most) {
+  std::sort(hashes.begin(), hashes.end());
+  std::vector<std::uint64_t> least;
+  std::int64_t pairs = 0;
+  for (auto first = hashes.begin(); first != hashes.end() && pairs < most;) {
+    const auto last = std::upper_bound(first, hashes.end(), *first);
+    if (pairs + (last - first) <= most) {
+      least.push_back(*first);
+      pairs += last - first;
+    }
+    first = last;
+  }
+  return least.empty() ? std::vector<std::uint64_t>{hashes.front()} : least;
+}
 
 // Leaves out, and counts as blank, what the tokenizer takes for white space alone.
 std::shared_ptr<const PairTable> encode_pairs(const Tokenizer& tokenizer, const std::vector<LinePair>& pairs, std::int64_t& blank_pairs) {
@@ -200,24 +220,24 @@ void Corpus::open_number_names() {
 
 void Corpus::open_parallel() {
   const ParallelText text(config_.source, config_.target, config_.tokenizer);
-  facts_.blank = text.blank_pairs;
   std::optional<ParallelText> validation_text;
   std::vector<LinePair> training, validation;
   if (!config_.validation_source.empty()) {
     training = text.pairs;
     validation_text.emplace(config_.validation_source, config_.validation_target, config_.tokenizer);
     validation = validation_text->pairs;
+    facts_.blank_validation = validation_text->blank_pairs;
   } else {
     std::vector<std::uint64_t> hashes;
     for (const LinePair& pair : text.pairs) hashes.push_back(hash_of(pair, config_.seed));
-    const std::size_t held_out = std::clamp<std::size_t>(hashes.size() / 50, 1, kMostHeldOutPairs);
-    std::vector<std::uint64_t> ranked = hashes;
-    std::nth_element(ranked.begin(), ranked.begin() + static_cast<std::int64_t>(held_out - 1), ranked.end());
-    const std::uint64_t threshold = ranked[held_out - 1];
-    for (std::size_t i = 0; i < hashes.size(); ++i) (hashes[i] <= threshold ? validation : training).push_back(text.pairs[i]);
-    TW_CHECK_INPUT(
-        !training.empty(), config_.source, " and ", config_.target,
-        " hold one pair alone, which leaves none to validate on; add another, or set data.validation_source and data.validation_target.");
+    const std::size_t most = std::clamp<std::size_t>(hashes.size() / 50, 1, kMostHeldOutPairs);
+    const std::vector<std::uint64_t> held_out = least_hashes(hashes, static_cast<std::int64_t>(most));
+    for (std::size_t i = 0; i < hashes.size(); ++i) {
+      (std::ranges::binary_search(held_out, hashes[i]) ? validation : training).push_back(text.pairs[i]);
+    }
+    TW_CHECK_INPUT(!training.empty(), config_.source, " and ", config_.target,
+                   " hold one pair alone, or copies of one, which leaves none to validate on; add another, or set data.validation_source "
+                   "and data.validation_target.");
   }
   if (!tokenizer_) {
     std::size_t line = 0;
@@ -227,9 +247,12 @@ void Corpus::open_parallel() {
       return line++ % 2 == 0 ? pair.source : pair.target;
     });
   }
+  facts_.blank = text.blank_pairs;
   training_pairs_ = encode_pairs(*tokenizer_, training, facts_.blank);
-  validation_pairs_ = encode_pairs(*tokenizer_, validation, facts_.blank);
-  for (const LinePair& pair : validation) test_pairs_.push_back({.source = std::string(pair.source), .target = std::string(pair.target)});
+  validation_pairs_ = encode_pairs(*tokenizer_, validation, facts_.blank_validation);
+  for (const LinePair& pair : validation | std::views::take(kMostTestPairs)) {
+    test_pairs_.push_back({.source = std::string(pair.source), .target = std::string(pair.target)});
+  }
   facts_.training = static_cast<std::int64_t>(training_pairs_->size());
   facts_.validation = static_cast<std::int64_t>(validation_pairs_->size());
   facts_.test = static_cast<std::int64_t>(test_pairs_.size());
@@ -247,7 +270,7 @@ void Corpus::open_text() {
   const std::string validation_text = config_.validation_source.empty() ? std::string() : read(config_.validation_source);
   std::string_view training = text, validation = validation_text;
   if (config_.validation_source.empty()) {
-    const std::size_t held_out = std::max<std::size_t>(kLeastTokens, text.size() / 10);
+    const std::size_t held_out = std::clamp<std::size_t>(text.size() / 10, kLeastTokens, kMostHeldOutBytes);
     training = whole_characters(text, text.size() - std::min(text.size(), held_out));
     validation = std::string_view(text).substr(training.size());
   }
@@ -269,7 +292,7 @@ void Corpus::open_tokens() {
   const auto file = std::make_shared<const TokenFile>(config_.source, config_.vocabulary);
   std::int64_t training = file->size();
   if (config_.validation_source.empty()) {
-    training -= std::min(training, std::max<std::int64_t>(kLeastTokens, training / 10));
+    training -= std::min(training, std::clamp<std::int64_t>(training / 10, kLeastTokens, kMostHeldOutTokens));
     validation_tokens_ = part_of(file, training, file->size());
   } else {
     const auto validation = std::make_shared<const TokenFile>(config_.validation_source, config_.vocabulary);

@@ -1,10 +1,10 @@
 // What is trained on: one of five kinds of data, read or generated, split, tokenised, and handed out as batches.
 //   number_names  English to German names of numbers; 500 validation and 1,000 test numbers, all others train
 //   parallel      two aligned text files, one sentence a line; pairs with a blank side are left out and counted. Validation: two
-//                 more files, or the fiftieth of the pairs (1 to 2,000) whose texts have the smallest seeded hashes: equal pairs
-//                 stay on one side
-//   text          one file of any bytes (bpe: UTF-8). Validation: another file, or the last tenth of the bytes
-//   tokens        one token file. Validation: another, or the last tenth of the tokens
+//                 more files, or at most a fiftieth of the pairs (1 to 2,000), those whose texts have the smallest seeded hashes:
+//                 equal pairs stay on one side
+//   text          one file of any bytes (bpe: UTF-8). Validation: another file, or the last tenth of the bytes, at most 2^18
+//   tokens        one token file. Validation: another, or the last tenth of the tokens, at most 2^17
 //   synthetic     made-up ids of the whole vocabulary; validation is a batch of its own
 // number_names and parallel feed an encoder and a decoder, text and tokens a decoder alone, synthetic either. A bpe tokenizer is
 // trained on training text alone. What is wrong with a file or a setting is an InputError.
@@ -49,7 +49,7 @@ struct TextPair {
 // In pairs, or for text and tokens in tokens; synthetic data has none to count.
 struct CorpusFacts {
   std::int64_t training = 0, validation = 0, test = 0;
-  std::int64_t blank = 0;  // pairs left out
+  std::int64_t blank = 0, blank_validation = 0;  // pairs left out of either, which it does not count
 };
 
 class Corpus {
@@ -66,7 +66,7 @@ class Corpus {
   BatchStream training(const BatchShape& shape) const;    // never ends
   BatchStream validation(const BatchShape& shape) const;  // ends after one pass
 
-  // Texts to translate and compare that were not trained on: number_names' test pairs, parallel's validation pairs.
+  // Texts to translate and compare that were not trained on: number_names' test pairs, parallel's first 2,000 validation pairs.
   const std::vector<TextPair>& test_pairs() const { return test_pairs_; }
 
  private:

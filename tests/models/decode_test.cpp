@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -148,6 +149,33 @@ TEST(Decode, GreedyWithACacheIsGreedyWithout) {
     EXPECT_GT(tokens, 8u);
     // One at a time, and in groups of any size, gives the same.
     for (const std::int64_t rows : {1, 2}) EXPECT_EQ(translate(run.step.model(), sources, {.rows = rows}), targets);
+    for (const std::int64_t bytes : {1, 20'000, 40'000}) EXPECT_EQ(translate(run.step.model(), sources, {.bytes = bytes}), targets);
+  }
+}
+
+// Sources whose searches end at other lengths, so that rows leave and others take their places; in groups of one none does.
+TEST(Decode, RowsLeaveWhereTheirSearchIsDone) {
+  constexpr std::int64_t kSome = 9;
+  const std::unique_ptr<SmallRun> run = opinionated(3, 16);
+  std::vector<Ids> sources;
+  for (std::int32_t i = 0; i < 24; ++i) sources.push_back(Ids(static_cast<std::size_t>(1 + i % 5), 4 + 2 * i));
+  for (const std::int64_t beams : {1, 3}) {
+    const std::vector<Ids> alone = translate(run->step.model(), sources, {.beams = beams, .vocabulary = kSome, .rows = 1});
+    EXPECT_EQ(translate(run->step.model(), sources, {.beams = beams, .vocabulary = kSome}), alone) << beams;
+    std::set<std::size_t> lengths;
+    for (const Ids& target : alone) lengths.insert(target.size());
+    EXPECT_GE(lengths.size(), 3u) << "all end together";
+  }
+}
+
+TEST(Decode, EndsAtThePositionsThatWereTrained) {
+  const std::unique_ptr<SmallRun> run = opinionated(5, 16);
+  const std::vector<Ids> sources = {{9, 30, 12}, {5, 44, 4, 7, 8}};
+  const std::vector<Ids> all = translate(run->step.model(), sources);
+  const std::vector<Ids> cut = translate(run->step.model(), sources, {.positions = 3});
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    ASSERT_GT(all[i].size(), 3u);
+    EXPECT_EQ(cut[i], Ids(all[i].begin(), all[i].begin() + 3));
   }
 }
 
@@ -266,6 +294,15 @@ TEST_F(Generate, SeedsAndTopKDecide) {
   EXPECT_EQ(drawn, text(prompt, {.tokens = 12, .seed = 3}));
   EXPECT_NE(drawn, text(prompt, {.tokens = 12, .seed = 4}));
   EXPECT_EQ(text(prompt, {.tokens = 12, .top_k = 1, .seed = 3}), text(prompt, {.tokens = 12, .temperature = 0.0}));
+}
+
+// As if the model had no others: past them the latter half is the prompt of a new start.
+TEST_F(Generate, ReadsNoFurtherBackThanThePositionsThatWereTrained) {
+  const std::vector<std::int32_t> drawn = text({9, 30, 12}, {.tokens = 12, .temperature = 0.0, .positions = 6});
+  ASSERT_GT(drawn.size(), 4u);
+  const std::vector<std::int32_t> whole = {9, 30, 12, drawn[0], drawn[1], drawn[2], drawn[3]};
+  const std::vector<std::int32_t> half(whole.end() - 3, whole.end());
+  EXPECT_EQ(text(half, {.tokens = 1, .temperature = 0.0}).front(), drawn[4]);
 }
 
 TEST_F(Generate, TextGoesOnPastThePositionsAndStaysInTheVocabulary) {

@@ -363,6 +363,21 @@ TEST_F(Trainer, AnotherCorpusIsRefused) {
   EXPECT_NE(sentence.find("another corpus"), std::string::npos) << sentence;
 }
 
+TEST_F(Trainer, ACorpusMayMove) {
+  std::vector<std::string> overrides = kDecoderOnly;
+  overrides.insert(overrides.end(), {"data.kind=text", "data.tokenizer=bytes", "model.vocabulary=260"});
+  write_text(folder("here.txt"), std::string(3000, 'a') + std::string(3000, 'b'));
+  const auto from = [&](const char* name) {
+    std::vector<std::string> all = overrides;
+    all.push_back("data.source='" + folder(name).string() + "'");
+    return all;
+  };
+  attempt(folder("run"), {.overrides = from("here.txt"), .stop_after = 4});
+  fs::rename(folder("here.txt"), folder("there.txt"));
+  EXPECT_EQ(attempt(folder("run"), {.overrides = from("there.txt"), .start = RunStart::resume}).steps, 8);
+  EXPECT_NE(file_text(folder("run") / "recipe.toml").find("there.txt"), std::string::npos);
+}
+
 TEST_F(Trainer, RunsAreNotOverwritten) {
   attempt(folder("run"));
   EXPECT_NE(refusal(folder("run"), {}).find("--force"), std::string::npos);

@@ -188,6 +188,30 @@ TEST_F(CorpusTest, KeepsEqualPairsOnOneSideOfTheSplit) {
   EXPECT_EQ(corpus.facts().training, 294);
 }
 
+TEST_F(CorpusTest, HoldsOutNoMoreThanAFiftiethWherePairsRepeat) {
+  std::string english, german;
+  for (std::int32_t i = 0; i < 500; ++i) {
+    english += "yes\n" + english_name(i) + "\n";
+    german += "ja\n" + german_name(i) + "\n";
+  }
+  CorpusConfig config = {.kind = DataKind::parallel, .source = scratch.write("e", english), .target = scratch.write("g", german)};
+  for (config.seed = 1; config.seed <= 120; ++config.seed) {
+    const Corpus corpus(config);
+    ASSERT_EQ(corpus.facts().validation, 20) << "seed " << config.seed;
+    ASSERT_EQ(corpus.facts().training, 980);
+  }
+}
+
+TEST_F(CorpusTest, HoldsOutNoMoreThanItTakesToMeasureALoss) {
+  const Corpus text({.kind = DataKind::text, .source = scratch.write("text", std::string(3 << 20, 'x'))});
+  EXPECT_EQ(text.facts().validation, 1 << 18);
+  EXPECT_EQ(text.facts().training, (3 << 20) - (1 << 18));
+  write_token_file(scratch.folder() / "long.bin", std::vector<std::int32_t>(3 << 19, 5));
+  const Corpus stream({.kind = DataKind::tokens, .source = scratch.folder() / "long.bin", .vocabulary = 6});
+  EXPECT_EQ(stream.facts().validation, 1 << 17);
+  EXPECT_EQ(stream.facts().training, (3 << 19) - (1 << 17));
+}
+
 TEST_F(CorpusTest, TakesValidationFilesAsTheyAre) {
   const Corpus corpus({.kind = DataKind::parallel,
                        .source = source,
