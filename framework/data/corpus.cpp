@@ -1,7 +1,7 @@
 #include "framework/data/corpus.h"
 
 #include <algorithm>
-#include <ranges>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -250,7 +250,7 @@ void Corpus::open_parallel() {
   facts_.blank = text.blank_pairs;
   training_pairs_ = encode_pairs(*tokenizer_, training, facts_.blank);
   validation_pairs_ = encode_pairs(*tokenizer_, validation, facts_.blank_validation);
-  for (const LinePair& pair : validation | std::views::take(kMostTestPairs)) {
+  for (const LinePair& pair : std::span(validation).first(std::min(validation.size(), kMostTestPairs))) {
     test_pairs_.push_back({.source = std::string(pair.source), .target = std::string(pair.target)});
   }
   facts_.training = static_cast<std::int64_t>(training_pairs_->size());
