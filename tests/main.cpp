@@ -1,9 +1,14 @@
 // The test program: GoogleTest plus --data DIR (the tests folder, for fixtures) and --program FILE (the command line under test),
-// so that it also runs away from its build tree. Ends with what was skipped or failed and why, and "N passed, N failed, N skipped".
+// so that it also runs away from its build tree, and --simd NAME (the instruction set that the CPU's kernels take in this process, in the
+// place of the machine's best). Ends with what was skipped or failed and why, and "N passed, N failed, N skipped".
 #include <gtest/gtest.h>
 #include <iostream>
 #include <string>
 #include <string_view>
+
+#include "kernels/cpu/simd_targets.h"
+// Highway behind it.
+#include <hwy/targets.h>
 
 #include "kernels/error.h"
 #include "tests/test_environment.h"
@@ -44,6 +49,21 @@ TestEnvironment& test_environment() {
   return environment;
 }
 
+// Returns the names of those there are where `name` is none of them, else nothing.
+static std::string take_simd(std::string_view name) {
+  std::string others;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    if (hwy::TargetName(target) == name) {
+      hwy::SetSupportedTargetsForTest(target);
+      hwy::GetChosenTarget().Update(target);
+      test_environment().simd = name;
+      return {};
+    }
+    others += sentence(others.empty() ? "" : ", ", hwy::TargetName(target));
+  }
+  return others;
+}
+
 }  // namespace tilewave
 
 int main(int argc, char** argv) {
@@ -54,8 +74,13 @@ int main(int argc, char** argv) {
       tilewave::test_environment().data = argv[i + 1];
     } else if (option == "--program" && i + 1 < argc) {
       tilewave::test_environment().program = argv[i + 1];
+    } else if (option == "--simd" && i + 1 < argc) {
+      const std::string others = tilewave::take_simd(argv[i + 1]);
+      if (others.empty()) continue;
+      std::cerr << "--simd " << argv[i + 1] << ": this machine has " << others << ".\n";
+      return 2;
     } else {
-      std::cerr << "tilewave_tests takes --data DIR, --program FILE and GoogleTest's options, not " << option << ".\n";
+      std::cerr << "tilewave_tests takes --data DIR, --program FILE, --simd NAME and GoogleTest's options, not " << option << ".\n";
       return 2;
     }
   }

@@ -13,6 +13,7 @@
 #include "kernels/gemm/rows/amx_tiles.h"
 #include "kernels/gemm/split.h"
 #include "kernels/queue.h"
+#include "tests/test_environment.h"
 
 namespace tilewave {
 namespace {
@@ -266,6 +267,7 @@ TEST(ProbeCpu, TellsWhatPlanningNeeds) {
   EXPECT_GE(probe_cpu().sm_count, 1);
   EXPECT_FALSE(device.name.empty());
   EXPECT_FALSE(device.instruction_set.empty());
+  EXPECT_TRUE(device.instruction_set.starts_with(test_environment().simd)) << device.instruction_set;
   EXPECT_GE(device.vector_bytes, 1);
   EXPECT_GT(device.memory_bytes, 1 << 20);
   EXPECT_GE(device.l2_bytes, device.l1_bytes);
