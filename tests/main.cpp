@@ -1,6 +1,7 @@
 // The test program: GoogleTest plus --data DIR (the tests folder, for fixtures) and --program FILE (the command line under test),
 // so that it also runs away from its build tree, and --simd NAME (the instruction set that the CPU's kernels take in this process, in the
 // place of the machine's best). Ends with what was skipped or failed and why, and "N passed, N failed, N skipped".
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <iostream>
 #include <string>
@@ -85,5 +86,11 @@ int main(int argc, char** argv) {
     }
   }
   testing::UnitTest::GetInstance()->listeners().Append(new tilewave::Summary);  // GoogleTest owns it
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  const bool one_of_several = std::getenv("GTEST_TOTAL_SHARDS") != nullptr;
+  if (testing::UnitTest::GetInstance()->test_to_run_count() == 0 && !one_of_several && !GTEST_FLAG_GET(list_tests)) {
+    std::cerr << "--gtest_filter selects no test.\n";
+    return 2;
+  }
+  return failed;
 }

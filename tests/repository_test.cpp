@@ -6,6 +6,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -105,6 +106,29 @@ class Repository : public testing::Test {
     if (!fs::exists(root() / "CMakePresets.json")) GTEST_SKIP() << "the sources are not beside --data";
   }
 };
+
+// Whether a line of a file below app/ prints or ends the process.
+bool prints_or_ends(const std::string& line) {
+  static const std::regex pattern(R"((^|[^\w:.>])(std::)?(printf|puts|abort|exit|_exit|quick_exit|terminate)\(|std::c(out|err|log)\b)");
+  const std::size_t comment = line.find("//");
+  return std::regex_search(line.substr(0, comment), pattern);
+}
+
+TEST_F(Repository, NothingBelowTheCommandLinePrintsOrEndsTheProcess) {
+  for (const char* wrong : {"  std::cout << x;", "printf(\"%d\", x);", "  std::exit(1);", "if (x) abort();"})
+    EXPECT_TRUE(prints_or_ends(wrong));
+  for (const char* right : {"std::snprintf(text, 3);", "// exit(1)", "queue.exit(2)", "on_exit(3);"}) EXPECT_FALSE(prints_or_ends(right));
+  for (const std::string& file : repository_files()) {
+    const bool below = std::set<std::string>{"kernels", "framework", "models"}.contains(folder_of(file));
+    if (!is_source(file) || !below || file == "kernels/cuda/prim/wait.h") continue;  // which traps where a debug build waits for ever
+    std::istringstream lines(file_text(root() / file));
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+      ++number;
+      EXPECT_FALSE(prints_or_ends(line)) << file << ", line " << number << ": " << line;
+    }
+  }
+}
 
 TEST_F(Repository, IncludesFollowTheArrows) {
   int seen = 0;

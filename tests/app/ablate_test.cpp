@@ -97,6 +97,11 @@ TEST_F(AblateCommand, LossesStandBesideEachOther) {
   }
 }
 
+TEST_F(AblateCommand, ALossThatDivergesIsNoLossThatHolds) {
+  EXPECT_EQ(run({"--set", "optimizer.learning_rate=1e38", "--set", "schedule.warmup_steps=1", "--set", "run.precision=fp32"}), 1);
+  EXPECT_EQ(ablation("runs/recipe-ablation")["variants"][1]["same_loss"]["verdict"].get<std::string>().find("equal"), std::string::npos);
+}
+
 TEST_F(AblateCommand, PrintsJsonAndKeepsToTheFolderItIsGiven) {
   ASSERT_EQ(run({"--json", "--out", "here"}), 0) << errors_;
   EXPECT_EQ(Json::parse(output_), ablation("here"));

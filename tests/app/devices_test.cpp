@@ -1,9 +1,11 @@
 // tilewave devices: the CPU as the library probes it, in both outputs.
+#include <algorithm>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "kernels/device.h"
+#include "kernels/error.h"
 #include "tests/app/process.h"
 
 namespace tilewave {
@@ -30,6 +32,24 @@ TEST(DevicesCommand, TellsOfTheCpuInATableAndAsJson) {
   for (const std::string& value : {cpu.name.empty() ? std::string("unknown") : cpu.name, cpu.instruction_set, std::string(" MiB")}) {
     EXPECT_NE(text.find(value), std::string::npos) << text;
   }
+}
+
+TEST(DevicesCommand, AGpuThatIsNotThereIsASentence) {
+  if (!std::filesystem::exists(test_environment().program)) GTEST_SKIP() << "the program is not at --program";
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& device, int code, const std::string& part) {
+    Process process(folder.path(), {"generate", "a_run", "--device", device});
+    EXPECT_EQ(process.wait(), code) << device;
+    EXPECT_EQ(process.output(), "") << device;
+    EXPECT_TRUE(process.errors().starts_with(sentence("tilewave: --device ", device, ": "))) << process.errors();
+    EXPECT_NE(process.errors().find(part), std::string::npos) << process.errors();
+    EXPECT_EQ(std::ranges::count(process.errors(), '\n'), 1) << process.errors();
+  };
+  const CudaDevices gpus = probe_cuda();
+  if (gpus.usable.empty()) refused("cuda", 1, gpus.refused);
+  refused("cuda:99", 1, gpus.usable.empty() ? gpus.refused : "there is no such GPU");
+  refused("cuda:x", 2, "use auto, cpu, cuda or cuda:N");
+  refused("gpu", 2, "use auto, cpu, cuda or cuda:N");
 }
 
 }  // namespace

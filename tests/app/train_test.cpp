@@ -340,6 +340,24 @@ TEST_F(Train, AnOptionThatWouldBeIgnoredIsRefused) {
   EXPECT_EQ(finish(train("run", {"--profile", "24:1"})), 0);
 }
 
+TEST_F(Train, ADryRunPrintsWhatWouldRunAndLeavesNothing) {
+  for (const char* device : {"--device=cpu", "--for=h200"}) {
+    Words words = train("run", {"--dry-run"});
+    std::erase(words, "--run");
+    std::erase(words, "run");
+    std::erase(words, "--device");
+    std::erase(words, "cpu");
+    words.push_back(device);
+    Process process(folder_.path(), words);
+    EXPECT_EQ(process.wait(), 0) << process.errors();
+    for (const char* part : {"[model]\n", "d_model = ", "memory", "decoder.projection", "wgrad", "waves"}) {
+      EXPECT_NE(process.output().find(part), std::string::npos) << part << "\n" << process.output();
+    }
+    EXPECT_EQ(process.output().find("packed_tiles") == std::string::npos, std::string(device) == "--for=h200") << process.output();
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) EXPECT_FALSE(entry.is_directory()) << entry.path();
+}
+
 TEST_F(Train, SurroundingsChangeLooksAlone) {
   ASSERT_EQ(finish(train("whole")), 0) << errors_;
   for (const char* setting : {"LC_ALL=C.UTF-8", "LC_ALL=tr_TR.UTF-8", "NO_COLOR=1", "TERM=dumb", "COLUMNS=1", "HOME="}) {

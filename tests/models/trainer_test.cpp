@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "framework/io/checkpoint.h"
 #include "tests/framework/io/faults.h"
@@ -49,6 +50,33 @@ class Trainer : public testing::Test {
       return error.what();
     }
     return "no refusal";
+  }
+
+  // The small recipe with another value of one key, which need not go with the rest.
+  static Recipe changed(std::size_t section, std::size_t field) {
+    Recipe recipe = small_recipe();
+    std::vector<Section> sections = sections_of(recipe);
+    auto& member = sections[section].fields[field].member;
+    if (auto* boolean = std::get_if<bool*>(&member)) **boolean = !**boolean;
+    if (auto* integer = std::get_if<std::int64_t*>(&member)) ++**integer;
+    if (auto* number = std::get_if<double*>(&member)) **number = 0.5 * **number + 0.125;
+    if (auto* text = std::get_if<std::string*>(&member)) **text += "1";
+    if (auto* choice = std::get_if<Choice>(&member)) choice->set((choice->get() + 1) % choice->names.size());
+    return recipe;
+  }
+  // What resuming the run by the recipe meets with, refused or else.
+  static std::string refusal_of(const fs::path& folder, const Recipe& recipe) {
+    try {
+      train({.recipe = recipe,
+             .run = {.recipe = "small", .folder = folder, .start = RunStart::resume},
+             .queue = make_cpu_queue(2),
+             .device = probe_cpu(2),
+             .stop_signal = [] { return SIGTERM; }},
+            {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
   }
 
   static std::vector<nlohmann::json> metrics(const fs::path& folder) {
@@ -341,6 +369,32 @@ TEST_F(Trainer, OtherChangesAreNamedAndRefused) {
   }
   EXPECT_EQ(model_bytes(folder("run")), kept);
   attempt(folder("run"), {.overrides = {"optimizer.learning_rate=2e-3"}, .start = RunStart::resume, .overwrite = Overwrite::force});
+}
+
+// Every key of a recipe: those that docs/reliability.md names may change when a run is resumed, and no other.
+TEST_F(Trainer, AResumedRunMayChangeWhatTheDocumentsSay) {
+  const std::set<std::string> may_change = {
+      "run.steps", "run.validate_every", "run.checkpoint_every", "run.keep", "guidelines.pad_vocabulary_to", "guidelines.row_pitch",
+      "guidelines.ffn_hidden_layout", "data.source", "data.target", "data.validation_source", "data.validation_target",
+      // of the waves, for which this run does not ask
+      "guidelines.wave_layer", "guidelines.wave_role", "guidelines.wave_tile", "guidelines.wave_limit"};
+  const std::set<std::string> needs_a_gpu = {"run.precision", "gemm.engine"};  // refused before
+  attempt(folder("run"), {.stop_after = 4});
+  Recipe recipe = small_recipe();
+  const std::vector<Section> names = sections_of(recipe);
+  std::size_t refused = 0, accepted = 0;
+  for (std::size_t s = 0; s < names.size(); ++s) {
+    for (std::size_t f = 0; f < names[s].fields.size(); ++f) {
+      const std::string key = sentence(names[s].name, ".", names[s].fields[f].name);
+      if (needs_a_gpu.contains(key)) continue;
+      const std::string said = refusal_of(folder("run"), changed(s, f));
+      const bool allowed = may_change.contains(key) || key.starts_with("ablation.");
+      EXPECT_EQ(said.find(sentence(" was begun with ", key, " = ")) == std::string::npos, allowed) << key << ": " << said;
+      ++(allowed ? accepted : refused);
+    }
+  }
+  EXPECT_GT(refused, 30u);
+  EXPECT_GT(accepted, may_change.size());
 }
 
 TEST_F(Trainer, ACheckpointOfAnotherRecipeIsRefused) {

@@ -7,11 +7,16 @@
 #include "framework/measure/calibration.h"
 #include "kernels/error.h"
 #include "tests/kernels/gemm/gpus.h"
+#include "tests/memory_folder.h"
 
 namespace tilewave {
 namespace {
 
-const std::filesystem::path kPath = std::filesystem::path(testing::TempDir()) / "tilewave-plans.jsonl";
+class PlannedGemmsFile : public testing::Test {
+ protected:
+  MemoryFolder folder_;
+  std::filesystem::path path_ = folder_ / "plans.jsonl";
+};
 
 PlannedGemms all_plans() {
   PlannedGemms gemms = {.device = "NVIDIA H200", .driver = "580.1", .gemms = {}};
@@ -25,10 +30,10 @@ PlannedGemms all_plans() {
   return gemms;
 }
 
-TEST(PlannedGemms, ComeBackAsTheyWere) {
+TEST_F(PlannedGemmsFile, ComeBackAsTheyWere) {
   const PlannedGemms written = all_plans();
-  write_planned_gemms(kPath, written);
-  const ReadGemms read = read_planned_gemms(kPath, h200());
+  write_planned_gemms(path_, written);
+  const ReadGemms read = read_planned_gemms(path_, h200());
   EXPECT_EQ(read.left_out, 0u);
   EXPECT_EQ(read.gemms.device, "NVIDIA H200");
   EXPECT_EQ(read.gemms.driver, "580.1");
@@ -40,27 +45,27 @@ TEST(PlannedGemms, ComeBackAsTheyWere) {
   }
 }
 
-TEST(PlannedGemms, WhatADeviceCannotRunIsLeftOut) {
+TEST_F(PlannedGemmsFile, WhatADeviceCannotRunIsLeftOut) {
   const PlannedGemms written = all_plans();
-  write_planned_gemms(kPath, written);
-  const ReadGemms read = read_planned_gemms(kPath, a100());
+  write_planned_gemms(path_, written);
+  const ReadGemms read = read_planned_gemms(path_, a100());
   EXPECT_GT(read.left_out, 0u);
   EXPECT_EQ(read.left_out + read.gemms.gemms.size(), written.gemms.size());
   for (const PlannedGemm& gemm : read.gemms.gemms) EXPECT_EQ(gemm.plan.row.find("wgmma"), std::string_view::npos);
 }
 
-TEST(PlannedGemms, ASpoiltFileIsRefusedWithItsLine) {
+TEST_F(PlannedGemmsFile, ASpoiltFileIsRefusedWithItsLine) {
   PlannedGemms one = all_plans();
   one.gemms.resize(1);
-  write_planned_gemms(kPath, one);
-  std::ifstream in(kPath);
+  write_planned_gemms(path_, one);
+  std::ifstream in(path_);
   std::string header, line;
   std::getline(in, header);
   std::getline(in, line);
   const auto said = [&](const std::string& text) {
-    std::ofstream(kPath) << text;
+    std::ofstream(path_) << text;
     try {
-      read_planned_gemms(kPath, h200());
+      read_planned_gemms(path_, h200());
     } catch (const InputError& error) {
       return std::string(error.what());
     }
@@ -80,7 +85,6 @@ TEST(PlannedGemms, ASpoiltFileIsRefusedWithItsLine) {
   EXPECT_NE(spoilt("\"m\": 2048", "\"m\": 0").find("M, N and K must be at least 1"), std::string::npos);
   EXPECT_EQ(spoilt("\"output_sums\": false, ", ""), "no error") << "lines of before there were any";
   EXPECT_EQ(spoilt("\"row\": \"", "\"row\": \"un"), "no error") << "a row that is not there is left out, not refused";
-  std::filesystem::remove(kPath);
 }
 
 }  // namespace

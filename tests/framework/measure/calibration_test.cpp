@@ -13,6 +13,7 @@
 #include "framework/measure/least_squares.h"
 #include "kernels/gemm/catalog.h"
 #include "tests/kernels/gemm/gpus.h"
+#include "tests/memory_folder.h"
 
 namespace tilewave {
 namespace {
@@ -116,21 +117,16 @@ TEST(Calibration, FindsTheModelThatMadeTheTimes) {
 class StoredCalibration : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "tilewave-calibration";
-    std::filesystem::remove_all(folder_);
     if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;
-    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
   }
-  void TearDown() override {
-    before_.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", before_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { before_.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", before_.c_str(), 1); }
   void write(const std::string& text) {
     std::filesystem::create_directories(calibration_path(h200()).parent_path());
     std::ofstream(calibration_path(h200())) << text;
   }
 
-  std::filesystem::path folder_;
+  MemoryFolder folder_;
   std::string before_;
 };
 
@@ -142,7 +138,7 @@ TEST_F(StoredCalibration, IsThisDevicesAlone) {
   calibration.model.wgmma_fraction = 0.5;
   calibration.model.operations.adamw_share = 0.6;
   save_calibration(calibration_path(device), calibration, device);
-  EXPECT_EQ(calibration_path(device), folder_ / "tilewave" / "nvidia-h200.json");
+  EXPECT_EQ(calibration_path(device), folder_.path() / "tilewave" / "nvidia-h200.json");
   EXPECT_EQ(use_calibration(device), "");
   EXPECT_DOUBLE_EQ(time_model_of(device).wgmma_fraction, 0.5);
   EXPECT_DOUBLE_EQ(time_model_of(device).operations.adamw_share, 0.6);
