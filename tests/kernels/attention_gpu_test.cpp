@@ -240,6 +240,12 @@ class GpuAttentionInWarpgroups : public GpuTest {
     if (!IsSkipped() && device_.capability != 90) GTEST_SKIP() << "needs compute capability 9.0, and " << device_.name << " has another.";
   }
 
+  // What the forward pass gives, within a rounding of what is expected.
+  static void expect_outputs(const Results<T>& actual, const std::vector<double>& out, const std::vector<double>& log_sum_exp,
+                             std::int64_t length) {
+    expect_close_to(actual.out, out, length, 1.0);
+    expect_close(actual.log_sum_exp, log_sum_exp, length);
+  }
   // Gradients within so many roundings of what is expected.
   static void expect_gradients(const Results<T>& actual, const std::vector<double>& dq, const std::vector<double>& dk,
                                const std::vector<double>& dv, double roundings) {
@@ -286,7 +292,9 @@ TYPED_TEST(GpuAttentionInWarpgroups, EdgesOfTilesAndWindows) {
                  std::to_string(c.width) + (c.mask == Mask::causal ? ", causal" : ""));
     Problem<TypeParam> problem(c);
     const Reference expected = reference(problem);
-    this->expect_gradients(attend(this->queue_, problem, 0), expected.dq, expected.dk, expected.dv, 2.0);
+    const Results<TypeParam> actual = attend(this->queue_, problem, 0);
+    this->expect_outputs(actual, expected.out, expected.log_sum_exp, c.k_rows + c.width);
+    this->expect_gradients(actual, expected.dq, expected.dk, expected.dv, 2.0);
   }
 }
 
@@ -307,8 +315,11 @@ TYPED_TEST(GpuAttentionInWarpgroups, AgreesWithTensorCoresAndItself) {
                                     dropout});
         const Results<TypeParam> packed = attend(this->queue_, problem, 0), again = attend(this->queue_, problem, 0);
         const Results<TypeParam> pitched = attend(this->queue_, problem, 8), unaligned = attend(this->queue_, problem, 3);
+        this->expect_outputs(packed, unaligned.out.values(), unaligned.log_sum_exp.values(), 2203 + width);
         this->expect_gradients(packed, unaligned.dq.values(), unaligned.dk.values(), unaligned.dv.values(), 2.0);
-        for (const auto member : {&Results<TypeParam>::dq, &Results<TypeParam>::dk, &Results<TypeParam>::dv}) {
+        EXPECT_TRUE(same_bits(packed.log_sum_exp, again.log_sum_exp));
+        EXPECT_EQ(packed.log_sum_exp.values(), pitched.log_sum_exp.values());
+        for (const auto member : {&Results<TypeParam>::out, &Results<TypeParam>::dq, &Results<TypeParam>::dk, &Results<TypeParam>::dv}) {
           EXPECT_TRUE(same_bits(packed.*member, again.*member));
           EXPECT_EQ((packed.*member).values(), (pitched.*member).values());
           EXPECT_TRUE((pitched.*member).guards_intact());
