@@ -67,7 +67,7 @@ int calibrate(const Options& options) {
     for (const OperationConstant& constant : operation_constants()) object.add(constant.name, calibration.model.operations.*constant.value);
     std::cout << object.text() << '\n';
   } else {
-    print(calibration, time_model_of(device), kept);
+    print(calibration, default_time_model(device.name), kept);
   }
   return 0;
 }

@@ -5,8 +5,18 @@
 #include <iostream>
 
 namespace tilewave {
+namespace {
 
-CalibrationTimes measure_calibration(const DeviceOptions& options, const DeviceInfo& device) {
+// What is measured and fitted starts from what tilewave comes with: a bad calibration leaves nothing behind.
+DeviceInfo uncalibrated(DeviceInfo device) {
+  device.time_model = nullptr;
+  return device;
+}
+
+}  // namespace
+
+CalibrationTimes measure_calibration(const DeviceOptions& options, const DeviceInfo& calibrated) {
+  const DeviceInfo device = uncalibrated(calibrated);
   const std::size_t problems = calibration_problems().size();
   std::size_t done = 0;
   std::cerr << sentence("measuring ", problems, " GEMMs on ", device.name, ", some ", problems / 2, " s\n");
@@ -20,8 +30,9 @@ CalibrationTimes measure_calibration(const DeviceOptions& options, const DeviceI
   return times;
 }
 
-Calibration calibration_of(const CalibrationTimes& times, const DeviceInfo& device) {
-  Calibration calibration = fit_time_model(times.gemms, device);
+Calibration calibration_of(const CalibrationTimes& times, const DeviceInfo& calibrated) {
+  Calibration calibration = fit_time_model(times.gemms, uncalibrated(calibrated));
+  calibration.model.operations = time_model_of(calibrated).operations;
   if (times.operations) {
     calibration.model.operations = times.operations->model;
     calibration.operation_error_before = times.operations->error_before;

@@ -375,6 +375,8 @@ GemmLine planned(const std::string& name, const GemmProblem& problem, const Opti
   if (options.tile.empty()) return {.layer = name, .problem = problem, .plan = choose(problem, device)};
   const std::optional<Tile> tile = parse_tile(options.tile);
   TW_CHECK_INPUT(tile, "--tile ", options.tile, ": a tile is written MxN, for example 256x128.");
+  TW_CHECK_INPUT(device.backend == Backend::cuda, "--tile ", options.tile, " counts on a GPU's SMs, and ", device.name,
+                 " is none; name a GPU with --for.");
   return {.layer = name, .problem = problem, .plan = plan_guide_tile(problem, *tile, device, options.blocks_per_sm)};
 }
 

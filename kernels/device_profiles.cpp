@@ -15,26 +15,28 @@ struct Printed {
   std::string_view key, name;
   int capability, sm_count;
   double mhz, gbytes_per_s;
-  std::int64_t l2_mib, memory_gib, shared_kib;
+  std::int64_t l2_mib, memory_mib, shared_kib;
   double f16_tflops, f32_tflops, cache_gbytes_per_s;
   std::string_view source;
 };
 
-// Shared memory of a block: CUDA C++ Programming Guide, technical specifications per compute capability.
+// Memory: the total that nvidia-smi shows, which is less than is printed. Shared memory of a block: CUDA C++ Programming Guide, technical
+// specifications per compute capability.
 constexpr Printed kPrinted[] = {
-    {"v100", "Tesla V100-SXM2-32GB", 70, 80, 1530, 900, 6, 32, 96, 125, 15.7, 3100, "Deep Learning Performance guide, section 3"},
-    {"t4", "Tesla T4", 75, 40, 1590, 320, 4, 16, 64, 65, 8.1, 0, "Turing architecture whitepaper, T4"},
-    {"a100", "NVIDIA A100-SXM4-80GB", 80, 108, 1410, 2039, 40, 80, 163, 312, 19.5, 0, "A100 80 GB datasheet, A100 whitepaper"},
-    {"a10", "NVIDIA A10", 86, 72, 1695, 600, 6, 24, 99, 125, 31.2, 0, "A10 datasheet, GA102 whitepaper"},
-    {"l4", "NVIDIA L4", 89, 58, 2040, 300, 48, 24, 99, 121, 30.3, 0, "L4 datasheet (half of the sparse rate)"},
-    {"rtx4090", "NVIDIA GeForce RTX 4090", 89, 128, 2520, 1008, 72, 24, 99, 165.2, 82.6, 0,
+    {"v100", "Tesla V100-SXM2-32GB", 70, 80, 1530, 900, 6, 32768, 96, 125, 15.7, 3100, "Deep Learning Performance guide, section 3"},
+    {"t4", "Tesla T4", 75, 40, 1590, 320, 4, 15360, 64, 65, 8.1, 0, "Turing architecture whitepaper, T4"},
+    {"a100", "NVIDIA A100-SXM4-80GB", 80, 108, 1410, 2039, 40, 81920, 163, 312, 19.5, 0, "A100 80 GB datasheet, A100 whitepaper"},
+    {"a10", "NVIDIA A10", 86, 72, 1695, 600, 6, 23028, 99, 125, 31.2, 0, "A10 datasheet, GA102 whitepaper"},
+    {"l4", "NVIDIA L4", 89, 58, 2040, 300, 48, 23034, 99, 121, 30.3, 0, "L4 datasheet (half of the sparse rate)"},
+    {"rtx4090", "NVIDIA GeForce RTX 4090", 89, 128, 2520, 1008, 72, 24564, 99, 165.2, 82.6, 0,
      "Ada whitepaper, RTX 4090 (fp16 products summed in fp32)"},
-    {"h100-pcie", "NVIDIA H100 PCIe", 90, 114, 1755, 2039, 50, 80, 227, 756, 51, 0,
+    {"h100-pcie", "NVIDIA H100 PCIe", 90, 114, 1755, 2039, 50, 81559, 227, 756, 51, 0,
      "H100 datasheet (half of the sparse rate), H100 whitepaper"},
-    {"h100-sxm", "NVIDIA H100 80GB HBM3", 90, 132, 1980, 3350, 50, 80, 227, 989.4, 66.9, 0,
+    {"h100-sxm", "NVIDIA H100 80GB HBM3", 90, 132, 1980, 3350, 50, 81559, 227, 989.4, 66.9, 0,
      "H100 datasheet (half of the sparse rate), H100 whitepaper"},
-    {"h200", "NVIDIA H200", 90, 132, 1980, 4800, 60, 141, 227, 989.4, 66.9, 0, "H200 datasheet (half of the sparse rate), H100 whitepaper"},
-    {"b200", "NVIDIA B200", 100, 148, 1965, 8000, 126, 180, 227, 2250, 75, 0,
+    {"h200", "NVIDIA H200", 90, 132, 1980, 4800, 60, 143771, 227, 989.4, 66.9, 0,
+     "H200 datasheet (half of the sparse rate), H100 whitepaper"},
+    {"b200", "NVIDIA B200", 100, 148, 1965, 8000, 126, 183359, 227, 2250, 75, 0,
      "HGX B200 datasheet (half of the sparse rate), Blackwell tuning guide"},
 };
 
@@ -47,7 +49,7 @@ DeviceProfile profile_of(const Printed& p) {
                      .sm_count = p.sm_count,
                      .instruction_set = {},
                      .l2_bytes = p.l2_mib << 20,
-                     .memory_bytes = p.memory_gib << 30,
+                     .memory_bytes = p.memory_mib << 20,
                      .shared_bytes = p.shared_kib << 10,
                      .clock_hz = 1e6 * p.mhz,
                      .bandwidth_bytes_per_s = 1e9 * p.gbytes_per_s,
@@ -106,12 +108,13 @@ double peak_flops_per_s(const DeviceInfo& device, DType operands, MathMode math)
                    : operands == DType::f16  ? rates.tensor_f16
                                              : 0;
   const DeviceProfile* const profile = find_profile(device);
-  if (profile == nullptr || device.sm_count != profile->device.sm_count) {
+  if (profile == nullptr) {
     return 2.0 * rate * static_cast<double>(device.sm_count) * device.clock_hz;
   }
   const bool cuda_cores = operands == DType::f64 || (operands == DType::f32 && !tf32);
   const double printed = cuda_cores ? profile->f32_flops_per_s : profile->f16_flops_per_s;
-  return printed * rate / (cuda_cores ? rates.fp32 : rates.tensor_f16);
+  const double share = static_cast<double>(device.sm_count) / static_cast<double>(profile->device.sm_count);
+  return share * printed * rate / (cuda_cores ? rates.fp32 : rates.tensor_f16);
 }
 
 }  // namespace tilewave

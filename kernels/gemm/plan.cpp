@@ -16,13 +16,16 @@ namespace {
 
 std::string text(Tile tile) { return sentence(tile.m, "x", tile.n); }
 
-std::string one_decimal(double value) {
+constexpr std::string_view kOracle = "naive";  // which is there to be right
+constexpr std::size_t kNamedRows = 3;          // of the others, in a reason
+
+std::string decimals(double value, int count) {
   std::ostringstream stream;
-  stream << std::fixed << std::setprecision(1) << value;
+  stream << std::fixed << std::setprecision(count) << value;
   return stream.str();
 }
 
-std::string microseconds(double seconds) { return one_decimal(seconds * 1e6) + " us"; }
+std::string microseconds(double seconds) { return decimals(seconds * 1e6, 1) + " us"; }
 
 std::string text(const GemmProblem& problem) {
   return sentence("the ", name_of(problem.operand_dtype), " ", name_of(problem.role), " gemm M x N x K = ", problem.m, " x ", problem.n,
@@ -138,9 +141,11 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
     best.reason = sentence("predicted ", microseconds(best.predicted_s));
     if (!best.inside.empty()) best.reason += sentence(" (", best.inside, ")");
     if (tiles.size() > 1) best.reason += sentence(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
+    std::size_t named = 0;
     for (const GemmPlan& other : rows) {
-      if (other.row != best.row)
-        best.reason += sentence(", ", other.row, " ", one_decimal(other.predicted_s / rows.front().predicted_s), " times as long");
+      if (other.row == best.row || other.row == kOracle || named == kNamedRows) continue;
+      ++named;
+      best.reason += sentence(", ", other.row, " ", decimals(other.predicted_s / rows.front().predicted_s, 2), " times as long");
     }
     if (!willing.refusals.empty()) best.reason += sentence("; refused:", willing.refusals);
   }

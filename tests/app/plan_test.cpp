@@ -123,7 +123,7 @@ TEST_F(PlanCommand, TablesSayWhatAPersonAsks) {
         "useful", "waves", "not GEMMs", "attention", "a step is predicted to take", "advice", "No change advised: predicted gain"}) {
     EXPECT_NE(h200.output.find(part), std::string::npos) << part << "\n" << h200.output;
   }
-  EXPECT_NE(h200.output.find("memory 5.7 GiB of 141.0 GiB\n"), std::string::npos) << h200.output;
+  EXPECT_NE(h200.output.find("memory 5.7 GiB of 140.4 GiB\n"), std::string::npos) << h200.output;
   EXPECT_NE(h200.output.find("\ntimes of tilewave's own kernels: measured on an NVIDIA H200\n"), std::string::npos) << h200.output;
   // GEMMs in the guide's tiles are no kernels of tilewave's.
   const std::string guides = "\ntimes of GEMMs in the guide's tiles: the shares of the peak that its figures reach";
@@ -266,6 +266,7 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect("--layer '8<-8@8' --switch pad_vocabulary_to=1,8", "--set and --switch change a recipe");
   expect("--gemm 2000000x2000000x2000000 --for h200", "has more multiply-adds than");
   expect("--layer '16777216<-1048576@16777216' --for h200", "has more multiply-adds than");
+  expect("--gemm 512x512x512 --device cpu --tile 128x128", "counts on a GPU's SMs");
   expect("--gemm 1x2x3 --blocks-per-sm 2", "--blocks-per-sm requires --tile");
   expect(recipe("transformer_big.toml") + " --for v100", "has no units for run.precision = \"bf16\"; use --set run.precision=fp16.");
   for (const std::string gemm : {"0x1x1", "-1x2x3", "1x2", "1x2x3x4", "axbxc", "99999999999x1x1", "''"}) {

@@ -58,6 +58,18 @@ TEST(Profiles, AreNamedWhateverTheCase) {
 }
 
 // Where tilewave has kernels it plans with them; elsewhere with the guide's tiles, which can be planned and not run.
+// Fewer SMs have less to give, by their share.
+TEST(Profiles, PeaksGrowWithTheSms) {
+  for (const DeviceProfile& profile : device_profiles()) {
+    DeviceInfo other = profile.device;
+    const double peak = peak_flops_per_s(other, DType::f16, MathMode::ieee);
+    for (const int sms : {profile.device.sm_count - 1, profile.device.sm_count + 1}) {
+      other.sm_count = sms;
+      EXPECT_NEAR(peak_flops_per_s(other, DType::f16, MathMode::ieee) / peak, static_cast<double>(sms) / profile.device.sm_count, 1e-12);
+    }
+  }
+}
+
 TEST(Profiles, RowsAreTilewavesOrTheGuides) {
   for (const DeviceProfile& profile : device_profiles()) {
     const GemmProblem problem = plain_gemm({.out = 4096, .in = 1024, .tokens = 5120}, half_of(profile.device), PitchPolicy::aligned);
@@ -241,7 +253,7 @@ TEST(Plans, SettingsArePredictedWithoutTheirDevice) {
   const auto large = predict_settings(small_recipe({"run.precision=fp16"}), settings_of(parse_switches("batch.target_tokens=50,16000000")),
                                       device_profile("t4").device);
   EXPECT_TRUE(large[0].predicted());
-  EXPECT_NE(large[1].refused.find("Tesla T4 has 15 GiB to give; --set batch.target_tokens="), std::string::npos) << large[1].refused;
+  EXPECT_NE(large[1].refused.find("Tesla T4 has 14 GiB to give; --set batch.target_tokens="), std::string::npos) << large[1].refused;
 }
 
 // "--set a.b=1 --set c.d=2" as overrides.
