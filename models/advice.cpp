@@ -18,12 +18,16 @@ namespace {
 
 constexpr double kReach = 0.125;  // how far from what the recipe says candidates lie
 
+constexpr std::string_view kSourceRows = "source rows", kTargetRows = "target rows";
+constexpr std::string_view kSourceKey = "batch.source_tokens=", kTargetKey = "batch.target_tokens=";
+
 constexpr std::string_view kAlignmentSection = "Matrix Multiplication Background, 2.2";
 // What changes nothing of that.
 constexpr std::string_view kFewerKeys = "not in the guide: a query sees fewer keys",
                            kLongerSequences = "not in the guide: longer sequences are packed otherwise",
                            kTensorCoreHeads = "not in the guide: heads of 32, 64 and 128 columns run on Tensor Cores",
-                           kOtherHeads = "not in the guide: attention's own time, both widths aligned";
+                           kOtherHeads = "not in the guide: attention's own time, both widths aligned",
+                           kSharedUpdate = "not in the guide: more rows share launches and the update";
 
 struct Candidate {
   std::int64_t value = 0;
@@ -38,7 +42,8 @@ struct Quantity {
   std::vector<Candidate> candidates;
   std::string part;
   std::function<double(const StepPlan&)> part_seconds;
-  std::string_view section;  // of a candidate that has none of its own
+  std::string_view section;    // of a candidate that has none of its own
+  std::string_view otherwise;  // of one whose GEMMs do not gain, where that is another
 };
 
 double attention_seconds(const StepPlan& step) {
@@ -82,12 +87,42 @@ class Adviser {
     return all;
   }
 
+  // Advice on one side's rows that sets the other side's too leaves nothing to say of those: of two such the one that gains more stands.
+  static std::vector<Advice> without_contradictions(const std::vector<Advice>& all) {
+    std::vector<const Advice*> by_gain;
+    for (const Advice& advice : all) by_gain.push_back(&advice);
+    std::stable_sort(by_gain.begin(), by_gain.end(), [](const Advice* a, const Advice* b) {
+      return std::pair(a->advised, a->step_gain) > std::pair(b->advised, b->step_gain);
+    });
+    const auto sets = [](const Advice& advice, std::string_view key) {
+      const bool own = !advice.advised && advice.quantity == (key == kSourceKey ? kSourceRows : kTargetRows);
+      return own || advice.set.find(key) != std::string::npos;
+    };
+    std::vector<const Advice*> standing;
+    for (const Advice* advice : by_gain) {
+      const bool contradicted = std::ranges::any_of(standing, [&](const Advice* other) {
+        const bool same_key =
+            (sets(*advice, kSourceKey) && sets(*other, kSourceKey)) || (sets(*advice, kTargetKey) && sets(*other, kTargetKey));
+        return other->quantity != advice->quantity && same_key;
+      });
+      if (!contradicted) standing.push_back(advice);
+    }
+    std::vector<Advice> left;
+    for (const Advice& advice : all) {
+      if (std::ranges::count(standing, &advice) > 0) left.push_back(advice);
+    }
+    return left;
+  }
+
  private:
   void append(std::vector<Advice>& all, const std::vector<Quantity>& quantities) {
+    std::vector<Advice> together;
     for (const Quantity& quantity : quantities) {
       const std::vector<Advice> advice = advice_of(quantity);
-      all.insert(all.end(), advice.begin(), advice.end());
+      together.insert(together.end(), advice.begin(), advice.end());
     }
+    together = without_contradictions(together);
+    all.insert(all.end(), together.begin(), together.end());
   }
 
   void add(Quantity& quantity, std::int64_t value, const std::function<void(Recipe&)>& change, std::string set) {
@@ -135,12 +170,13 @@ class Adviser {
     for (const WaveRows& rows : wave_rows(asked, device_)) {
       Quantity quantity{
           .name = rows.source && rows.target ? "source and target rows"
-                  : rows.source              ? "source rows"
-                                             : "target rows",
+                  : rows.source              ? std::string(kSourceRows)
+                                             : std::string(kTargetRows),
           .from = rows.target ? resolved_.shapes.target_rows : resolved_.shapes.source_rows,
           .part = asked.guidelines.wave_layer,
           .part_seconds = [layer = asked.guidelines.wave_layer](const StepPlan& step) { return step.seconds_of_layer(layer); },
-          .section = "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3"};
+          .section = "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3",
+          .otherwise = kSharedUpdate};
       std::vector<std::int64_t> numbers = neighbours(quantity.from, {whole(8), whole(64), whole(128)});
       const auto reach = static_cast<std::int64_t>(kReach * static_cast<double>(quantity.from));
       for (const RowsPlan& step :
@@ -167,12 +203,12 @@ class Adviser {
 
   void add_rows(Quantity& quantity, std::int64_t number, const Recipe& moved) {
     std::string set;
-    const auto say = [&](const char* key, std::int64_t from, std::int64_t to) {
+    const auto say = [&](std::string_view key, std::int64_t from, std::int64_t to) {
       const bool settled = asked_waves_ != WaveFreeBatch::off && to > 0;  // which the person's recipe does not say
-      if (from != to || settled) set += sentence(set.empty() ? "" : " ", "--set batch.", key, "=", to);
+      if (from != to || settled) set += sentence(set.empty() ? "" : " ", "--set ", key, to);
     };
-    say("source_tokens", recipe_.batch.source_tokens, moved.batch.source_tokens);
-    say("target_tokens", recipe_.batch.target_tokens, moved.batch.target_tokens);
+    say(kSourceKey, recipe_.batch.source_tokens, moved.batch.source_tokens);
+    say(kTargetKey, recipe_.batch.target_tokens, moved.batch.target_tokens);
     if (asked_waves_ != WaveFreeBatch::off) set += " --set guidelines.wave_free_batch=off";
     add(
         quantity, number, [&](Recipe& changed) { changed = moved; }, std::move(set));
@@ -252,6 +288,7 @@ class Adviser {
       const auto rate = [](const StepPlan& plan) { return static_cast<double>(plan.matrix_flops) / plan.predicted_s(); };
       const double gain = 1.0 - relative_time({.seconds = step.predicted_s(), .tokens = tokens}, worth_);
       const double rate_gain = rate(step) / rate(step_) - 1.0;
+      const bool gemms_gain = step.gemm_s / growth(tokens, worth_.tokens) <= (1.0 - kLeastGain) * step_.gemm_s;
       tried.push_back({.advice = {.quantity = quantity.name,
                                   .from = quantity.from,
                                   .to = candidate.value,
@@ -263,7 +300,7 @@ class Adviser {
                                   .cost_bytes = step.bytes - step_.bytes,
                                   .cost_parameters = step.parameters - step_.parameters,
                                   .set = candidate.set,
-                                  .section = candidate.section},
+                                  .section = gemms_gain || quantity.otherwise.empty() ? candidate.section : quantity.otherwise},
                        .rate_gain = rate_gain});
     }
     const auto distance = [](const Tried& one) { return std::abs(one.advice.to - one.advice.from); };

@@ -13,6 +13,7 @@
 #include "models/memory_check.h"
 #include "models/predicted_settings.h"
 #include "tests/models/small_runs.h"
+#include "tests/test_environment.h"
 
 namespace tilewave {
 namespace {
@@ -395,6 +396,43 @@ TEST(Plans, AShorterSequenceThatLosesPairsIsNotAdvised) {
   for (const Advice& advice : advise(recipe, device_profile("h200").device)) {
     EXPECT_TRUE(advice.quantity != "sequence" || advice.to >= advice.from) << advice.set;
   }
+}
+
+// Two sentences that set one key to two numbers cannot both be followed.
+TEST(Advices, OfOneSidesRowsDoNotContradictTheOthers) {
+  const Recipe recipe =
+      read_recipe(test_environment().data / ".." / "recipes" / "multi30k.toml", std::vector<std::string>{"data.kind=synthetic"});
+  int pairs = 0;
+  for (const DeviceProfile& profile : device_profiles()) {
+    if (precision_instead(recipe.run.precision, profile.device)) continue;
+    const std::vector<Advice> all = advise(recipe, profile.device);
+    for (const Advice& source : all) {
+      for (const Advice& target : all) {
+        if (source.quantity != "source rows" || target.quantity != "target rows") continue;
+        ++pairs;
+        for (const char* key : {"batch.source_tokens=", "batch.target_tokens="}) {
+          EXPECT_TRUE(source.set.find(key) == std::string::npos || target.set.find(key) == std::string::npos)
+              << profile.key << ": " << source.set << " and " << target.set;
+        }
+      }
+    }
+    EXPECT_TRUE(std::ranges::any_of(all, [](const Advice& advice) { return advice.quantity.ends_with(" rows"); })) << profile.key;
+  }
+}
+
+// More rows may be worth it for what they share, which no section of the guide speaks of.
+TEST(Advices, OfRowsNameTheGuideWhereGemmsGain) {
+  const auto section = [](const char* rows) {
+    const Recipe recipe = read_recipe(
+        test_environment().data / ".." / "recipes" / "ablate_waves.toml",
+        std::vector<std::string>{sentence("batch.source_tokens=", rows), sentence("batch.target_tokens=", rows), "ablation.switches="});
+    for (const Advice& advice : advise(recipe, device_profile("h200").device)) {
+      if (advice.advised && advice.quantity == "source and target rows") return std::string(advice.section);
+    }
+    return std::string("no advice");
+  };
+  EXPECT_EQ(section("2048"), "not in the guide: more rows share launches and the update");
+  EXPECT_EQ(section("5120"), "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3");
 }
 
 // Less attention is no alignment: advice names the guide's section of alignment only where alignment changes.
