@@ -15,7 +15,8 @@ struct CalibrationTimes {
   std::optional<OperationFit> operations;  // of what is no GEMM; absent: those constants stay
 };
 
-CalibrationTimes measure_calibration(const DeviceOptions& options, const DeviceInfo& device);
-Calibration calibration_of(const CalibrationTimes& times, const DeviceInfo& device);
+// Both start from the constants that tilewave comes with, whatever the device was calibrated to before.
+CalibrationTimes measure_calibration(const DeviceOptions& options, const DeviceInfo& calibrated);
+Calibration calibration_of(const CalibrationTimes& times, const DeviceInfo& calibrated);
 
 }  // namespace tilewave
