@@ -122,8 +122,9 @@ struct DataConfig {
   void describe(Visitor& visit) {
     visit("kind", kind,
           {.meaning = "`number_names`: English to German, made by rule; `text`: one file; `parallel`: two files, aligned line by line; "
-                      "`tokens`: llm.c's .bin file; `synthetic`: seeded Zipf ids with a planted bigram rule"});
-    visit("source", source, {.unit = "path", .meaning = "the text, the source language or the token file"});
+                      "`tokens`: llm.c's .bin files; `synthetic`: seeded Zipf ids with a planted bigram rule"});
+    visit("source", source,
+          {.unit = "path", .meaning = "the text, the source language or the token file; of token files several, as `train_*.bin`"});
     visit("target", target, {.unit = "path", .meaning = "the target language, line by line with source (parallel)"});
     visit("validation_source", validation_source,
           {.unit = "path",

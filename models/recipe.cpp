@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 
+#include "framework/data/token_file.h"
 #include "framework/recipe/reference.h"
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
@@ -236,21 +237,32 @@ void validate(const Recipe& recipe) {
   validate_gemm(recipe);
 }
 
+namespace {
+
+void check_file(std::string_view key, const std::filesystem::path& path) {
+  const std::string named = sentence(key, " = ", toml_string(path.string()));
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, named, " is not there; name another file with --set ", key,
+                 "=FILE.");
+  TW_CHECK_INPUT(!std::filesystem::is_directory(status), named, " is a directory; name a file.");
+  TW_CHECK_INPUT(std::filesystem::is_regular_file(status), named, " is no regular file; copy what it gives to one.");
+  std::ifstream file(path, std::ios::binary);
+  TW_CHECK_INPUT(file, named, " cannot be read; check its permissions.");
+  TW_CHECK_INPUT(file.peek() != std::ifstream::traits_type::eof(), named, " is empty; name a file with text.");
+}
+
+}  // namespace
+
 void check_files(const Recipe& recipe) {
   for (const DataPath& path : data_paths(recipe.data)) {
     TW_CHECK_INPUT(!path.needed || !path.value.empty(), path.key, " is missing: data.kind = \"", name_of(recipe.data.kind),
                    "\" reads it; name a file with --set ", path.key, "=FILE.");
     if (path.value.empty()) continue;
-    const std::string named = sentence(path.key, " = ", toml_string(path.value));
-    std::error_code code;
-    const auto status = std::filesystem::status(path.value, code);
-    TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, named, " is not there; name another file with --set ", path.key,
-                   "=FILE.");
-    TW_CHECK_INPUT(!std::filesystem::is_directory(status), named, " is a directory; name a file.");
-    TW_CHECK_INPUT(std::filesystem::is_regular_file(status), named, " is no regular file; copy what it gives to one.");
-    std::ifstream file(path.value, std::ios::binary);
-    TW_CHECK_INPUT(file, named, " cannot be read; check its permissions.");
-    TW_CHECK_INPUT(file.peek() != std::ifstream::traits_type::eof(), named, " is empty; name a file with text.");
+    const bool shards = recipe.data.kind == DataKind::tokens;
+    for (const std::filesystem::path& file : shards ? files_named(path.value) : std::vector<std::filesystem::path>{path.value}) {
+      check_file(path.key, file);
+    }
   }
 }
 

@@ -113,7 +113,7 @@ TokenStream in_memory(std::vector<std::int32_t> ids) {
                       std::int64_t first, std::span<std::int32_t> out) { std::copy_n(ids->begin() + first, out.size(), out.begin()); }};
 }
 
-TokenStream part_of(std::shared_ptr<const TokenFile> file, std::int64_t begin, std::int64_t end) {
+TokenStream part_of(std::shared_ptr<const TokenFiles> file, std::int64_t begin, std::int64_t end) {
   return {.size = end - begin,
           .read = [file = std::move(file), begin](std::int64_t first, std::span<std::int32_t> out) { file->read(begin + first, out); }};
 }
@@ -289,13 +289,13 @@ void Corpus::open_text() {
 void Corpus::open_tokens() {
   TW_CHECK_INPUT(config_.vocabulary > 0, "data.kind = \"tokens\" needs model.vocabulary, the number of ids that ", config_.source,
                  " is made of.");
-  const auto file = std::make_shared<const TokenFile>(config_.source, config_.vocabulary);
+  const auto file = std::make_shared<const TokenFiles>(config_.source, config_.vocabulary);
   std::int64_t training = file->size();
   if (config_.validation_source.empty()) {
     training -= std::min(training, std::clamp<std::int64_t>(training / 10, kLeastTokens, kMostHeldOutTokens));
     validation_tokens_ = part_of(file, training, file->size());
   } else {
-    const auto validation = std::make_shared<const TokenFile>(config_.validation_source, config_.vocabulary);
+    const auto validation = std::make_shared<const TokenFiles>(config_.validation_source, config_.vocabulary);
     validation_tokens_ = part_of(validation, 0, validation->size());
   }
   training_tokens_ = part_of(file, 0, training);

@@ -4,7 +4,7 @@
 //                 more files, or at most a fiftieth of the pairs (1 to 2,000), those whose texts have the smallest seeded hashes:
 //                 equal pairs stay on one side
 //   text          one file of any bytes (bpe: UTF-8). Validation: another file, or the last tenth of the bytes, at most 2^18
-//   tokens        one token file. Validation: another, or the last tenth of the tokens, at most 2^17
+//   tokens        one token file, or several behind each other. Validation: another, or the last tenth of the tokens, at most 2^17
 //   synthetic     made-up ids of the whole vocabulary; validation is a batch of its own
 // number_names and parallel feed an encoder and a decoder, text and tokens a decoder alone, synthetic either. A bpe tokenizer is
 // trained on training text alone. What is wrong with a file or a setting is an InputError.

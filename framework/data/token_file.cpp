@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
+#include <glob.h>
 #include <limits>
 #include <sys/stat.h>
 #include <system_error>
@@ -75,7 +76,7 @@ TokenFile::TokenFile(std::filesystem::path path, std::int64_t vocabulary)
                  ".");
   const auto [magic, version, tokens] = std::array{header[0], header[1], header[2]};
   TW_CHECK_INPUT(magic == kUint16.magic || magic == kUint32.magic, path_, " is not a token file: it starts with ", magic, ", not with ",
-                 kUint16.magic, " (uint16 ids) or ", kUint32.magic, " (uint32 ids).");
+                 kUint16.magic, " (uint16 ids) or ", kUint32.magic, " (uint32 ids); write the header of docs/formats.md before the ids.");
   const Format& format = magic == kUint16.magic ? kUint16 : kUint32;
   TW_CHECK_INPUT(version == format.version, path_, " is a token file of version ", version, "; of magic ", magic, " only version ",
                  format.version, " can be read.");
@@ -107,6 +108,38 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> ids) const {
     }
     ids = ids.subspan(count);
     first += static_cast<std::int64_t>(count);
+  }
+}
+
+std::vector<std::filesystem::path> files_named(const std::filesystem::path& name) {
+  std::error_code ignored;
+  std::vector<std::filesystem::path> files;
+  if (!std::filesystem::exists(name, ignored)) {
+    glob_t found = {};
+    if (::glob(name.c_str(), 0, nullptr, &found) == 0) files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    ::globfree(&found);
+    std::sort(files.begin(), files.end());
+  }
+  if (files.empty()) files.push_back(name);
+  return files;
+}
+
+TokenFiles::TokenFiles(const std::filesystem::path& name, std::int64_t vocabulary) {
+  std::int64_t end = 0;
+  for (const std::filesystem::path& file : files_named(name)) {
+    files_.push_back(std::make_unique<const TokenFile>(file, vocabulary));
+    ends_.push_back(end += files_.back()->size());
+  }
+}
+
+void TokenFiles::read(std::int64_t first, std::span<std::int32_t> ids) const {
+  TW_CHECK(first >= 0 && first + std::ssize(ids) <= size(), "tokens ", first, " to ", first + std::ssize(ids), " were asked of ", size(),
+           ".");
+  for (auto file = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin()); !ids.empty(); ++file) {
+    const std::int64_t count = std::min(std::ssize(ids), ends_[file] - first);
+    files_[file]->read(first - (ends_[file] - files_[file]->size()), ids.first(static_cast<std::size_t>(count)));
+    ids = ids.subspan(static_cast<std::size_t>(count));
+    first += count;
   }
 }
 

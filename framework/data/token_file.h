@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
+#include <vector>
 
 namespace tilewave {
 
@@ -34,6 +36,23 @@ class TokenFile {
   Descriptor file_;
   std::int64_t size_ = 0;
   std::int64_t id_bytes_ = 0;
+};
+
+// The files that a name stands for: the one of that name, else those that match it as a shell's pattern ("train_*.bin"), in the order of
+// their names; {name} where there are none.
+std::vector<std::filesystem::path> files_named(const std::filesystem::path& name);
+
+// One stream of tokens that may lie in several files (shards), one behind the other.
+class TokenFiles {
+ public:
+  TokenFiles(const std::filesystem::path& name, std::int64_t vocabulary);
+
+  std::int64_t size() const { return ends_.back(); }
+  void read(std::int64_t first, std::span<std::int32_t> ids) const;
+
+ private:
+  std::vector<std::unique_ptr<const TokenFile>> files_;
+  std::vector<std::int64_t> ends_;  // of each file's tokens in the stream
 };
 
 // uint16 ids where all of them fit, else uint32 ones. Written beside the destination, then renamed.

@@ -255,6 +255,18 @@ TEST_F(RecipeFiles, AreNamedWithTheirKey) {
             "data.validation_source = \"" + path("no.txt") + "\" is not there; name another file with --set data.validation_source=FILE.");
 }
 
+TEST_F(RecipeFiles, OfTokensMayBeSeveral) {
+  const std::string tokens = with("model", "architecture = \"decoder_only\"\nencoder_layers = 0") + with("batch", "source_tokens = 0") +
+                             with("data", "kind = \"tokens\"");
+  EXPECT_EQ(check(tokens, {"data.source=" + path("t*t.txt")}), "no error");
+  EXPECT_EQ(check(tokens, {"data.source=" + path("*.txt")}),
+            "data.source = \"" + path("empty.txt") + "\" is empty; name a file with text.");
+  EXPECT_EQ(check(tokens, {"data.source=" + path("*.bin")}),
+            "data.source = \"" + path("*.bin") + "\" is not there; name another file with --set data.source=FILE.");
+  EXPECT_EQ(check(kDecoderOnly, {"data.source=" + path("t*t.txt")}),
+            "data.source = \"" + path("t*t.txt") + "\" is not there; name another file with --set data.source=FILE.");
+}
+
 TEST_F(RecipeFiles, ParallelOnesComeInPairs) {
   const std::string parallel = with("data", "kind = \"parallel\"");
   const std::string source = "data.source=" + path("text.txt"), target = "data.target=" + path("text.txt");

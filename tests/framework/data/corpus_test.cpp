@@ -212,6 +212,20 @@ TEST_F(CorpusTest, HoldsOutNoMoreThanItTakesToMeasureALoss) {
   EXPECT_EQ(stream.facts().training, (3 << 19) - (1 << 17));
 }
 
+// Where tokens lie in several files, the stream is that of one file with all of them.
+TEST_F(CorpusTest, TokensInShardsAreOneStream) {
+  std::vector<std::int32_t> ids(900);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(4 + i * i % 90);
+  write_token_file(scratch.folder() / "whole.bin", ids);
+  write_token_file(scratch.folder() / "part_1.bin", std::span(ids).first(123));
+  write_token_file(scratch.folder() / "part_2.bin", std::span(ids).subspan(123));
+  const auto fingerprint = [&](const char* name) {
+    return Corpus({.kind = DataKind::tokens, .source = scratch.folder() / name, .vocabulary = 100}).fingerprint();
+  };
+  EXPECT_EQ(fingerprint("part_?.bin"), fingerprint("whole.bin"));
+  EXPECT_NE(fingerprint("part_2.bin"), fingerprint("whole.bin"));
+}
+
 TEST_F(CorpusTest, TakesValidationFilesAsTheyAre) {
   const Corpus corpus({.kind = DataKind::parallel,
                        .source = source,

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "tests/framework/data/scratch.h"
@@ -55,6 +56,36 @@ TEST(TokenFile, ReadsTheBytesOfTheFormat) {
   EXPECT_EQ(ids, (std::vector<std::int32_t>{7, 0x1234}));
   TokenFile(scratch.write("wide.bin", header(20240801, 7, 2) + std::string("\x07\x00\x00\x00\x34\x12\x01\x00", 8)), 128'256).read(0, ids);
   EXPECT_EQ(ids, (std::vector<std::int32_t>{7, 0x11234}));
+}
+
+TEST(TokenFiles, FollowEachOtherInTheOrderOfTheirNames) {
+  const Scratch scratch;
+  std::vector<std::int32_t> all(1'000);
+  std::iota(all.begin(), all.end(), 0);
+  const auto part = [&](const char* name, std::size_t first, std::size_t count) {
+    write_token_file(scratch.folder() / name, std::span(all).subspan(first, count));
+  };
+  part("train_002.bin", 301, 1), part("train_001.bin", 0, 301), part("train_010.bin", 302, 698), part("other.bin", 5, 10);
+  const TokenFiles files(scratch.folder() / "train_*.bin", 1'000);
+  EXPECT_EQ(files.size(), 1'000);
+  for (const std::int64_t first : {0, 1, 299, 300, 301, 302, 303, 999}) {
+    for (const std::int64_t count : {0, 1, 2, 3, 400}) {
+      if (first + count > 1'000) continue;
+      std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
+      files.read(first, ids);
+      EXPECT_TRUE(std::equal(ids.begin(), ids.end(), all.begin() + first)) << first << " " << count;
+    }
+  }
+  std::vector<std::int32_t> two(2);
+  EXPECT_THROW(files.read(999, two), Error);
+  EXPECT_EQ(TokenFiles(scratch.folder() / "other.bin", 1'000).size(), 10);
+  part("[1].bin", 0, 3);
+  EXPECT_EQ(TokenFiles(scratch.folder() / "[1].bin", 1'000).size(), 3) << "a file of that name is no pattern";
+  const std::string none = input_error([&] { TokenFiles(scratch.folder() / "test_*.bin", 1'000); });
+  EXPECT_NE(none.find("test_*.bin"), std::string::npos) << none;
+  write_token_file(scratch.folder() / "train_003.bin", std::vector<std::int32_t>{5000});
+  const TokenFiles with_large(scratch.folder() / "train_*.bin", 1'000);
+  EXPECT_NE(input_error([&] { with_large.read(301, two); }).find("train_003.bin"), std::string::npos);
 }
 
 TEST(TokenFile, RefusesWhatIsNone) {
