@@ -210,6 +210,19 @@ void validate_gemm(const Recipe& recipe) {
                  " names no tile; write \"chosen\" or <M>x<N>, such as \"256x128\".");
 }
 
+void check_file(std::string_view key, const std::filesystem::path& path) {
+  const std::string named = sentence(key, " = ", toml_string(path.string()));
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, named, " is not there; name another file with --set ", key,
+                 "=FILE.");
+  TW_CHECK_INPUT(!std::filesystem::is_directory(status), named, " is a directory; name a file.");
+  TW_CHECK_INPUT(std::filesystem::is_regular_file(status), named, " is no regular file; copy what it gives to one.");
+  std::ifstream file(path, std::ios::binary);
+  TW_CHECK_INPUT(file, named, " cannot be read; check its permissions.");
+  TW_CHECK_INPUT(file.peek() != std::ifstream::traits_type::eof(), named, " is empty; name a file with text.");
+}
+
 }  // namespace
 
 std::span<const Alias> key_aliases() { return kAliases; }
@@ -236,23 +249,6 @@ void validate(const Recipe& recipe) {
   validate_schedule(recipe);
   validate_gemm(recipe);
 }
-
-namespace {
-
-void check_file(std::string_view key, const std::filesystem::path& path) {
-  const std::string named = sentence(key, " = ", toml_string(path.string()));
-  std::error_code code;
-  const auto status = std::filesystem::status(path, code);
-  TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, named, " is not there; name another file with --set ", key,
-                 "=FILE.");
-  TW_CHECK_INPUT(!std::filesystem::is_directory(status), named, " is a directory; name a file.");
-  TW_CHECK_INPUT(std::filesystem::is_regular_file(status), named, " is no regular file; copy what it gives to one.");
-  std::ifstream file(path, std::ios::binary);
-  TW_CHECK_INPUT(file, named, " cannot be read; check its permissions.");
-  TW_CHECK_INPUT(file.peek() != std::ifstream::traits_type::eof(), named, " is empty; name a file with text.");
-}
-
-}  // namespace
 
 void check_files(const Recipe& recipe) {
   for (const DataPath& path : data_paths(recipe.data)) {
