@@ -67,7 +67,9 @@ int calibrate(const Options& options) {
     for (const OperationConstant& constant : operation_constants()) object.add(constant.name, calibration.model.operations.*constant.value);
     std::cout << object.text() << '\n';
   } else {
-    print(calibration, default_time_model(device.name), kept);
+    TimeModel before = default_time_model(device.name);
+    if (!times.operations) before.operations = time_model_of(device).operations;
+    print(calibration, before, kept);
   }
   return 0;
 }

@@ -156,7 +156,7 @@ int train_recipe(const Options& options) {
             if (start.data.training > 0) {
               const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
               display.say(
-                  sentence(start.data.training, pairs ? " pairs" : " tokens", " to train on, ", start.data.validation, " to validate"));
+                  sentence(start.data.training, pairs ? " pairs" : " tokens", " to train on, ", start.data.validation, " to validate on"));
             }
             if (request.device.backend == Backend::cuda) {
               display.say(sentence("GEMMs are planned by predicted times, ", source_of(time_model_of(request.device))));

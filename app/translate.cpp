@@ -29,7 +29,7 @@ int translate_lines(const Options& options) {
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot read text.");
   TranslateOptions decode = options.decode;
   decode.vocabulary = trained.tokenizer->vocabulary();
-  decode.positions = trained.resolved.recipe.batch.sequence;
+  const std::int64_t positions = decode.positions = trained.resolved.recipe.batch.sequence;
 
   std::vector<std::vector<std::int32_t>> sources;
   const auto flush = [&] {
@@ -43,7 +43,6 @@ int translate_lines(const Options& options) {
     sources.clear();
   };
   flush();  // of nothing: a model that cannot translate is refused before a line is read
-  const std::int64_t positions = trained.resolved.recipe.model.max_positions;
   std::string line;
   for (std::int64_t number = 1; std::getline(std::cin, line); ++number) {
     const auto check = [&](bool holds, const auto&... parts) {
@@ -56,8 +55,8 @@ int translate_lines(const Options& options) {
     check(trained.tokenizer->kind() == TokenizerKind::bytes || !find_invalid_utf8(line),
           "this is not UTF-8; convert the text, for example with iconv.");
     std::vector<std::int32_t> source = trained.tokenizer->encode(line);
-    check(static_cast<std::int64_t>(source.size()) <= positions, "the line has ", source.size(), " tokens, but the model has ", positions,
-          " positions; split it.");
+    check(static_cast<std::int64_t>(source.size()) <= positions, "the line has ", source.size(),
+          " tokens, but the run was trained on at most ", positions, " (batch.sequence); split it.");
     sources.push_back(std::move(source));
     if (sources.size() == kLinesAtATime) flush();
   }

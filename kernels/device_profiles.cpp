@@ -20,7 +20,7 @@ struct Printed {
   std::string_view source;
 };
 
-// Memory: the total that nvidia-smi shows, which is less than is printed. Shared memory of a block: CUDA C++ Programming Guide, technical
+// Memory: the total that nvidia-smi shows. Shared memory of a block: CUDA C++ Programming Guide, technical
 // specifications per compute capability.
 constexpr Printed kPrinted[] = {
     {"v100", "Tesla V100-SXM2-32GB", 70, 80, 1530, 900, 6, 32768, 96, 125, 15.7, 3100, "Deep Learning Performance guide, section 3"},

@@ -27,7 +27,8 @@ constexpr std::string_view kFewerKeys = "not in the guide: a query sees fewer ke
                            kLongerSequences = "not in the guide: longer sequences are packed otherwise",
                            kTensorCoreHeads = "not in the guide: heads of 32, 64 and 128 columns run on Tensor Cores",
                            kOtherHeads = "not in the guide: attention's own time, both widths aligned",
-                           kSharedUpdate = "not in the guide: more rows share launches and the update";
+                           kSharedUpdate = "not in the guide: more rows share launches and the update",
+                           kFewerRows = "not in the guide: what is no GEMM gains";
 
 struct Candidate {
   std::int64_t value = 0;
@@ -42,8 +43,8 @@ struct Quantity {
   std::vector<Candidate> candidates;
   std::string part;
   std::function<double(const StepPlan&)> part_seconds;
-  std::string_view section;    // of a candidate that has none of its own
-  std::string_view otherwise;  // of one whose GEMMs do not gain, where that is another
+  std::string_view section;  // of a candidate that has none of its own
+  bool of_rows = false;      // whose section speaks of GEMMs alone
 };
 
 double attention_seconds(const StepPlan& step) {
@@ -95,8 +96,8 @@ class Adviser {
       return std::pair(a->advised, a->step_gain) > std::pair(b->advised, b->step_gain);
     });
     const auto sets = [](const Advice& advice, std::string_view key) {
-      const bool own = !advice.advised && advice.quantity == (key == kSourceKey ? kSourceRows : kTargetRows);
-      return own || advice.set.find(key) != std::string::npos;
+      if (!advice.advised) return advice.quantity == (key == kSourceKey ? kSourceRows : kTargetRows);
+      return advice.set.find(key) != std::string::npos;
     };
     std::vector<const Advice*> standing;
     for (const Advice* advice : by_gain) {
@@ -176,7 +177,7 @@ class Adviser {
           .part = asked.guidelines.wave_layer,
           .part_seconds = [layer = asked.guidelines.wave_layer](const StepPlan& step) { return step.seconds_of_layer(layer); },
           .section = "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3",
-          .otherwise = kSharedUpdate};
+          .of_rows = true};
       std::vector<std::int64_t> numbers = neighbours(quantity.from, {whole(8), whole(64), whole(128)});
       const auto reach = static_cast<std::int64_t>(kReach * static_cast<double>(quantity.from));
       for (const RowsPlan& step :
@@ -300,7 +301,9 @@ class Adviser {
                                   .cost_bytes = step.bytes - step_.bytes,
                                   .cost_parameters = step.parameters - step_.parameters,
                                   .set = candidate.set,
-                                  .section = gemms_gain || quantity.otherwise.empty() ? candidate.section : quantity.otherwise},
+                                  .section = gemms_gain || !quantity.of_rows   ? candidate.section
+                                             : candidate.value > quantity.from ? kSharedUpdate
+                                                                               : kFewerRows},
                        .rate_gain = rate_gain});
     }
     const auto distance = [](const Tried& one) { return std::abs(one.advice.to - one.advice.from); };

@@ -89,7 +89,7 @@ std::int64_t longest_target(const Transformer& model, const std::vector<std::int
   return std::min(used_positions(model.config(), options.positions), 2 * static_cast<std::int64_t>(source.size()) + 16);
 }
 
-// What each source's hypotheses see: its keys, `keys[i]` of them from `first_keys[i]` on.
+// What each source's hypotheses see: its keys, `count[i]` of them from `first[i]` on.
 struct SourceKeys {
   std::vector<std::int32_t> first, count;
 };
@@ -103,8 +103,8 @@ Tensor cross_segments(Context& context, const SourceKeys& keys, const std::vecto
   return segments_tensor(context, segments);
 }
 
-// The non-empty sources of one group, decoded together; a source leaves once its search is done, where that costs no copies of its own
-// or halves the rows.
+// The non-empty sources of one group, decoded together; those whose search is done leave where rows change places anyway, as beams do, or
+// half of them are done.
 void translate_group(Transformer& model, std::span<const std::vector<std::int32_t>* const> sources, const TranslateOptions& options,
                      std::vector<std::vector<std::int32_t>*>& targets) {
   Context& context = model.context();
@@ -187,6 +187,13 @@ std::int64_t bytes_of_row(Transformer& model, std::int64_t capacity, const Trans
   return (options.beams > 1 ? 2 : 1) * cached + model.config().vocabulary * (size + std::int64_t{sizeof(double)});
 }
 
+// What a source takes while it is encoded, and its keys and values in every layer.
+std::int64_t bytes_of_source(Transformer& model, std::int64_t tokens) {
+  const ModelConfig& config = model.config();
+  return tokens * (6 * config.d_model + config.d_ff + 2 * config.d_model * config.decoder_layers) *
+         size_of(model.context().precision().activation);
+}
+
 // What a group may take: as asked, or a quarter of what is free, at most a GiB; the rest is for what the layers compute.
 std::int64_t group_bytes(Context& context, const TranslateOptions& options) {
   constexpr std::int64_t kMost = 1 << 30;
@@ -223,16 +230,18 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
   // Sources of like length together: a group decodes as long as its longest target.
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    TW_CHECK_INPUT(static_cast<std::int64_t>(sources[i].size()) <= model.config().max_positions, "source ", i + 1, " has ",
-                   sources[i].size(), " tokens, but the model has ", model.config().max_positions,
-                   " positions; split it into shorter lines.");
+    const std::int64_t positions = used_positions(model.config(), options.positions);
+    TW_CHECK_INPUT(std::ssize(sources[i]) <= positions, "source ", i + 1, " has ", sources[i].size(), " tokens, but the model has ",
+                   positions, " positions; split it into shorter lines.");
     if (!sources[i].empty()) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
   const std::int64_t most_rows = std::max(options.rows, options.beams), most_bytes = group_bytes(model.context(), options);
   const auto fits = [&](std::size_t count, std::size_t last) {
-    const std::int64_t rows = static_cast<std::int64_t>(count) * options.beams, capacity = longest_target(model, sources[last], options);
-    return count == 1 || (rows <= most_rows && rows <= most_bytes / bytes_of_row(model, capacity, options));
+    const std::int64_t capacity = longest_target(model, sources[last], options);  // sources before it are no longer
+    const std::int64_t bytes = options.beams * bytes_of_row(model, capacity, options) + bytes_of_source(model, std::ssize(sources[last]));
+    const auto many = static_cast<std::int64_t>(count);
+    return many == 1 || (many * options.beams <= most_rows && many <= most_bytes / bytes);
   };
   for (std::size_t next = 0; next < order.size() && !options.interrupted();) {
     std::vector<const std::vector<std::int32_t>*> group_sources;

@@ -21,8 +21,8 @@ struct TranslateOptions {
   std::function<bool()> interrupted = [] { return false; };  // asked between groups of rows; the targets not begun then stay empty
 };
 
-// The best target of each source, without begin and end. A source without tokens has an empty target; one longer than the model's
-// positions is an InputError that says which. Targets end at twice the source's length plus 16, or at the trained positions.
+// The best target of each source, without begin and end. A source without tokens has an empty target; one longer than the
+// trained positions is an InputError that says which. Targets end at twice the source's length plus 16, or at the trained positions.
 std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
                                                  const TranslateOptions& options = {});
 

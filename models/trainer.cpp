@@ -82,7 +82,12 @@ Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, 
   if (recipe.data.tokenizer_vocabulary == 0) recipe.data.tokenizer_vocabulary = stored.data.tokenizer_vocabulary;
   recipe = with_settled_waves(recipe, stored, stored_adjustments(folder));
   if (overwrite == Overwrite::force) return recipe;
-  const std::vector<KeyDifference> changed = differences(decisive(stored), decisive(recipe));
+  Recipe before = decisive(stored), now = decisive(recipe);
+  if (!has_complete_checkpoints(folder)) {  // which would have the fingerprint
+    before.data = stored.data;
+    now.data = recipe.data;
+  }
+  const std::vector<KeyDifference> changed = differences(before, now);
   TW_CHECK_INPUT(changed.empty(), folder.string(), " was begun with ", changed.front().key, " = ", changed.front().first,
                  ", and this recipe says ", changed.front().second,
                  ": a resumed run cannot change it; give it the old value, start a new run, or insist with --force.");
@@ -236,7 +241,8 @@ class Run {
     }
     const std::string recipe_hash = hash_of(decisive(resolved_.recipe));
     TW_CHECK_INPUT(forced || state_.recipe_hash == recipe_hash, search.newest->folder.string(), " was trained by another recipe than ",
-                   (folder_ / "recipe.toml").string(), " is now; bring the old one back, start a new run, or insist with --force.");
+                   (folder_ / "recipe.toml").string(),
+                   " is now, or by an earlier tilewave; bring the old one back, start a new run, or insist with --force.");
     TW_CHECK_INPUT(
         forced || state_.corpus == corpus_.fingerprint(), folder_.string(),
         " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "

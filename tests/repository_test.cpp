@@ -109,13 +109,15 @@ class Repository : public testing::Test {
 
 // Whether a line of a file below app/ prints or ends the process.
 bool prints_or_ends(const std::string& line) {
-  static const std::regex pattern(R"((^|[^\w:.>])(std::)?(printf|puts|abort|exit|_exit|quick_exit|terminate)\(|std::c(out|err|log)\b)");
+  static const std::regex pattern(
+      R"((^|[^\w.>:])(std::|::)?(v?f?printf|f?puts|f?putc|putchar|perror|abort|exit|_exit|_Exit|quick_exit|terminate)\(|std::c(out|err|log)\b)");
   const std::size_t comment = line.find("//");
   return std::regex_search(line.substr(0, comment), pattern);
 }
 
 TEST_F(Repository, NothingBelowTheCommandLinePrintsOrEndsTheProcess) {
-  for (const char* wrong : {"  std::cout << x;", "printf(\"%d\", x);", "  std::exit(1);", "if (x) abort();"})
+  for (const char* wrong :
+       {"  std::cout << x;", "printf(\"%d\", x);", "  std::exit(1);", "if (x) abort();", "fprintf(stderr, x);", "::abort();"})
     EXPECT_TRUE(prints_or_ends(wrong));
   for (const char* right : {"std::snprintf(text, 3);", "// exit(1)", "queue.exit(2)", "on_exit(3);"}) EXPECT_FALSE(prints_or_ends(right));
   for (const std::string& file : repository_files()) {

@@ -65,20 +65,26 @@ struct ParallelText {
   ParallelText& operator=(const ParallelText&) = delete;
 };
 
-// The hashes of the pairs to hold out, ascending: the least, all copies of a pair with it, `most` pairs in all, or the least one alone.
+// The hashes of the pairs to hold out, ascending: the least, all copies of a pair with it, at most `most` pairs in all; else the rarest.
 std::vector<std::uint64_t> least_hashes(std::vector<std::uint64_t> hashes, std::int64_t most) {
   std::sort(hashes.begin(), hashes.end());
   std::vector<std::uint64_t> least;
-  std::int64_t pairs = 0;
+  std::uint64_t rarest = 0;
+  std::int64_t pairs = 0, copies_of_rarest = std::ssize(hashes) + 1;
   for (auto first = hashes.begin(); first != hashes.end() && pairs < most;) {
     const auto last = std::upper_bound(first, hashes.end(), *first);
-    if (pairs + (last - first) <= most) {
+    const std::int64_t copies = last - first;
+    if (copies < copies_of_rarest) {
+      rarest = *first;
+      copies_of_rarest = copies;
+    }
+    if (pairs + copies <= most) {
       least.push_back(*first);
-      pairs += last - first;
+      pairs += copies;
     }
     first = last;
   }
-  return least.empty() ? std::vector<std::uint64_t>{hashes.front()} : least;
+  return least.empty() ? std::vector<std::uint64_t>{rarest} : least;
 }
 
 // Leaves out, and counts as blank, what the tokenizer takes for white space alone.
@@ -296,6 +302,13 @@ void Corpus::open_tokens() {
     validation_tokens_ = part_of(file, training, file->size());
   } else {
     const auto validation = std::make_shared<const TokenFiles>(config_.validation_source, config_.vocabulary);
+    for (const std::filesystem::path& shard : files_named(config_.source)) {
+      const bool one_alone = shard == config_.source;
+      for (const std::filesystem::path& other : files_named(config_.validation_source)) {
+        TW_CHECK_INPUT(one_alone || !std::filesystem::equivalent(shard, other), "data.source = ", config_.source, " takes in ", other,
+                       ", which is to be validated on; narrow the pattern.");
+      }
+    }
     validation_tokens_ = part_of(validation, 0, validation->size());
   }
   training_tokens_ = part_of(file, 0, training);

@@ -16,8 +16,12 @@ std::string StreamedText::add(std::span<const std::int32_t> ids) {
   std::string added = text.substr(told_, finished - told_);
   told_ = finished;
   if (told_ == text.size() && ids_.size() > kDecodedAtATime) {
-    ids_.erase(ids_.begin(), ids_.end() - 1);  // the last one stays before the next, whose space is none at a text's beginning
-    told_ = tokenizer_.decode(ids_).size();
+    // One with a text stays before the next, whose space is none at a text's beginning.
+    const std::string last = tokenizer_.decode(std::span(ids_).last(1));
+    if (!last.empty()) {
+      ids_.erase(ids_.begin(), ids_.end() - 1);
+      told_ = last.size();
+    }
   }
   return added;
 }

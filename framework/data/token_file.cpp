@@ -65,7 +65,8 @@ TokenFile::Descriptor::~Descriptor() {
 
 TokenFile::TokenFile(std::filesystem::path path, std::int64_t vocabulary)
     : path_(std::move(path)), vocabulary_(vocabulary), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  TW_CHECK_INPUT(file_.number >= 0, path_, " cannot be opened: ", std::strerror(errno), "; name a token file (.bin).");
+  TW_CHECK_INPUT(file_.number >= 0, path_, " cannot be opened: ", std::strerror(errno),
+                 errno == EMFILE ? "; raise the limit with ulimit -n." : "; name a token file (.bin).");
   struct stat status = {};
   TW_CHECK_INPUT(::fstat(file_.number, &status) == 0 && S_ISREG(status.st_mode), path_,
                  " is not a regular file; name a token file (.bin).");

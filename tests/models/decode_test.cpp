@@ -170,13 +170,14 @@ TEST(Decode, RowsLeaveWhereTheirSearchIsDone) {
 
 TEST(Decode, EndsAtThePositionsThatWereTrained) {
   const std::unique_ptr<SmallRun> run = opinionated(5, 16);
-  const std::vector<Ids> sources = {{9, 30, 12}, {5, 44, 4, 7, 8}};
+  const std::vector<Ids> sources = {{9, 30, 12}, {5, 44}};
   const std::vector<Ids> all = translate(run->step.model(), sources);
   const std::vector<Ids> cut = translate(run->step.model(), sources, {.positions = 3});
   for (std::size_t i = 0; i < sources.size(); ++i) {
     ASSERT_GT(all[i].size(), 3u);
     EXPECT_EQ(cut[i], Ids(all[i].begin(), all[i].begin() + 3));
   }
+  EXPECT_THROW(translate(run->step.model(), std::vector<Ids>{{5, 6, 7, 8}}, {.positions = 3}), InputError);
 }
 
 TEST(Decode, WideBeamsFindTheBestOfAll) {

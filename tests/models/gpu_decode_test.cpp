@@ -1,4 +1,4 @@
-// Decoding on a GPU in 16 bits: every operation of the encoder and of the first tokens gives each row what the CPU gives it, in
+// Decoding on a GPU: every operation of the encoder and of the first tokens gives each row what the CPU gives it, in
 // groups that fill no tile.
 #include <cmath>
 #include <utility>

@@ -224,6 +224,11 @@ TEST_F(CorpusTest, TokensInShardsAreOneStream) {
   };
   EXPECT_EQ(fingerprint("part_?.bin"), fingerprint("whole.bin"));
   EXPECT_NE(fingerprint("part_2.bin"), fingerprint("whole.bin"));
+  CorpusConfig config = {.kind = DataKind::tokens, .source = scratch.folder() / "part_?.bin", .vocabulary = 100};
+  config.validation_source = scratch.folder() / "whole.bin";
+  EXPECT_EQ(Corpus(config).facts().training, 900);
+  config.validation_source = scratch.folder() / "part_2.bin";
+  EXPECT_TRUE(says(input_error([&] { Corpus{config}; }), {"part_2.bin", "which is to be validated on"}));
 }
 
 TEST_F(CorpusTest, TakesValidationFilesAsTheyAre) {

@@ -47,6 +47,18 @@ TEST(StreamedText, OfPieces) {
     std::vector<std::int32_t> ids(2'000);
     for (std::int32_t& id : ids) id = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(tokenizer.vocabulary())));
     expect_streamed(tokenizer, ids);
+
+    // A special id has no text: it stays before no space in the place of a word.
+    const std::vector<std::int32_t> words = tokenizer.encode("ein zwei drei vier");
+    std::vector<std::int32_t> many;
+    while (many.size() < 300) {
+      many.insert(many.end(), words.begin(), words.end());
+      many.push_back(kPadId);
+    }
+    StreamedText text(tokenizer);
+    std::string streamed;
+    for (const std::int32_t id : many) streamed += text.add(std::span(&id, 1));
+    EXPECT_EQ(streamed + text.rest(), tokenizer.decode(many));
   }
 }
 
