@@ -181,10 +181,10 @@ void translate_group(Transformer& model, std::span<const std::vector<std::int32_
 
 // What a hypothesis takes: cached keys and values, twice where beams change places, and its logits on the device and on the host.
 std::int64_t bytes_of_row(Transformer& model, std::int64_t capacity, const TranslateOptions& options) {
-  const auto layers = static_cast<std::int64_t>(std::get<EncoderDecoder>(model.architecture()).decoder_layers());
+  const ModelConfig& config = model.config();
   const std::int64_t size = size_of(model.context().precision().activation);
-  const std::int64_t cached = capacity * layers * 2 * model.config().d_model * size;
-  return (options.beams > 1 ? 2 : 1) * cached + model.config().vocabulary * (size + std::int64_t{sizeof(double)});
+  const std::int64_t cached = capacity * config.decoder_layers * 2 * config.d_model * size;
+  return (options.beams > 1 ? 2 : 1) * cached + config.vocabulary * (size + std::int64_t{sizeof(double)});
 }
 
 // What a source takes while it is encoded, and its keys and values in every layer.

@@ -9,6 +9,7 @@
 
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
+#include "kernels/gemm/rows/naive.h"
 #include "kernels/saturating.h"
 
 namespace tilewave {
@@ -16,8 +17,7 @@ namespace {
 
 std::string text(Tile tile) { return sentence(tile.m, "x", tile.n); }
 
-constexpr std::string_view kOracle = "naive";  // which is there to be right
-constexpr std::size_t kNamedRows = 3;          // of the others, in a reason
+constexpr std::size_t kNamedRows = 3;  // of the others, in a reason
 
 std::string decimals(double value, int count) {
   std::ostringstream stream;
@@ -141,9 +141,9 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
     best.reason = sentence("predicted ", microseconds(best.predicted_s));
     if (!best.inside.empty()) best.reason += sentence(" (", best.inside, ")");
     if (tiles.size() > 1) best.reason += sentence(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
-    std::size_t named = 0;
+    std::size_t named = 0;  // but for the oracle, which is there to be right
     for (const GemmPlan& other : rows) {
-      if (other.row == best.row || other.row == kOracle || named == kNamedRows) continue;
+      if (other.row == best.row || other.row == kNaiveRow.name || named == kNamedRows) continue;
       ++named;
       best.reason += sentence(", ", other.row, " ", decimals(other.predicted_s / rows.front().predicted_s, 2), " times as long");
     }
