@@ -1,5 +1,5 @@
 # The CUDA half of the kernels' library: portable sources as machine code for compute capability 8.0 and 9.0 and as PTX for what
-# comes later; those that use Hopper's own instructions for 9.0a alone.
+# comes later; those that use the bulk copy engine for 9.0 and what comes later; those that use Hopper's own instructions for 9.0a alone.
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(CMAKE_CUDA_COMPILER nvcc HINTS /usr/local/cuda/bin)
 endif()
@@ -18,7 +18,8 @@ function(tilewave_cuda_objects name architectures)
   target_link_libraries(tilewave_kernels PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()
 
-set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/gemm/library_pass.cu kernels/cuda/gemm/split.cu
+set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/gemm/library_pass.cu
+                 kernels/cuda/gemm/persistent_problem.cu kernels/cuda/gemm/split.cu
                  kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
 set(hopper_sources "")
 foreach(operation IN LISTS TILEWAVE_OPERATIONS)
@@ -40,9 +41,15 @@ foreach(row IN LISTS TILEWAVE_CUDA_GEMM_ROWS)
   file(GLOB instances CONFIGURE_DEPENDS kernels/cuda/gemm/${row}_bf16_*.cu kernels/cuda/gemm/${row}_f16_*.cu)
   list(APPEND cuda_sources kernels/cuda/gemm/${row}.cu ${instances})
 endforeach()
+set(bulk_copy_sources "")
+foreach(row IN LISTS TILEWAVE_BULK_COPY_GEMM_ROWS)
+  file(GLOB instances CONFIGURE_DEPENDS kernels/cuda/gemm/${row}_*.cu)
+  list(APPEND bulk_copy_sources kernels/cuda/gemm/${row}.cu ${instances})
+endforeach()
 # The oracle rounds every product of its epilogue, as a CPU's does.
 set_source_files_properties(kernels/cuda/gemm/naive.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
 tilewave_cuda_objects(tilewave_cuda "80-real;90" ${cuda_sources})
+tilewave_cuda_objects(tilewave_bulk_copy "90" ${bulk_copy_sources})
 if(TILEWAVE_HOPPER_GEMM_ROWS)
   foreach(row IN LISTS TILEWAVE_HOPPER_GEMM_ROWS)
     file(GLOB instances CONFIGURE_DEPENDS kernels/cuda/gemm/${row}_*.cu)

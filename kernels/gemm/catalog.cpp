@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/gemm/rows/amx_tiles.h"
+#include "kernels/gemm/rows/bulk_copy_mma.h"
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 #include "kernels/gemm/rows/cluster_split_k.h"
 #include "kernels/gemm/rows/cuda_cores.h"
@@ -47,6 +48,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kTensorCorePipelinedRow,
                                             &kTensorCorePersistentRow,
                                             &kTensorCoreResiduesRow,
+                                            &kBulkCopyMmaRow,
                                             &kBulkCopyWgmmaRow,
                                             &kWarpSpecializedRow,
                                             &kTransposedTilesRow,

@@ -41,6 +41,7 @@ std::span<const TimeConstant> time_constants() {
                                                {"link_cycles", &M::link_cycles},
                                                {"meeting_cycles", &M::meeting_cycles},
                                                {"mma_fraction", &M::mma_fraction},
+                                               {"mma_bulk_copy_fraction", &M::mma_bulk_copy_fraction},
                                                {"mma_pipelined_fraction", &M::mma_pipelined_fraction},
                                                {"mma_narrow_8_fraction", &M::mma_narrow_8_fraction},
                                                {"mma_narrow_4_fraction", &M::mma_narrow_4_fraction},

@@ -54,7 +54,8 @@ struct TimeModel {
   double meeting_cycles = 4600.0;          // of a launch whose blocks wait for all others of their tile: the last come
 
   // The rows on mma.sync (rows/gpu_model.h).
-  double mma_fraction = 0.529;  // of mma.sync's rate
+  double mma_fraction = 0.529;           // of mma.sync's rate
+  double mma_bulk_copy_fraction = 0.75;  // the same, where the copy engine brings the stages
   double mma_pipelined_fraction = 0.422, mma_narrow_8_fraction = 0.36, mma_narrow_4_fraction = 0.32, mma_narrow_2_fraction = 0.26;
   double mma_one_stage_fraction = 0.12;
   double mma_tf32_fraction = 0.774;  // of these again

@@ -342,12 +342,21 @@ struct SplitSums {
 template <int kWidth, class T>
 __device__ __forceinline__ void finish_parts(const GemmEpilogue& e, std::int64_t row, std::int64_t col, const SplitSums<T>& sums,
                                              std::int64_t split, std::int64_t step, std::int64_t at) {
+  constexpr int kAtOnce = 4;  // parts that are asked for before the first of them is added
   T z[kWidth] = {};
-  for (std::int64_t s = 0; s < split; ++s) {
-    T part[kWidth];
-    load_run({.data = sums.parts + s * step * sums.part, .dtype = sizeof(T) == 8 ? DType::f64 : DType::f32}, at, part);
+  for (std::int64_t first = 0; first < split; first += kAtOnce) {
+    T parts[kAtOnce][kWidth];
 #pragma unroll
-    for (int c = 0; c < kWidth; ++c) z[c] += part[c];
+    for (int s = 0; s < kAtOnce; ++s) {
+      if (first + s >= split) break;
+      load_run({.data = sums.parts + (first + s) * step * sums.part, .dtype = sizeof(T) == 8 ? DType::f64 : DType::f32}, at, parts[s]);
+    }
+#pragma unroll
+    for (int s = 0; s < kAtOnce; ++s) {
+      if (first + s >= split) break;
+#pragma unroll
+      for (int c = 0; c < kWidth; ++c) z[c] += parts[s][c];
+    }
   }
   if (kWidth == 1 || col + kWidth <= e.cols) {
     finish(e, row, col, z);

@@ -1,5 +1,5 @@
 // The launches of the row tensor_core_persistent: to the instance of the element type, the majors and the tile, which are compiled in
-// files of their own, one for each type and role; and the pass that adds the parts of the last tiles.
+// files of their own, one for each type and role.
 #include "kernels/cuda/gemm/tensor_core_persistent.h"
 
 namespace tilewave {
@@ -13,47 +13,17 @@ void launch(CudaQueue& queue, const PersistentLaunch& launch, const Contiguities
   launch_persistent<T, along_depth, along_depth>(queue, launch);
 }
 
-constexpr int kThreads = 256;
-
-// A thread for every run of columns of the tiles that were taken in parts.
-template <int kWidth>
-__global__ void __launch_bounds__(kThreads) add_parts(const __grid_constant__ PersistentProblem p, int rows, int cols) {
-  const int runs = cols / kWidth, index = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  const int line = index / runs % rows, run = index % runs * kWidth, cut = index / runs / rows;
-  const TilePlace place = place_of(p, p.whole_tiles + cut);
-  const std::int64_t row = std::int64_t{place.row} * rows + line, col = std::int64_t{place.col} * cols + run;
-  const int cuts = p.tiles_down * p.tiles_across - p.whole_tiles;  // the first parts, the second and so on lie side by side
-  if (cut >= cuts || row >= p.epilogue.rows || col >= p.epilogue.cols) return;
-  finish_parts<kWidth>(p.epilogue, row, col, p.parts, p.split, cuts, cut * p.parts.part + line * p.parts.pitch + run);
-  if (p.sum_rows && col == 0) finish_bias_gradient(p.epilogue, row, p.parts.bias_gradient(p.split, cuts, cut * p.parts.n + line));
-}
-
 }  // namespace
 
 // The row refuses a right operand along depth beside a left one across it.
 void launch_tensor_core_persistent(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const auto [rows, cols] = in_memory(problem_of(args), plan.tile);
-  const std::int64_t depth = kDepthBytes / size_of(args.a.dtype), parts = plan.items() - plan.whole_tiles;
-  PersistentLaunch persistent = {.problem = {tile_problem_of(args, plan, depth)}, .rows = rows, .cols = cols, .grid = plan.blocks};
-  PersistentProblem& problem = persistent.problem;
-  problem.blocks_k = static_cast<int>(ceil_div(problem.depth, depth));
-  problem.whole_tiles = static_cast<int>(plan.split > 1 ? plan.whole_tiles : plan.tiling.tiles);
-  problem.items = static_cast<int>(plan.items());
-  const GemmEpilogue& e = problem.epilogue;
-  problem.sums_alone = e.d.dtype == args.a.dtype && !e.accumulate && e.bias.data == nullptr && e.saved_input.data == nullptr &&
-                       e.activation == Activation::none && e.derivative_of.data == nullptr && e.residual.data == nullptr;
-  problem.parts = SplitSums<float>(args.workspace, rows, cols, parts, rows);
+  const PersistentLaunch persistent = persistent_launch(args, plan);
   if (args.a.dtype == DType::bf16) {
     launch<bf16>(queue, persistent, contiguous_of(args));
   } else {
     launch<f16>(queue, persistent, contiguous_of(args));
   }
-  if (plan.split == 1) return;
-  const std::int64_t width = problem.epilogue.wide ? kRun : 1, threads = parts / plan.split * rows * cols / width;
-  (problem.epilogue.wide ? add_parts<kRun>
-                         : add_parts<1>)<<<static_cast<unsigned>(ceil_div(threads, kThreads)), kThreads, 0, stream_of(queue)>>>(
-      problem, static_cast<int>(rows), static_cast<int>(cols));
-  TW_CUDA_LAUNCHED("gemm tensor_core_persistent, the parts' sum");
+  add_parts_of_tiles(queue, persistent);
 }
 
 }  // namespace tilewave

@@ -3,26 +3,12 @@
 // one stage that is free. Tiles that whole waves leave are taken in parts of K, whose sums a second kernel adds in order.
 #pragma once
 
+#include "kernels/cuda/gemm/persistent_problem.h"
 #include "kernels/cuda/gemm/stage_feed.h"
 #include "kernels/cuda/gemm/warp_runs.h"
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 
 namespace tilewave {
-
-struct PersistentProblem : TileProblem {
-  int blocks_k = 0;                // of depth, in a tile
-  int whole_tiles = 0, items = 0;  // an item is a tile, or one of `split` parts of its depth
-  bool sums_alone = false;         // D is what the sums are, rounded to the operands' type
-};
-__device__ __forceinline__ TilePart item_of(const PersistentProblem& p, int item) {
-  return part_by_part(item, p.whole_tiles, p.tiles_down * p.tiles_across);
-}
-
-struct PersistentLaunch {
-  PersistentProblem problem;
-  std::int64_t rows = 0, cols = 0;  // of a tile as D lies in memory
-  std::int64_t grid = 0;
-};
 
 template <class Block, int kStages, int kBlocks>
 __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persistent(const __grid_constant__ PersistentProblem p) {
@@ -31,8 +17,6 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int warp_row = warp / Block::warps_across * Block::warp_rows, warp_col = warp % Block::warps_across * Block::warp_cols;
   const std::uint32_t ring = shared_address(stages);
-  const auto place_of_item = [&](int item) { return place_of(p, item_of(p, item).tile); };
-  const auto part_of_item = [&](int item) { return stages_of_part(p.blocks_k, item_of(p, item).part, item < p.whole_tiles ? 1 : p.split); };
   const auto row_share_at = [&](const TilePlace& place) {
     return WarpTile<Block>::kSums && p.sum_rows && place.col == 0 ? warp % Block::warps_across : kNoRows;
   };
@@ -42,8 +26,8 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   int next_item = static_cast<int>(blockIdx.x);
   const auto aim = [&] {
     if (next_item >= p.items) return feed.stop();
-    const StagesOfK part = part_of_item(next_item);
-    const TilePlace place = place_of_item(next_item);
+    const StagesOfK part = depth_of_item(p, next_item);
+    const TilePlace place = place_of_item(p, next_item);
     feed.aim({.left = p.left,
               .right = p.right,
               .row = std::int64_t{place.row} * Block::rows,
@@ -65,8 +49,8 @@ __global__ void __launch_bounds__(Block::threads, kBlocks) tensor_core_persisten
   int here = 0, next = 0;
 #pragma unroll 1
   for (int item = static_cast<int>(blockIdx.x); item < p.items; item += static_cast<int>(gridDim.x)) {
-    const StagesOfK part = part_of_item(item);
-    const TilePlace place = place_of_item(item);
+    const StagesOfK part = depth_of_item(p, item);
+    const TilePlace place = place_of_item(p, item);
     const int row_share = row_share_at(place);
     if (item < p.whole_tiles) {
       prefetch_sides<Block::rows, Block::cols, Block::threads>(p.epilogue, std::int64_t{place.row} * Block::rows,

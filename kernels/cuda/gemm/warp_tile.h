@@ -1,6 +1,7 @@
 // What the Tensor Core rows share, for D as it lies in memory: D[rows, cols] = sum over depth of left[row, depth] right[depth, col].
-// OperandTile: one operand's tile of a stage in shared memory, 128 bytes along depth, in either major and swizzled so that neither
-// the copies nor ldmatrix meet a bank twice. WarpTile: a warp's sums, what it multiplies, how it hands them to the epilogue.
+// OperandTile: one operand's tile of a stage in shared memory, 128 bytes along depth, in either major, in boxes 128 bytes wide and
+// swizzled so that neither the copies nor ldmatrix meet a bank twice; of 16-bit elements they lie as the bulk copy engine's do. WarpTile: a
+// warp's sums, what it multiplies, how it hands them to the epilogue.
 #pragma once
 
 #include "kernels/cuda/gemm/epilogue.h"
@@ -31,12 +32,13 @@ struct OperandTile {
   static constexpr int kLines = kAlongDepth ? kExtent : kDepth;              // rows as they lie in memory
   static constexpr int kChunks = (kAlongDepth ? kDepth : kExtent) / kChunk;  // of a line
   static constexpr int kBytes = kExtent * kDepthBytes;
+  static constexpr int kBoxElements = 128 / sizeof(T), kBoxBytes = kLines * 128;
   static_assert(kChunks % 8 == 0, "a line fills the banks");
 
   // A warp reads the same chunk of 8 successive lines, or, of 32-bit elements across depth, words of 4 successive ones.
   static __device__ __forceinline__ int key(int line) { return sizeof(T) == 4 && !kAlongDepth ? 2 * (line & 3) : line & 7; }
   static __device__ __forceinline__ std::uint32_t offset(int line, int chunk) {
-    return static_cast<std::uint32_t>((line * kChunks + (chunk ^ key(line))) * 16);
+    return static_cast<std::uint32_t>(chunk / 8 * kBoxBytes + line * 128 + (chunk % 8 ^ key(line)) * 16);
   }
 
   // Where this lane reads with ldmatrix, from the tile's start: of mma's A, 16 rows from `first` on, at step 0 of depth, and of mma's B,
@@ -55,8 +57,7 @@ struct OperandTile {
     if constexpr (kAlongDepth) {
       ldmatrix(r, tile + (lane_offset ^ static_cast<std::uint32_t>(32 * step)) + static_cast<std::uint32_t>(index * 16 * kDepthBytes));
     } else {
-      ldmatrix_transposed(
-          r, tile + (lane_offset ^ static_cast<std::uint32_t>(32 * index)) + static_cast<std::uint32_t>(step * 16 * kChunks * 16));
+      ldmatrix_transposed(r, tile + (lane_offset ^ static_cast<std::uint32_t>(32 * index)) + static_cast<std::uint32_t>(step * 16 * 128));
     }
   }
 
@@ -97,6 +98,7 @@ struct BlockTile {
   static constexpr int stage_bytes = Left::kBytes + Right::kBytes;
   static constexpr int steps = 4;  // mma's depth is 32 bytes
   static_assert(warp_rows % 16 == 0 && warp_cols % 32 == 0, "a warp's tile is made of mma's, and its rows of whole runs");
+  static_assert(warp_rows <= 64 && warp_cols <= 64, "what a warp reads across depth lies in one box");
 };
 
 // What a warp multiplies in one step of depth.
@@ -340,7 +342,7 @@ class TileCopy {
 
   // The same of a stage that lies wholly in the operand, chunk by chunk: `source` is chunk 0's at(), `target` where it goes.
   static __device__ __forceinline__ void start_whole(int x, std::uint32_t target, const char* source, std::int64_t ld) {
-    cp_async<16>(target + static_cast<std::uint32_t>(x * kStep * Tile::kChunks * 16), source + x * (kStep * ld * kSize));
+    cp_async<16>(target + static_cast<std::uint32_t>(x * kStep * 128), source + x * (kStep * ld * kSize));
   }
   // From a chunk's source in one stage to that in the next.
   static __device__ __forceinline__ std::int64_t stage_step(std::int64_t ld) {
@@ -359,9 +361,7 @@ class TileCopy {
     return inside ? (Tile::kAlongDepth ? depth_ - from : rest_) : -Tile::kChunk;
   }
   // Where chunk x goes in the tile: kStep lines are whole periods of the swizzle.
-  __device__ __forceinline__ std::uint32_t target(int x) const {
-    return target_ + static_cast<std::uint32_t>(x * kStep * Tile::kChunks * 16);
-  }
+  __device__ __forceinline__ std::uint32_t target(int x) const { return target_ + static_cast<std::uint32_t>(x * kStep * 128); }
 
  private:
   const char* source_;

@@ -16,19 +16,6 @@ constexpr std::int64_t shared_bytes(Tile tile) {
 static_assert(std::ranges::all_of(kTensorCorePersistentTiles,
                                   [](Tile tile) { return shared_bytes(tile) == shared_bytes({.m = tile.n, .n = tile.m}); }));
 
-std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  if (problem.operand_dtype == DType::f32) return "its operands are bf16 or f16.";
-  if (problem.a_alignment < 16 || problem.b_alignment < 16) {
-    return sentence("rows of its operands start on 16 bytes; A's start on ", problem.a_alignment, " and B's on ", problem.b_alignment, ".");
-  }
-  const bool along_m = problem.d_major == Major::m, a_along_k = problem.a_major == Major::k, b_along_k = problem.b_major == Major::k;
-  if (along_m ? a_along_k && !b_along_k : b_along_k && !a_along_k) {
-    return "it has no kernel for a D whose rows come from an operand that lies across K and its columns from one that lies along it.";
-  }
-  if (problem.epilogue.bias_gradient && problem.b_major != Major::n) return "it sums a bias gradient where B is n-major.";
-  return refuse_without_tensor_cores(problem, device);
-}
-
 double efficiency(Tile tile) {
   const std::int64_t smaller = std::min(tile.m, tile.n), larger = std::max(tile.m, tile.n);
   if (smaller == 128) return larger == 256 ? 1.0 : 0.97;
@@ -63,7 +50,7 @@ const GemmRow kTensorCorePersistentRow = {.name = "tensor_core_persistent",
                                           .tensor_cores = true,
                                           .tiles = kTensorCorePersistentTiles,
                                           .shared_bytes = shared_bytes,
-                                          .own_refusal = refuse,
+                                          .own_refusal = refuse_persistent,
                                           .plan = plan,
                                           .launch_cuda = cuda_launch()};
 

@@ -22,6 +22,20 @@ inline std::string refuse_without_tensor_cores(const GemmProblem& problem, const
   return refuse_huge(problem);
 }
 
+// The same of those whose blocks stay and walk over the tiles.
+inline std::string refuse_persistent(const GemmProblem& problem, const DeviceInfo& device) {
+  if (problem.operand_dtype == DType::f32) return "its operands are bf16 or f16.";
+  if (problem.a_alignment < 16 || problem.b_alignment < 16) {
+    return sentence("rows of its operands start on 16 bytes; A's start on ", problem.a_alignment, " and B's on ", problem.b_alignment, ".");
+  }
+  const bool along_m = problem.d_major == Major::m, a_along_k = problem.a_major == Major::k, b_along_k = problem.b_major == Major::k;
+  if (along_m ? a_along_k && !b_along_k : b_along_k && !a_along_k) {
+    return "it has no kernel for a D whose rows come from an operand that lies across K and its columns from one that lies along it.";
+  }
+  if (problem.epilogue.bias_gradient && problem.b_major != Major::n) return "it sums a bias gradient where B is n-major.";
+  return refuse_without_tensor_cores(problem, device);
+}
+
 // Multiply-adds a cycle and SM by mma.sync: on Hopper it can issue a part of the tensor cores' rate, the rest is wgmma's.
 inline double mma_rate(const GemmProblem& problem, const DeviceInfo& device) {
   const MathRates rates = math_rates(device);

@@ -1,0 +1,239 @@
+// The kernel of the row bulk_copy_mma. What it adds to tensor_core_persistent: the bulk copy engine fills the ring, an instruction a box,
+// counted by a barrier, and takes sums from a warp's own shared memory to D under the next tile's products. Warps are left with products
+// and the reads of their fragments; they wait for each other through the ring alone, and drift apart by as much as it holds. Whoever asks
+// for a stage falls behind the others by what that takes, so warps take turns.
+#pragma once
+
+#include "kernels/cuda/gemm/persistent_problem.h"
+#include "kernels/cuda/gemm/warp_strips.h"
+#include "kernels/cuda/prim/tensor_map.h"
+#include "kernels/gemm/rows/bulk_copy_mma.h"
+#include "kernels/gemm/rows/warpgroup.h"
+
+namespace tilewave {
+
+struct BulkCopyProblem : PersistentProblem {
+  CUtensorMap left_boxes, right_boxes;
+  CUtensorMap d_boxes, part_boxes;  // strips
+  int sums_cols = 0;                // columns of D that the engine stores, or adds to, as they were summed
+};
+
+// What of depth a stage has first: of an item from row and col of D on, `blocks` blocks.
+struct StageOf {
+  int row = 0, col = 0, blocks = 0;
+};
+// Where the copies are; whose turn it is moves it on.
+struct CopyWalk {
+  StageOf item;
+  int index = 0, left = 0, depth = 0;  // of the item: blocks to come, and where the next one begins
+};
+
+template <class Block>
+struct BulkCopyShared {
+  static constexpr int kStages = kBulkCopyMmaStages, kWarps = kBulkCopyMmaWarps, kStrips = kBulkCopyMmaStrips;
+  static_assert(Block::threads == 32 * kWarps);
+  static_assert(WarpTile<Block>::kSlabBytes <= kStrips * kStripBytes, "a warp's strips are its slab too");
+  static_assert(Block::warp_rows % kStripRows == 0 && Block::warp_cols == kShareColumns, "a warp's tile is made of shares");
+
+  std::byte stages[kStages][Block::stage_bytes];
+  std::byte strips[kWarps][kStrips * kStripBytes];
+  Mbarrier full[kStages];   // its bytes have come
+  Mbarrier empty[kStages];  // every warp has read it
+  StageOf items[kStages];   // of stages that an item begins with
+  CopyWalk walk;
+
+  // The walk at the beginning of an item, or past the last one.
+  static __device__ __forceinline__ CopyWalk walk_from(const BulkCopyProblem& p, int item) {
+    if (item >= p.items) return {.index = item};
+    const StagesOfK depth = depth_of_item(p, item);
+    const TilePlace place = place_of_item(p, item);
+    const int blocks = depth.end - depth.begin;
+    return {.item = {.row = place.row * Block::rows, .col = place.col * Block::cols, .blocks = blocks},
+            .index = item,
+            .left = blocks,
+            .depth = depth.begin * Block::Left::kDepth};
+  }
+
+  // Asks for the walk's next block of depth, if there is one.
+  __device__ __forceinline__ void copy_next(const BulkCopyProblem& p, int stage) {
+    CopyWalk at = walk;
+    if (at.index >= p.items) return;
+    if (at.left == at.item.blocks) items[stage] = at.item;
+    mbarrier_arrive_expecting(full[stage], Block::stage_bytes);
+    copy_boxes<typename Block::Left>(stages[stage], p.left_boxes, full[stage], at.item.row, at.depth);
+    copy_boxes<typename Block::Right>(stages[stage] + Block::Left::kBytes, p.right_boxes, full[stage], at.item.col, at.depth);
+    at.depth += Block::Left::kDepth;
+    if (--at.left == 0) at = walk_from(p, at.index + static_cast<int>(gridDim.x));
+    walk = at;
+  }
+
+ private:
+  template <class Operand>
+  static __device__ __forceinline__ void copy_boxes(std::byte* to, const CUtensorMap& boxes, Mbarrier& barrier, int first, int depth) {
+    if constexpr (Operand::kAlongDepth) {
+      load_box(to, boxes, barrier, depth, first);
+    } else {
+#pragma unroll
+      for (int box = 0; box < Operand::kBytes / Operand::kBoxBytes; ++box) {
+        load_box(to + box * Operand::kBoxBytes, boxes, barrier, first + box * Operand::kBoxElements, depth);
+      }
+    }
+  }
+};
+
+// A warp's sums on their way out as they are, 16 rows at a time: row `row` of the map and column `col` on.
+template <class Block, bool kSumsRows, int kStrips>
+__device__ __forceinline__ void send_sums(const WarpTile<Block, kSumsRows>& tile, WarpStrips<kStrips>& strips, const CUtensorMap& map,
+                                          DType dtype, int row, int col, bool add) {
+  const auto for_each_share = [&](auto&& fn) {
+#pragma unroll
+    for (int i = 0; i < tile.kDown; ++i) {
+      float z[kShare];
+#pragma unroll
+      for (int x = 0; x < kShare; ++x) z[x] = tile.sums[i][x / 4][x % 4];
+      fn(ShareAt{.row = row + kStripRows * i, .col = col}, z);
+    }
+  };
+  if (dtype == DType::f32) {
+    for_each_share([&](const ShareAt& at, const float(&z)[kShare]) { strips.put(map, at, z, add); });
+  } else {
+    for_each_share([&](const ShareAt& at, const float(&z)[kShare]) {
+      std::byte* const strip = strips.next();
+      strips.template put<typename Block::Element>(strip, map, at, z);
+    });
+  }
+}
+
+template <class Block>
+__global__ void __launch_bounds__(Block::threads, 1) bulk_copy_mma(const __grid_constant__ BulkCopyProblem p) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  using Shared = BulkCopyShared<Block>;
+  constexpr int kStages = Shared::kStages;
+  auto& shared = *reinterpret_cast<Shared*>(storage);
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int warp_row = warp / Block::warps_across * Block::warp_rows, warp_col = warp % Block::warps_across * Block::warp_cols;
+  const GemmEpilogue& e = p.epilogue;
+
+  // Prologue: all stages but one.
+  if (thread == 0) {
+    prefetch_map(p.left_boxes);
+    prefetch_map(p.right_boxes);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, Shared::kWarps);
+    mbarrier_init_fence();
+    shared.walk = shared.walk_from(p, static_cast<int>(blockIdx.x));
+#pragma unroll 1
+    for (int stage = 0; stage < kStages - 1; ++stage) shared.copy_next(p, stage);
+  }
+  __syncthreads();
+
+  const auto address_of = [&](int stage) { return shared_address(shared.stages[stage]); };
+  WarpStrips<Shared::kStrips> strips = {.first = shared.strips[warp], .lane = lane};
+  Fragments<Block> fragments[2];
+  WarpTile<Block> tile;
+  RingPosition<kStages> next;
+  int turn = 0;
+#pragma unroll 1
+  for (int item = static_cast<int>(blockIdx.x); item < p.items; item += static_cast<int>(gridDim.x)) {
+    const bool is_part = item >= p.whole_tiles, is_last = item + static_cast<int>(gridDim.x) >= p.items;
+    tile.clear();
+    mbarrier_wait(shared.full[next.stage], next.parity);
+    fragments[0].load(address_of(next.stage), warp_row, warp_col, 0, lane);
+    const StageOf at = shared.items[next.stage];
+    const int row_share = WarpTile<Block>::kSums && p.sum_rows && at.col == 0 ? warp % Block::warps_across : kNoRows;
+    if (!is_part) prefetch_sides<Block::rows, Block::cols, Block::threads>(e, at.row, at.col, thread);
+
+    // While a step of depth is multiplied, the next one's fragments are read, from the next stage in the end, and the stage before this
+    // one is filled anew.
+    const auto multiply = [&]<bool kSumRows>() {
+#pragma unroll 1
+      for (int left = at.blocks; left > 0; --left) {
+        const RingPosition<kStages> here = next;
+        next.advance();
+#pragma unroll
+        for (int step = 0; step < Block::steps; ++step) {
+          const bool last = step + 1 == Block::steps;
+          if (last && !(is_last && left == 1)) mbarrier_wait(shared.full[next.stage], next.parity);
+          fragments[(step + 1) % 2].load(address_of(last ? next.stage : here.stage), warp_row, warp_col, (step + 1) % Block::steps, lane);
+          if (step == 2) {
+            if (warp == turn && elect_lane()) {
+              const bool wraps = here.stage == 0;
+              const int before = wraps ? kStages - 1 : here.stage - 1;
+              mbarrier_wait(shared.empty[before], wraps ? here.parity ^ 1 : here.parity);
+              shared.copy_next(p, before);
+            }
+            turn = (turn + 1) % Shared::kWarps;
+          }
+          tile.multiply(fragments[step % 2]);
+          if constexpr (kSumRows) tile.sum_rows(fragments[step % 2], row_share, lane);
+          if (step == 2) {
+            __syncwarp();
+            if (lane == 0) mbarrier_arrive(shared.empty[here.stage]);
+          }
+        }
+      }
+    };
+    if (WarpTile<Block>::kSums && row_share != kNoRows) {
+      multiply.template operator()<WarpTile<Block>::kSums>();
+    } else {
+      multiply.template operator()<false>();
+    }
+
+    // Epilogue, through the warp's own shared memory.
+    const int row = at.row + warp_row, col = at.col + warp_col;
+    if (is_part) {
+      const int part = item - p.whole_tiles;
+      send_sums(tile, strips, p.part_boxes, DType::f32, part * Block::rows + warp_row, warp_col, false);
+      tile.for_each_row_sum(lines_from(0, Block::rows), warp_row, row_share, lane,
+                            [&](std::int64_t n, float sum) { p.parts.bias_gradients[part * p.parts.n + n] = sum; });
+      continue;
+    }
+    const TileLines lines = lines_from(at.row, e.rows);
+    if (min(std::int64_t{at.col + Block::cols}, e.cols) <= p.sums_cols) {
+      send_sums(tile, strips, p.d_boxes, e.d.dtype, row, col, e.accumulate);
+    } else {
+      strips.settle();
+      tile.finish_all(e, lines, reinterpret_cast<float*>(strips.first), warp_row, col, lane);
+    }
+    tile.for_each_row_sum(lines, warp_row, row_share, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(e, n, sum); });
+  }
+  strips.settle();
+}
+
+struct BulkCopyLaunch {
+  PersistentLaunch tiles;
+  ConstMatrixView left, right;
+  ConstMatrixView sums;   // D's columns that the engine stores as they were summed; none where it cannot
+  ConstMatrixView parts;  // all parts of the last tiles, one above the other
+};
+
+template <class Block>
+void launch_bulk_copy_mma(CudaQueue& queue, const BulkCopyLaunch& launch) {
+  constexpr int shared = sizeof(BulkCopyShared<Block>);
+  static_assert(shared <= bulk_copy_mma_shared_bytes({Block::rows, Block::cols}), "the plan knows what a block needs");
+  BulkCopyProblem problem = {launch.tiles.problem, make_tensor_map(launch.left, Block::Left::kLines),
+                             make_tensor_map(launch.right, Block::Right::kLines)};
+  if (launch.sums) {
+    problem.d_boxes = make_tensor_map(launch.sums, kStripRows);
+    problem.sums_cols = static_cast<int>(launch.sums.cols);
+  }
+  if (launch.parts) problem.part_boxes = make_tensor_map(launch.parts, kStripRows);
+  TW_CUDA(cudaFuncSetAttribute(bulk_copy_mma<Block>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  bulk_copy_mma<Block><<<static_cast<unsigned>(launch.tiles.grid), Block::threads, shared, stream_of(queue)>>>(problem);
+  TW_CUDA_LAUNCHED("gemm bulk_copy_mma");
+}
+
+template <class T, Contiguous kLeft, Contiguous kRight>
+void launch_bulk_copy_mma(CudaQueue& queue, const BulkCopyLaunch& launch) {
+  if (launch.tiles.rows > launch.tiles.cols) return launch_bulk_copy_mma<BlockTile<T, 256, 128, 4, 2, kLeft, kRight>>(queue, launch);
+  launch_bulk_copy_mma<BlockTile<T, 128, 256, 2, 4, kLeft, kRight>>(queue, launch);
+}
+
+extern template void launch_bulk_copy_mma<bf16, Contiguous::along_depth, Contiguous::along_depth>(CudaQueue&, const BulkCopyLaunch&);
+extern template void launch_bulk_copy_mma<bf16, Contiguous::along_depth, Contiguous::across>(CudaQueue&, const BulkCopyLaunch&);
+extern template void launch_bulk_copy_mma<bf16, Contiguous::across, Contiguous::across>(CudaQueue&, const BulkCopyLaunch&);
+extern template void launch_bulk_copy_mma<f16, Contiguous::along_depth, Contiguous::along_depth>(CudaQueue&, const BulkCopyLaunch&);
+extern template void launch_bulk_copy_mma<f16, Contiguous::along_depth, Contiguous::across>(CudaQueue&, const BulkCopyLaunch&);
+extern template void launch_bulk_copy_mma<f16, Contiguous::across, Contiguous::across>(CudaQueue&, const BulkCopyLaunch&);
+
+}  // namespace tilewave

@@ -1,0 +1,48 @@
+// Model: that of tensor_core_persistent, with more of mma.sync's rate left to the products.
+#include "kernels/gemm/rows/bulk_copy_mma.h"
+
+#include <limits>
+
+#include "kernels/gemm/rows/tensor_core_refusals.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  if (device.capability < 90) return "it needs the bulk copy engine of compute capability 9.0 or newer.";
+  const std::int64_t longest = std::max({problem.m, problem.n, problem.k});
+  if (longest > std::numeric_limits<int>::max() - 4096)
+    return sentence("a dimension of ", longest, " does not fit the copy engine's 32-bit coordinates.");
+  return refuse_persistent(problem, device);
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
+  return plan_on_gpu("bulk_copy_mma", problem, tile, device,
+                     {.multiply_adds_per_cycle = time_model_of(device).mma_bulk_copy_fraction * mma_rate(problem, device),
+                      .peak_multiply_adds_per_cycle = mma_rate(problem, device),
+                      .stages = kBulkCopyMmaStages,
+                      .depth = kBlockK,
+                      .least_split = 512,
+                      .most_blocks = device.sm_count,
+                      .cuts_the_rest = true,
+                      .split = split});
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_bulk_copy_mma;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kBulkCopyMmaRow = {.name = "bulk_copy_mma",
+                                 .backend = Backend::cuda,
+                                 .tensor_cores = true,
+                                 .tiles = kBulkCopyMmaTiles,
+                                 .shared_bytes = bulk_copy_mma_shared_bytes,
+                                 .own_refusal = refuse,
+                                 .plan = plan,
+                                 .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave
