@@ -14,8 +14,9 @@ namespace tilewave {
 
 struct BulkCopyProblem : PersistentProblem {
   CUtensorMap left_boxes, right_boxes;
-  CUtensorMap d_boxes, part_boxes;  // strips
-  int sums_cols = 0;                // columns of D that the engine stores, or adds to, as they were summed
+  CUtensorMap d_boxes;     // of 16 bits a warp's tile, of 32 a strip
+  CUtensorMap part_boxes;  // strips
+  int sums_cols = 0;       // columns of D that the engine stores, or adds to, as they were summed
 };
 
 // What of depth a stage has first: of an item from row and col of D on, `blocks` blocks.
@@ -81,26 +82,39 @@ struct BulkCopyShared {
   }
 };
 
-// A warp's sums on their way out as they are, 16 rows at a time: row `row` of the map and column `col` on.
+// A warp's sums on their way out as they are, from row `row` of the map and column `col` on: in 16 bits all at once,
+template <class Block, bool kSumsRows, int kStrips>
+__device__ __forceinline__ void send_packed(const WarpTile<Block, kSumsRows>& tile, WarpStrips<kStrips>& strips, const CUtensorMap& map,
+                                            int row, int col) {
+  using T = typename Block::Element;
+  static_assert(tile.kDown == kStrips, "a warp's tile fills its strips");
+  strips.settle();
+#pragma unroll
+  for (int i = 0; i < tile.kDown; ++i) {
+#pragma unroll
+    for (int g = 0; g < tile.kAcross; g += 2) {
+      const float(&z)[4] = tile.sums[i][g], (&next)[4] = tile.sums[i][g + 1];
+      store_matrices(strips.groups(strips.first + i * kStripBytes, g), pack<T>(z[0], z[1]), pack<T>(z[2], z[3]), pack<T>(next[0], next[1]),
+                     pack<T>(next[2], next[3]));
+    }
+  }
+  fence_shared_for_engines();
+  __syncwarp();
+  if (strips.lane == 0) {
+    store_box(map, strips.first, col, row);
+    commit_boxes();
+  }
+}
+// and in fp32, stored or added, 16 rows at a time.
 template <class Block, bool kSumsRows, int kStrips>
 __device__ __forceinline__ void send_sums(const WarpTile<Block, kSumsRows>& tile, WarpStrips<kStrips>& strips, const CUtensorMap& map,
-                                          DType dtype, int row, int col, bool add) {
-  const auto for_each_share = [&](auto&& fn) {
+                                          int row, int col, bool add) {
 #pragma unroll
-    for (int i = 0; i < tile.kDown; ++i) {
-      float z[kShare];
+  for (int i = 0; i < tile.kDown; ++i) {
+    float z[kShare];
 #pragma unroll
-      for (int x = 0; x < kShare; ++x) z[x] = tile.sums[i][x / 4][x % 4];
-      fn(ShareAt{.row = row + kStripRows * i, .col = col}, z);
-    }
-  };
-  if (dtype == DType::f32) {
-    for_each_share([&](const ShareAt& at, const float(&z)[kShare]) { strips.put(map, at, z, add); });
-  } else {
-    for_each_share([&](const ShareAt& at, const float(&z)[kShare]) {
-      std::byte* const strip = strips.next();
-      strips.template put<typename Block::Element>(strip, map, at, z);
-    });
+    for (int x = 0; x < kShare; ++x) z[x] = tile.sums[i][x / 4][x % 4];
+    strips.put(map, {.row = row + kStripRows * i, .col = col}, z, add);
   }
 }
 
@@ -138,13 +152,16 @@ __global__ void __launch_bounds__(Block::threads, 1) bulk_copy_mma(const __grid_
     const bool is_part = item >= p.whole_tiles, is_last = item + static_cast<int>(gridDim.x) >= p.items;
     tile.clear();
     mbarrier_wait(shared.full[next.stage], next.parity);
+    __syncwarp();
     fragments[0].load(address_of(next.stage), warp_row, warp_col, 0, lane);
     const StageOf at = shared.items[next.stage];
     const int row_share = WarpTile<Block>::kSums && p.sum_rows && at.col == 0 ? warp % Block::warps_across : kNoRows;
     if (!is_part) prefetch_sides<Block::rows, Block::cols, Block::threads>(e, at.row, at.col, thread);
 
+    const int part = item - p.whole_tiles;
+
     // While a step of depth is multiplied, the next one's fragments are read, from the next stage in the end, and the stage before this
-    // one is filled anew.
+    // one is filled anew. Whose turn it is does so before it releases this stage, which the next turn waits for: turns come one by one.
     const auto multiply = [&]<bool kSumRows>() {
 #pragma unroll 1
       for (int left = at.blocks; left > 0; --left) {
@@ -162,6 +179,7 @@ __global__ void __launch_bounds__(Block::threads, 1) bulk_copy_mma(const __grid_
               mbarrier_wait(shared.empty[before], wraps ? here.parity ^ 1 : here.parity);
               shared.copy_next(p, before);
             }
+            __syncwarp();  // products are the whole warp's
             turn = (turn + 1) % Shared::kWarps;
           }
           tile.multiply(fragments[step % 2]);
@@ -171,6 +189,16 @@ __global__ void __launch_bounds__(Block::threads, 1) bulk_copy_mma(const __grid_
             if (lane == 0) mbarrier_arrive(shared.empty[here.stage]);
           }
         }
+      }
+      if constexpr (kSumRows) {
+        tile.for_each_row_sum(lines_from(is_part ? 0 : at.row, is_part ? Block::rows : e.rows), warp_row, row_share, lane,
+                              [&](std::int64_t n, float sum) {
+                                if (is_part) {
+                                  p.parts.bias_gradients[part * p.parts.n + n] = sum;
+                                } else {
+                                  finish_bias_gradient(e, n, sum);
+                                }
+                              });
       }
     };
     if (WarpTile<Block>::kSums && row_share != kNoRows) {
@@ -182,20 +210,15 @@ __global__ void __launch_bounds__(Block::threads, 1) bulk_copy_mma(const __grid_
     // Epilogue, through the warp's own shared memory.
     const int row = at.row + warp_row, col = at.col + warp_col;
     if (is_part) {
-      const int part = item - p.whole_tiles;
-      send_sums(tile, strips, p.part_boxes, DType::f32, part * Block::rows + warp_row, warp_col, false);
-      tile.for_each_row_sum(lines_from(0, Block::rows), warp_row, row_share, lane,
-                            [&](std::int64_t n, float sum) { p.parts.bias_gradients[part * p.parts.n + n] = sum; });
-      continue;
-    }
-    const TileLines lines = lines_from(at.row, e.rows);
-    if (min(std::int64_t{at.col + Block::cols}, e.cols) <= p.sums_cols) {
-      send_sums(tile, strips, p.d_boxes, e.d.dtype, row, col, e.accumulate);
-    } else {
+      send_sums(tile, strips, p.part_boxes, part * Block::rows + warp_row, warp_col, false);
+    } else if (min(std::int64_t{at.col + Block::cols}, e.cols) > p.sums_cols) {
       strips.settle();
-      tile.finish_all(e, lines, reinterpret_cast<float*>(strips.first), warp_row, col, lane);
+      tile.finish_all(e, lines_from(at.row, e.rows), reinterpret_cast<float*>(strips.first), warp_row, col, lane);
+    } else if (e.d.dtype == DType::f32) {
+      send_sums(tile, strips, p.d_boxes, row, col, e.accumulate);
+    } else {
+      send_packed(tile, strips, p.d_boxes, row, col);
     }
-    tile.for_each_row_sum(lines, warp_row, row_share, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(e, n, sum); });
   }
   strips.settle();
 }
@@ -214,7 +237,7 @@ void launch_bulk_copy_mma(CudaQueue& queue, const BulkCopyLaunch& launch) {
   BulkCopyProblem problem = {launch.tiles.problem, make_tensor_map(launch.left, Block::Left::kLines),
                              make_tensor_map(launch.right, Block::Right::kLines)};
   if (launch.sums) {
-    problem.d_boxes = make_tensor_map(launch.sums, kStripRows);
+    problem.d_boxes = make_tensor_map(launch.sums, launch.sums.dtype == DType::f32 ? kStripRows : Block::warp_rows);
     problem.sums_cols = static_cast<int>(launch.sums.cols);
   }
   if (launch.parts) problem.part_boxes = make_tensor_map(launch.parts, kStripRows);
