@@ -1,5 +1,6 @@
 // What the kernels' library carries for GPUs, read from the library itself: machine code of compute capability 8.0 and 9.0 for every
-// portable source, so that no driver compiles at start on either, and PTX for what comes later; 9.0's own instructions alone.
+// portable source, so that no driver compiles at start on either, and PTX for what comes later; of 9.0, with PTX, where the bulk copy
+// engine is asked; 9.0's own instructions alone.
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>
@@ -51,16 +52,19 @@ std::vector<std::multiset<std::string>> fat_binaries(const std::vector<char>& by
 
 TEST(CudaBinary, HasMachineCodeForAmpereAndHopperAndPtxForLater) {
   if constexpr (!kHasCuda) GTEST_SKIP() << "this build of tilewave has no CUDA kernels";
-  int portable = 0, hopper = 0;
+  int portable = 0, bulk_copy = 0, hopper = 0;
   for (const auto& images : fat_binaries(library())) {
     if (images == std::multiset<std::string>{"code 90"}) {
       ++hopper;
+    } else if (images == std::multiset<std::string>{"PTX 90", "code 90"}) {
+      ++bulk_copy;
     } else {
       EXPECT_EQ(images, (std::multiset<std::string>{"PTX 90", "code 80", "code 90"}));
       ++portable;
     }
   }
   EXPECT_GE(portable, 20);
+  EXPECT_TRUE(6 <= bulk_copy && bulk_copy < 10) << bulk_copy << ": instances of bulk_copy_mma, and no portable source";
   EXPECT_GE(hopper, 5);
 }
 

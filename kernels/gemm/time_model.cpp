@@ -50,6 +50,7 @@ std::span<const TimeConstant> time_constants() {
                                                {"mma_tf32_fraction", &M::mma_tf32_fraction},
                                                {"mma_fill_cycles", &M::mma_fill_cycles},
                                                {"mma_store_cycles", &M::mma_store_cycles},
+                                               {"mma_bulk_copy_store_cycles", &M::mma_bulk_copy_store_cycles},
                                                {"mma_pass_cycles", &M::mma_pass_cycles},
                                                {"cuda_core_fraction", &M::cuda_core_fraction},
                                                {"one_output_fraction", &M::one_output_fraction},

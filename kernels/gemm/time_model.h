@@ -55,13 +55,14 @@ struct TimeModel {
 
   // The rows on mma.sync (rows/gpu_model.h).
   double mma_fraction = 0.529;           // of mma.sync's rate
-  double mma_bulk_copy_fraction = 0.75;  // the same, where the copy engine brings the stages
+  double mma_bulk_copy_fraction = 0.74;  // the same, where the copy engine brings the stages
   double mma_pipelined_fraction = 0.422, mma_narrow_8_fraction = 0.36, mma_narrow_4_fraction = 0.32, mma_narrow_2_fraction = 0.26;
   double mma_one_stage_fraction = 0.12;
   double mma_tf32_fraction = 0.774;  // of these again
   double mma_fill_cycles = 2490.0;
-  double mma_store_cycles = 0.224;  // of one element of D
-  double mma_pass_cycles = 0.335;   // of one element in each further pass over D's shape
+  double mma_store_cycles = 0.224;           // of one element of D
+  double mma_bulk_copy_store_cycles = 0.08;  // the same, of a sum that the copy engine stores
+  double mma_pass_cycles = 0.335;            // of one element in each further pass over D's shape
 
   // The rows on CUDA cores.
   double cuda_core_fraction = 0.4, one_output_fraction = 0.068;

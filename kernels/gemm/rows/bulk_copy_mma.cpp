@@ -18,15 +18,17 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
+  const TimeModel& time = time_model_of(device);
   return plan_on_gpu("bulk_copy_mma", problem, tile, device,
-                     {.multiply_adds_per_cycle = time_model_of(device).mma_bulk_copy_fraction * mma_rate(problem, device),
+                     {.multiply_adds_per_cycle = time.mma_bulk_copy_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .stages = kBulkCopyMmaStages,
                       .depth = kBlockK,
                       .least_split = 512,
                       .most_blocks = device.sm_count,
                       .cuts_the_rest = true,
-                      .split = split});
+                      .split = split,
+                      .store_cycles = stores_sums(problem) ? time.mma_bulk_copy_store_cycles : 0.0});
 }
 
 constexpr CudaGemmLaunch cuda_launch() {

@@ -24,6 +24,7 @@ struct GpuRowModel {
   bool cuts_the_rest = false;       // K is split of those tiles alone that whole waves leave, and a part lies in the workspace as a tile
   int split = 0;                    // in so many parts; 0: what takes the least
   std::int64_t rows_covered = 0;    // of D, by its tiles, where that is more than there are
+  double store_cycles = 0.0;        // of one element of D; 0: the time model's of rows on mma.sync
 };
 
 // Blocks that an SM holds at a time, by their shared memory.
@@ -48,7 +49,8 @@ inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Ti
 
   const auto cycles_of = [&](std::int64_t items, double depth, int passes) {
     const double resident = std::min<double>(static_cast<double>(model.blocks_per_sm), std::ceil(static_cast<double>(items) / sms));
-    const double epilogue = area * (time.mma_store_cycles + time.mma_pass_cycles * passes);
+    const double store = model.store_cycles > 0.0 ? model.store_cycles : time.mma_store_cycles;
+    const double epilogue = area * (store + time.mma_pass_cycles * passes);
     return static_cast<double>(ceil_div(items, slots)) * resident * (area * depth / model.multiply_adds_per_cycle + epilogue);
   };
   const auto all_depth = static_cast<double>(round_up(problem.k, model.depth));

@@ -13,6 +13,7 @@
 #include "kernels/gemm/rows/amx_tiles.h"
 #include "kernels/gemm/split.h"
 #include "kernels/queue.h"
+#include "tests/kernels/gemm/gpus.h"
 #include "tests/test_environment.h"
 
 namespace tilewave {
@@ -140,33 +141,64 @@ TEST(GemmPlan, TilesThatFitTheDevice) {
 // 160 tiles on 132 SMs: those that the whole wave leaves are cut, and no others.
 TEST(GemmPlan, TilesThatWholeWavesLeaveAreTakenInParts) {
   const DeviceInfo h200 = device_profile("h200").device;
-  const GemmRow& row = *find_gemm_row("tensor_core_persistent");
-  GemmProblem p = problem(1024, 5120, 4096);
+  for (const char* name : {"tensor_core_persistent", "bulk_copy_mma"}) {
+    const GemmRow& row = *find_gemm_row(name);
+    GemmProblem p = problem(1024, 5120, 4096);
+    p.operand_dtype = p.output_dtype = DType::bf16;
+    p.a_alignment = p.b_alignment = p.d_alignment = 128;
+    const GemmPlan plan = row.plan(p, {.m = 256, .n = 128}, h200, 0);
+    EXPECT_EQ(plan.split, 4);
+    EXPECT_EQ(plan.whole_tiles, 132);
+    EXPECT_EQ(plan.items(), 132 + 4 * 28);
+    EXPECT_EQ(plan.blocks, 132);
+    EXPECT_EQ(plan.workspace_bytes, 4 * 28 * 256 * 128 * 4);
+    EXPECT_EQ(row.plan(p, {.m = 256, .n = 128}, h200, 4), plan) << "a stored plan says the same again";
+    EXPECT_LT(plan.predicted_s, row.plan(p, {.m = 256, .n = 128}, h200, 1).predicted_s);
+
+    p.n = 132 * 128;  // four whole waves
+    const GemmPlan whole = row.plan(p, {.m = 256, .n = 128}, h200, 4);
+    EXPECT_EQ(whole.split, 1);
+    EXPECT_EQ(whole.workspace_bytes, 0);
+    p.n = 640;  // less than one
+    const GemmPlan all = row.plan(p, {.m = 256, .n = 128}, h200, 0);
+    EXPECT_GT(all.split, 1);
+    EXPECT_EQ(all.whole_tiles, 0);
+    EXPECT_EQ(all.items(), 20 * all.split);
+
+    p.m = 13 * 256 - 24, p.n = 14 * 128 - 8, p.k = 1096;  // as on a GPU GpuGemmCatalog.BlocksThatStayTakeTileAfterTile has it run
+    const GemmPlan swept = row.plan(p, {.m = 256, .n = 128}, h200, 0);
+    EXPECT_EQ(swept.split, 2);
+    EXPECT_EQ(swept.whole_tiles, 132) << name;
+  }
+}
+
+// mma.sync fed by the bulk copy engine asks for the engine and for three stages of a tile and its strips; on Hopper wgmma is faster.
+TEST(GemmPlan, TheCopyEngineFeedsMmaWhereThereIsOne) {
+  const GemmRow& row = *find_gemm_row("bulk_copy_mma");
+  GemmProblem p = problem(4096, 5120, 1024);
   p.operand_dtype = p.output_dtype = DType::bf16;
   p.a_alignment = p.b_alignment = p.d_alignment = 128;
-  const GemmPlan plan = row.plan(p, {.m = 256, .n = 128}, h200, 0);
-  EXPECT_EQ(plan.split, 4);
-  EXPECT_EQ(plan.whole_tiles, 132);
-  EXPECT_EQ(plan.items(), 132 + 4 * 28);
-  EXPECT_EQ(plan.blocks, 132);
-  EXPECT_EQ(plan.workspace_bytes, 4 * 28 * 256 * 128 * 4);
-  EXPECT_EQ(row.plan(p, {.m = 256, .n = 128}, h200, 4), plan) << "a stored plan says the same again";
-  EXPECT_LT(plan.predicted_s, row.plan(p, {.m = 256, .n = 128}, h200, 1).predicted_s);
+  const DeviceInfo h200 = device_profile("h200").device;
+  EXPECT_EQ(row.refuse(p, h200), "");
+  EXPECT_LT(row.plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s,
+            find_gemm_row("tensor_core_persistent")->plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s);
+  EXPECT_NE(choose(p, h200).row, row.name);
+  const DeviceInfo b200 = probed("b200");  // which none of the rows on wgmma runs on
+  EXPECT_EQ(choose(p, b200).row, row.name) << choose(p, b200).reason;
+  DeviceInfo small = b200;
+  small.capability = 120, small.shared_bytes = 99 << 10;
+  EXPECT_EQ(row.refuse(p, small), "a block of 256x128 needs 213248 bytes of shared memory, and the device gives 101376.");
+  EXPECT_EQ(row.refuse(p, device_profile("a100").device), "it needs the bulk copy engine of compute capability 9.0 or newer.");
 
-  p.n = 132 * 128;  // four whole waves
-  const GemmPlan whole = row.plan(p, {.m = 256, .n = 128}, h200, 4);
-  EXPECT_EQ(whole.split, 1);
-  EXPECT_EQ(whole.workspace_bytes, 0);
-  p.n = 640;  // less than one
-  const GemmPlan all = row.plan(p, {.m = 256, .n = 128}, h200, 0);
-  EXPECT_GT(all.split, 1);
-  EXPECT_EQ(all.whole_tiles, 0);
-  EXPECT_EQ(all.items(), 20 * all.split);
-
-  p.m = 13 * 256 - 24, p.n = 14 * 128 - 8, p.k = 1096;  // as on a GPU GpuGemmCatalog.BlocksThatStayTakeTileAfterTile has it run
-  const GemmPlan swept = row.plan(p, {.m = 256, .n = 128}, h200, 0);
-  EXPECT_EQ(swept.split, 2);
-  EXPECT_EQ(swept.whole_tiles, 132);
+  GemmProblem unaligned = p;
+  unaligned.b_alignment = 8;
+  EXPECT_EQ(row.refuse(unaligned, h200), "rows of its operands start on 16 bytes; A's start on 128 and B's on 8.");
+  GemmProblem fp32 = p;
+  fp32.operand_dtype = fp32.output_dtype = DType::f32, fp32.math = MathMode::tf32;
+  EXPECT_EQ(row.refuse(fp32, h200), "its operands are bf16 or f16.");
+  GemmProblem huge = p;
+  huge.n = std::int64_t{1} << 31;
+  EXPECT_NE(row.refuse(huge, h200).find("does not fit the copy engine's 32-bit coordinates"), std::string::npos);
 }
 
 // In either order each part of each tile is taken once, a tile's in the order of K.
