@@ -109,6 +109,7 @@ __device__ __forceinline__ void send_packed(const WarpTile<Block, kSumsRows>& ti
 template <class Block, bool kSumsRows, int kStrips>
 __device__ __forceinline__ void send_sums(const WarpTile<Block, kSumsRows>& tile, WarpStrips<kStrips>& strips, const CUtensorMap& map,
                                           int row, int col, bool add) {
+  strips.settle();  // the tile before may have filled all of them with one box
 #pragma unroll
   for (int i = 0; i < tile.kDown; ++i) {
     float z[kShare];
@@ -157,7 +158,6 @@ __global__ void __launch_bounds__(Block::threads, 1) bulk_copy_mma(const __grid_
     const StageOf at = shared.items[next.stage];
     const int row_share = WarpTile<Block>::kSums && p.sum_rows && at.col == 0 ? warp % Block::warps_across : kNoRows;
     if (!is_part) prefetch_sides<Block::rows, Block::cols, Block::threads>(e, at.row, at.col, thread);
-
     const int part = item - p.whole_tiles;
 
     // While a step of depth is multiplied, the next one's fragments are read, from the next stage in the end, and the stage before this

@@ -1,4 +1,4 @@
-// Model: that of tensor_core_persistent, with more of mma.sync's rate left to the products.
+// Model: that of tensor_core_persistent, with more of mma.sync's rate left to the products, and less to do where the engine stores sums.
 #include "kernels/gemm/rows/bulk_copy_mma.h"
 
 #include <limits>
@@ -19,6 +19,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   const TimeModel& time = time_model_of(device);
+  const bool engine_stores = problem.d_alignment >= 16 && stores_sums(problem);
   return plan_on_gpu("bulk_copy_mma", problem, tile, device,
                      {.multiply_adds_per_cycle = time.mma_bulk_copy_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
@@ -28,7 +29,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .most_blocks = device.sm_count,
                       .cuts_the_rest = true,
                       .split = split,
-                      .store_cycles = stores_sums(problem) ? time.mma_bulk_copy_store_cycles : 0.0});
+                      .store_cycles = engine_stores ? time.mma_bulk_copy_store_cycles : 0.0});
 }
 
 constexpr CudaGemmLaunch cuda_launch() {

@@ -24,7 +24,7 @@ inline std::string refuse_without_tensor_cores(const GemmProblem& problem, const
 
 // The same of those whose blocks stay and walk over the tiles.
 inline std::string refuse_persistent(const GemmProblem& problem, const DeviceInfo& device) {
-  if (problem.operand_dtype == DType::f32) return "its operands are bf16 or f16.";
+  if (problem.operand_dtype != DType::bf16 && problem.operand_dtype != DType::f16) return "its operands are bf16 or f16.";
   if (problem.a_alignment < 16 || problem.b_alignment < 16) {
     return sentence("rows of its operands start on 16 bytes; A's start on ", problem.a_alignment, " and B's on ", problem.b_alignment, ".");
   }

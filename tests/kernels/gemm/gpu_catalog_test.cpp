@@ -218,11 +218,14 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
     Case panels = sums, panels_beside_rows = sums;  // operands across K whose rows are whole 128 bytes
     for (Case* const c : {&panels, &panels_beside_rows}) c->m = 13 * tile.m, c->n = 14 * tile.n;
     panels_beside_rows.b_major = Major::k;
-    Case fp32_in_parts = into_fp32, forward_in_parts = forward, dgrad_in_parts = whole_dgrad;
-    fp32_in_parts.k = forward_in_parts.k = dgrad_in_parts.k = 1096;  // enough for two of the tiles that whole waves leave
-    for (const Case& c : {sums,          into_fp32,          ragged,         activated,        with_side,      forward,      dgrad,
-                          whole_forward, whole_dgrad,        copied_forward, relu_dgrad,       packed_d,       packed_b,     packed_k,
-                          panels,        panels_beside_rows, fp32_in_parts,  forward_in_parts, dgrad_in_parts, last_columns, last_column}) {
+    Case fp32_in_parts = into_fp32, forward_in_parts = forward, dgrad_in_parts = whole_dgrad, sums_in_parts = sums;
+    Case columns_in_parts = last_columns;
+    // Enough of K for two parts of the tiles that whole waves leave.
+    for (Case* const c : {&fp32_in_parts, &forward_in_parts, &dgrad_in_parts, &sums_in_parts, &columns_in_parts}) c->k = 1096;
+    for (const Case& c :
+         {sums,          into_fp32,        ragged,         activated,     with_side,        forward,      dgrad,      whole_forward,
+          whole_dgrad,   copied_forward,   relu_dgrad,     packed_d,      packed_b,         packed_k,     panels,     panels_beside_rows,
+          fp32_in_parts, forward_in_parts, dgrad_in_parts, sums_in_parts, columns_in_parts, last_columns, last_column}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       if (!row->refuse(problem, device_).empty()) continue;

@@ -183,6 +183,10 @@ TEST(GemmPlan, TheCopyEngineFeedsMmaWhereThereIsOne) {
   EXPECT_LT(row.plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s,
             find_gemm_row("tensor_core_persistent")->plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s);
   EXPECT_NE(choose(p, h200).row, row.name);
+  GemmProblem odd = p;
+  odd.d_alignment = 8;
+  EXPECT_GT(row.plan(odd, {.m = 256, .n = 128}, h200, 0).predicted_s, row.plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s)
+      << "warps store what the engine cannot";
   const DeviceInfo b200 = probed("b200");  // which none of the rows on wgmma runs on
   EXPECT_EQ(choose(p, b200).row, row.name) << choose(p, b200).reason;
   DeviceInfo small = b200;
@@ -193,9 +197,11 @@ TEST(GemmPlan, TheCopyEngineFeedsMmaWhereThereIsOne) {
   GemmProblem unaligned = p;
   unaligned.b_alignment = 8;
   EXPECT_EQ(row.refuse(unaligned, h200), "rows of its operands start on 16 bytes; A's start on 128 and B's on 8.");
-  GemmProblem fp32 = p;
-  fp32.operand_dtype = fp32.output_dtype = DType::f32, fp32.math = MathMode::tf32;
-  EXPECT_EQ(row.refuse(fp32, h200), "its operands are bf16 or f16.");
+  GemmProblem wide = p;
+  wide.operand_dtype = wide.output_dtype = DType::f32, wide.math = MathMode::tf32;
+  EXPECT_EQ(row.refuse(wide, h200), "its operands are bf16 or f16.");
+  wide.operand_dtype = wide.output_dtype = DType::f64, wide.math = MathMode::ieee;
+  EXPECT_EQ(row.refuse(wide, h200), "its operands are bf16 or f16.");
   GemmProblem huge = p;
   huge.n = std::int64_t{1} << 31;
   EXPECT_NE(row.refuse(huge, h200).find("does not fit the copy engine's 32-bit coordinates"), std::string::npos);
