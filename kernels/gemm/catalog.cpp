@@ -29,6 +29,7 @@
 #include "kernels/gemm/rows/tensor_core_persistent.h"
 #include "kernels/gemm/rows/tensor_core_pipelined.h"
 #include "kernels/gemm/rows/tensor_core_residues.h"
+#include "kernels/gemm/rows/transposed_ping_pong.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
 #include "kernels/gemm/rows/workspace_split_k.h"
@@ -57,6 +58,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kPersistentLateDerivativeRow,
                                             &kPersistentEpilogueWarpsRow,
                                             &kPersistentPingPongRow,
+                                            &kTransposedPingPongRow,
                                             &kClusterSplitKRow,
                                             &kWorkspaceSplitKRow,
                                             &kSlicedKRow,

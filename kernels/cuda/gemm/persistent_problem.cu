@@ -1,5 +1,6 @@
 // How the problem of rows whose blocks stay is launched, and the pass that adds the parts of the last tiles.
 #include "kernels/cuda/gemm/persistent_problem.h"
+#include "kernels/gemm/rows/warpgroup.h"
 
 namespace tilewave {
 namespace {
@@ -29,9 +30,7 @@ PersistentLaunch persistent_launch(const GemmArgs& args, const GemmPlan& plan) {
   problem.blocks_k = static_cast<int>(ceil_div(problem.depth, depth));
   problem.whole_tiles = static_cast<int>(plan.split > 1 ? plan.whole_tiles : plan.tiling.tiles);
   problem.items = static_cast<int>(plan.items());
-  const GemmEpilogue& e = problem.epilogue;
-  problem.sums_alone = e.d.dtype == args.a.dtype && !e.accumulate && e.bias.data == nullptr && e.saved_input.data == nullptr &&
-                       e.activation == Activation::none && e.derivative_of.data == nullptr && e.residual.data == nullptr;
+  problem.sums_alone = args.d.dtype == args.a.dtype && stores_sums(problem_of(args));
   problem.parts = SplitSums<float>(args.workspace, rows, cols, problem.items - problem.whole_tiles, rows);
   return launch;
 }
@@ -39,12 +38,12 @@ PersistentLaunch persistent_launch(const GemmArgs& args, const GemmPlan& plan) {
 void add_parts_of_tiles(CudaQueue& queue, const PersistentLaunch& launch) {
   const PersistentProblem& problem = launch.problem;
   if (problem.split == 1) return;
-  const std::int64_t width = problem.epilogue.wide ? kRun : 1, tiles = (problem.items - problem.whole_tiles) / problem.split;
-  (problem.epilogue.wide
-       ? add_parts<kRun>
-       : add_parts<
-             1>)<<<static_cast<unsigned>(ceil_div(tiles * launch.rows * launch.cols / width, kThreads)), kThreads, 0, stream_of(queue)>>>(
-      problem, static_cast<int>(launch.rows), static_cast<int>(launch.cols));
+  const bool wide = problem.epilogue.wide;
+  const std::int64_t tiles = (problem.items - problem.whole_tiles) / problem.split;
+  const std::int64_t runs = tiles * launch.rows * launch.cols / (wide ? kRun : 1);
+  const auto add = wide ? add_parts<kRun> : add_parts<1>;
+  add<<<static_cast<unsigned>(ceil_div(runs, kThreads)), kThreads, 0, stream_of(queue)>>>(problem, static_cast<int>(launch.rows),
+                                                                                          static_cast<int>(launch.cols));
   TW_CUDA_LAUNCHED("gemm, the sum of the last tiles' parts");
 }
 

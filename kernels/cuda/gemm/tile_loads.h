@@ -40,22 +40,33 @@ __device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, co
   }
 }
 
-// A warp's: 32 rows of a tile of D at a time, between an eighth and three quarters of the tile's loads.
+// A warp's: 32 rows of D from `first` on, a tile's columns from `col` on.
+template <int kTileM>
+__device__ __forceinline__ void bring_rows_of_d(const WarpgroupGemm& gemm, int first, int col) {
+  const LikeD& d = gemm.epilogue.d;
+  const int bytes = min(kTileM, d.mapped_cols - col) * static_cast<int>(sizeof(float)) / 16 * 16;
+  const int row = first + static_cast<int>(threadIdx.x % 32);
+  if (row < gemm.epilogue.rows && bytes > 0)
+    bring_line_to_l2(d.data + (row * d.ld + col) * static_cast<std::int64_t>(sizeof(float)), bytes);
+}
+
+// Likewise all rows of a tile, 32 at a time, between an eighth and three quarters of its loads, which `before` others come before.
+template <int kTileM, int kTileN>
+__device__ __forceinline__ void bring_tile_of_d(const LoadsBegun& loads, const WarpgroupGemm& gemm, int row, int col, int before) {
+  for (int rows = 0; rows < kTileN; rows += 32) {
+    loads.wait_for(before + gemm.blocks_k / 8 + gemm.blocks_k * 5 / 8 * rows / kTileN);
+    bring_rows_of_d<kTileM>(gemm, row + rows, col);
+  }
+}
+
+// The same of every tile that the block takes.
 template <class C>
 __device__ __forceinline__ void bring_tiles_of_d(const typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n), kRows = 32;
-  const LikeD& d = gemm.epilogue.d;
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   int before = 0;  // this tile's loads
   for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters, before += gemm.blocks_k) {
     const TileAt tile = own_tile(gemm, turn);
-    const int first_row = tile.n * kTileN, col = tile.m * kTileM;
-    const int bytes = min(kTileM, d.mapped_cols - col) * static_cast<int>(sizeof(float)) / 16 * 16;
-    for (int rows = 0; rows < kTileN; rows += kRows) {
-      shared.loads.wait_for(before + gemm.blocks_k / 8 + gemm.blocks_k * 5 / 8 * rows / kTileN);
-      const int row = first_row + rows + static_cast<int>(threadIdx.x % kRows);
-      if (row < gemm.epilogue.rows && bytes > 0)
-        bring_line_to_l2(d.data + (row * d.ld + col) * static_cast<std::int64_t>(sizeof(float)), bytes);
-    }
+    bring_tile_of_d<kTileM, kTileN>(shared.loads, gemm, tile.n * kTileN, tile.m * kTileM, before);
   }
 }
 

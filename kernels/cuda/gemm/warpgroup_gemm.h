@@ -147,7 +147,7 @@ void with_gradient_product(const WarpgroupGemm& gemm, Launch&& launch) {
 // One stage of the ring: 64 of K of a tile's two operands, in boxes.
 template <int kTileRows, int kTileCols>
 struct OperandStage {
-  static constexpr int kRowBoxes = kTileRows / kBox, kColBoxes = kTileCols / kBox;
+  static constexpr int kRowBoxes = kTileRows / kBox, kColBoxes = kTileCols / kBox, kColBoxCols = kBox;
   static constexpr unsigned kBytes = (kRowBoxes + kColBoxes) * kBoxBytes;
 
   alignas(1024) std::byte rows[kRowBoxes][kBoxBytes];  // [tile rows, 64]
@@ -209,7 +209,7 @@ __device__ __forceinline__ void issue_products(const Stage& stage, int first, bo
     for (int block = 0; block < kBlocks; ++block) {
       const std::uint64_t rows = operand<P::kRows>(rows_at, step, block);
       const bool add = accumulate || step > 0;
-      wgmma<typename P::T, P::kRows, P::kCols, 2 * kColumns>(sums[block], rows, operand<P::kCols>(cols_at, step), add);
+      wgmma<typename P::T, P::kRows, P::kCols, 2 * kColumns>(sums[block], rows, operand<P::kCols, Stage::kColBoxCols>(cols_at, step), add);
       beside(rows, block, add);
     }
   }

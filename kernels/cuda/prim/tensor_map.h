@@ -1,5 +1,5 @@
 // Tensor maps for the bulk copy engine: a matrix whose base and pitch are multiples of 16 bytes, and the box of it that one copy
-// moves, 128 bytes wide and swizzled by 128 bytes, or 16 bytes wide as it lies.
+// moves, 128 or 64 bytes wide and swizzled by as many, or 16 bytes wide as it lies.
 // The driver encodes them; its entry point comes through the runtime, so that nothing links against libcuda.
 #pragma once
 
@@ -24,7 +24,18 @@ inline CUtensorMapDataType tensor_map_type(DType dtype) {
   }
 }
 
-enum class BoxWidth : std::uint8_t { bytes_128, bytes_16 };
+enum class BoxWidth : std::uint8_t { bytes_128 = 128, bytes_64 = 64, bytes_16 = 16 };
+inline CUtensorMapSwizzle swizzle_of(BoxWidth width) {
+  switch (width) {
+    case BoxWidth::bytes_128:
+      return CU_TENSOR_MAP_SWIZZLE_128B;
+    case BoxWidth::bytes_64:
+      return CU_TENSOR_MAP_SWIZZLE_64B;
+    case BoxWidth::bytes_16:
+      break;
+  }
+  return CU_TENSOR_MAP_SWIZZLE_NONE;
+}
 
 // The driver's encoder, of `rank` dimensions, the fastest first.
 struct TensorMapShape {
@@ -51,12 +62,12 @@ inline CUtensorMap encode_tensor_map(const ConstMatrixView& view, const TensorMa
 }
 
 inline CUtensorMap make_tensor_map(const ConstMatrixView& view, int box_rows, BoxWidth width = BoxWidth::bytes_128) {
-  const bool wide = width == BoxWidth::bytes_128;
-  return encode_tensor_map(view,
-                           {.sizes = {static_cast<cuuint64_t>(view.cols), static_cast<cuuint64_t>(view.rows)},
-                            .strides = {static_cast<cuuint64_t>(view.ld * size_of(view.dtype))},
-                            .box = {static_cast<cuuint32_t>((wide ? 128 : 16) / size_of(view.dtype)), static_cast<cuuint32_t>(box_rows)}},
-                           wide ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE);
+  return encode_tensor_map(
+      view,
+      {.sizes = {static_cast<cuuint64_t>(view.cols), static_cast<cuuint64_t>(view.rows)},
+       .strides = {static_cast<cuuint64_t>(view.ld * size_of(view.dtype))},
+       .box = {static_cast<cuuint32_t>(static_cast<std::int64_t>(width) / size_of(view.dtype)), static_cast<cuuint32_t>(box_rows)}},
+      swizzle_of(width));
 }
 
 // The same with rows in eights, of which there are whole ones: a box is 128 bytes of so many rows of each of so many eights.

@@ -15,20 +15,23 @@ namespace tilewave {
 enum class Fastest : int { k, other };
 
 // An operand is made of boxes of 64 x 64 elements, 128 bytes wide and swizzled, one after another along the dimension that is
-// not K: 64 rows of 64 k, or 64 k of 64 rows.
-inline constexpr int kBox = 64;
-inline constexpr int kBoxBytes = kBox * kBox * 2;
+// not K: 64 rows of 64 k, or 64 k of 64 rows. Where it has a multiple of 32 rows its boxes may have so many: 32 rows of 64 k, or 64 k of
+// 32 rows, 64 bytes wide and swizzled as such.
+inline constexpr int kBox = 64, kHalfBox = 32;
+inline constexpr int kBoxBytes = kBox * kBox * 2, kHalfBoxBytes = kHalfBox * kBox * 2;
 
 // Where an operand's first box lies, in a descriptor's units of 16 bytes (a cluster's block has its rank above these bits).
 __device__ __forceinline__ std::uint32_t operand_at(const void* box) { return shared_address(box) >> 4 & 0x3fff; }
 
 // The descriptor of the operand that starts `box` boxes and `step` times 16 of K behind that place. Bits: address 0-13, leading offset
-// 16-29 (between boxes; K-major operands have none), stride offset 32-45 (8 lines of 128 bytes), all in units of 16 bytes, swizzle mode
-// 62-63.
-template <Fastest kFastest>
+// 16-29 (between boxes; K-major operands have none), stride offset 32-45 (8 lines), all in units of 16 bytes, swizzle mode 62-63 (1 for
+// lines of 128 bytes, 2 for 64).
+template <Fastest kFastest, int kBoxRows = kBox>
 __device__ __forceinline__ std::uint64_t operand(std::uint32_t at, int step, int box = 0) {
-  constexpr std::uint32_t kStep = (kFastest == Fastest::k ? 32 : 2048) >> 4, kBoxes = kBoxBytes >> 4;
-  constexpr std::uint64_t kHigh = std::uint64_t{1} << 62 | std::uint64_t{1024 >> 4} << 32;
+  static_assert(kBoxRows == kBox || kBoxRows == kHalfBox);
+  constexpr std::uint32_t kLine = kFastest == Fastest::k ? 2 * kBox : 2 * kBoxRows;  // bytes
+  constexpr std::uint32_t kStep = (kFastest == Fastest::k ? 32 : 16 * kLine) >> 4, kBoxes = kBoxRows * kBox * 2 >> 4;
+  constexpr std::uint64_t kHigh = std::uint64_t{kLine == 128 ? 1 : 2} << 62 | std::uint64_t{8 * kLine >> 4} << 32;
   return kHigh | (at + (static_cast<std::uint32_t>(box) * kBoxes + static_cast<std::uint32_t>(step) * kStep + (kBoxes << 16)));
 }
 
@@ -41,6 +44,10 @@ __device__ __forceinline__ void wgmma_wait() {
 }
 
 #define TW_REGISTERS_8 "%0, %1, %2, %3"
+#define TW_REGISTERS_96                                                              \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define TW_REGISTERS_128                                                             \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
@@ -63,7 +70,8 @@ __device__ __forceinline__ void wgmma_wait() {
 #define TW_SUMS_4(i) "+f"(sums[i]), "+f"(sums[(i) + 1]), "+f"(sums[(i) + 2]), "+f"(sums[(i) + 3])
 #define TW_SUMS_16(i) TW_SUMS_4(i), TW_SUMS_4((i) + 4), TW_SUMS_4((i) + 8), TW_SUMS_4((i) + 12)
 #define TW_SUMS_8 TW_SUMS_4(0)
-#define TW_SUMS_128 TW_SUMS_16(0), TW_SUMS_16(16), TW_SUMS_16(32), TW_SUMS_16(48)
+#define TW_SUMS_96 TW_SUMS_16(0), TW_SUMS_16(16), TW_SUMS_16(32)
+#define TW_SUMS_128 TW_SUMS_96, TW_SUMS_16(48)
 #define TW_SUMS_160 TW_SUMS_128, TW_SUMS_16(64)
 #define TW_SUMS_192 TW_SUMS_128, TW_SUMS_16(64), TW_SUMS_16(80)
 #define TW_SUMS_256 TW_SUMS_192, TW_SUMS_16(96), TW_SUMS_16(112)
@@ -84,10 +92,12 @@ __device__ __forceinline__ void wgmma_wait() {
 template <class T, Fastest kRows, Fastest kCols, int kColumns>
 __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], std::uint64_t rows, std::uint64_t cols, bool accumulate) {
   static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>, "the tensor cores take these two in either major");
-  static_assert(kColumns == 8 || kColumns == 128 || kColumns == 160 || kColumns == 192 || kColumns == 256,
+  static_assert(kColumns == 8 || kColumns == 96 || kColumns == 128 || kColumns == 160 || kColumns == 192 || kColumns == 256,
                 "add the instruction of that width here");
   if constexpr (kColumns == 8) {
     TW_WGMMA_OF_TYPE(8, "%4", "%5", "%6", "%7", "%8")
+  } else if constexpr (kColumns == 96) {
+    TW_WGMMA_OF_TYPE(96, "%48", "%49", "%50", "%51", "%52")
   } else if constexpr (kColumns == 128) {
     TW_WGMMA_OF_TYPE(128, "%64", "%65", "%66", "%67", "%68")
   } else if constexpr (kColumns == 160) {
@@ -130,6 +140,7 @@ __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], const std::ui
 }
 
 #undef TW_REGISTERS_8
+#undef TW_REGISTERS_96
 #undef TW_REGISTERS_128
 #undef TW_REGISTERS_160
 #undef TW_REGISTERS_192
@@ -137,6 +148,7 @@ __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], const std::ui
 #undef TW_SUMS_4
 #undef TW_SUMS_16
 #undef TW_SUMS_8
+#undef TW_SUMS_96
 #undef TW_SUMS_128
 #undef TW_SUMS_160
 #undef TW_SUMS_192

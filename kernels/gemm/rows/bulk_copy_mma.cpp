@@ -1,8 +1,6 @@
 // Model: that of tensor_core_persistent, with more of mma.sync's rate left to the products, and less to do where the engine stores sums.
 #include "kernels/gemm/rows/bulk_copy_mma.h"
 
-#include <limits>
-
 #include "kernels/gemm/rows/tensor_core_refusals.h"
 #include "kernels/queue.h"
 
@@ -11,10 +9,8 @@ namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (device.capability < 90) return "it needs the bulk copy engine of compute capability 9.0 or newer.";
-  const std::int64_t longest = std::max({problem.m, problem.n, problem.k});
-  if (longest > std::numeric_limits<int>::max() - 4096)
-    return sentence("a dimension of ", longest, " does not fit the copy engine's 32-bit coordinates.");
-  return refuse_persistent(problem, device);
+  const std::string too_long = refuse_beyond_coordinates(problem);
+  return too_long.empty() ? refuse_persistent(problem, device) : too_long;
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {

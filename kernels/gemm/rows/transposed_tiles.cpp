@@ -10,8 +10,7 @@ namespace {
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   const std::string refusal = refuse_warpgroup(problem, device);
   if (!refusal.empty()) return refusal;
-  if (problem.b_major != Major::k || problem.d_major != Major::m) return "it takes activations as rows of features, in and out.";
-  if (problem.output_dtype == DType::f32) return "it transposes sums in 16 bits, not in f32.";
+  if (problem.d_major != Major::m) return "its tiles lie along rows of D, not along columns; make D m-major.";
   if (problem.epilogue.bias_gradient) return "it sums no bias gradient.";
   return {};
 }

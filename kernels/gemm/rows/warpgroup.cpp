@@ -8,6 +8,12 @@
 
 namespace tilewave {
 
+std::string refuse_beyond_coordinates(const GemmProblem& problem) {
+  const std::int64_t longest = std::max({problem.m, problem.n, problem.k});
+  if (longest <= std::numeric_limits<int>::max() - 4096) return {};
+  return sentence("a dimension of ", longest, " does not fit the copy engine's 32-bit coordinates.");
+}
+
 std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device) {
   if (device.capability != 90) {
     return sentence("it uses wgmma and the bulk copy engine of compute capability 9.0; this device has ", device.capability / 10, ".",
@@ -22,9 +28,8 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
   if (problem.d_major != Major::m && problem.epilogue.bias_gradient) {
     return "it sums B over K where B's rows run along D's in memory; make D m-major, or ask for the bias gradient elsewhere.";
   }
-  const std::int64_t longest = std::max({problem.m, problem.n, problem.k});
-  if (longest > std::numeric_limits<int>::max() - 4096)
-    return sentence("a dimension of ", longest, " does not fit the copy engine's 32-bit coordinates.");
+  const std::string too_long = refuse_beyond_coordinates(problem);
+  if (!too_long.empty()) return too_long;
   const auto unaligned = [](const char* name, std::int64_t alignment, std::int64_t pitch) {
     return sentence("the copy engine wants base and pitch of ", name, " in multiples of 16 bytes; its pitch of ", pitch,
                     " elements and its base allow ", alignment, ": use guidelines.row_pitch = \"aligned\".");

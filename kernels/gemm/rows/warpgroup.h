@@ -21,6 +21,8 @@ inline constexpr std::int64_t kBlockBytes = std::int64_t{227} * 1024;  // of sha
 constexpr int stages_beside(std::int64_t rest, Tile tile) { return static_cast<int>((kBlockBytes - rest) / stage_bytes(tile)); }
 constexpr std::int64_t shared_bytes_beside(std::int64_t rest, Tile tile) { return stages_beside(rest, tile) * stage_bytes(tile) + rest; }
 
+// Why the bulk copy engine cannot name the problem's elements; empty where it can.
+std::string refuse_beyond_coordinates(const GemmProblem& problem);
 // Why the problem cannot run on wgmma and the bulk copy engine; empty where it can.
 std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& device);
 // The same of rows whose blocks add up one tile's sums: they have no epilogue but an addition into fp32 and the bias gradient.

@@ -15,6 +15,7 @@
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/rows/transposed_ping_pong.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
 namespace tilewave {
@@ -278,6 +279,7 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
   expect(kPersistentLateStoreRow, {"wgrad", "dgrad", "forward", "last_columns", "biased", "activated"});
   expect(kPersistentCooperativeRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
   expect(kPersistentPingPongRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
+  expect(kTransposedPingPongRow, {"dgrad", "forward", "last_columns", "biased", "activated"});
 }
 
 }  // namespace

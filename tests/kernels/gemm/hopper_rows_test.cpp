@@ -15,6 +15,7 @@
 #include "kernels/gemm/rows/persistent_residues.h"
 #include "kernels/gemm/rows/sliced_k.h"
 #include "kernels/gemm/rows/stream_k.h"
+#include "kernels/gemm/rows/transposed_ping_pong.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
 #include "kernels/gemm/rows/workspace_split_k.h"
@@ -25,16 +26,10 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kSharedBytes = 232448;
-const GemmRow* const kHopperRows[] = {&kBulkCopyWgmmaRow,
-                                      &kWarpSpecializedRow,
-                                      &kPersistentCooperativeRow,
-                                      &kPersistentLateStoreRow,
-                                      &kPersistentPingPongRow,
-                                      &kTransposedTilesRow,
-                                      &kClusterSplitKRow,
-                                      &kWorkspaceSplitKRow,
-                                      &kSlicedKRow,
-                                      &kStreamKRow};
+const GemmRow* const kHopperRows[] = {
+    &kBulkCopyWgmmaRow,   &kWarpSpecializedRow,    &kPersistentCooperativeRow, &kPersistentLateStoreRow, &kPersistentPingPongRow,
+    &kTransposedTilesRow, &kTransposedPingPongRow, &kClusterSplitKRow,         &kWorkspaceSplitKRow,     &kSlicedKRow,
+    &kStreamKRow};
 
 GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m,
@@ -70,8 +65,8 @@ TEST(HopperRows, SayWhatTheyRefuse) {
     expect_refusal(other, h200(), "or f32, not f16");
     other = problem;
     other.d_major = Major::n;
-    if (row == &kTransposedTilesRow) {
-      expect_refusal(other, h200(), "activations as rows of features");
+    if (row == &kTransposedTilesRow || row == &kTransposedPingPongRow) {
+      expect_refusal(other, h200(), "along rows of D");
     } else {
       EXPECT_EQ(row->refuse(other, h200()), "") << row->name;
     }
@@ -101,6 +96,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kPersistentLateDerivativeRow, persistent_late_derivative_shared_bytes);
   fits(kPersistentPingPongRow, persistent_ping_pong_shared_bytes);
   fits(kTransposedTilesRow, transposed_tiles_shared_bytes);
+  fits(kTransposedPingPongRow, transposed_ping_pong_shared_bytes);
   fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
   fits(kWorkspaceSplitKRow, workspace_split_k_shared_bytes);
   fits(kSlicedKRow, sliced_k_shared_bytes);

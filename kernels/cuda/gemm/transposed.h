@@ -1,0 +1,234 @@
+// What the rows share whose tiles are turned: wgmma's rows come from A and run along M, its columns from B along N, in steps of 32. A
+// thread's sums then are neighbours along N, and D's along M: stmatrix transposes them on their way through shared memory.
+#pragma once
+
+#include "kernels/cuda/gemm/warpgroup_gemm.h"
+
+namespace tilewave {
+
+// One stage: 64 of K of a tile's operands.
+template <int kM, int kN>
+struct TransposedStage {
+  static constexpr int kRowBoxes = kM / kBox, kColBoxes = kN / kHalfBox, kColBoxCols = kHalfBox;
+  static constexpr unsigned kBytes = kRowBoxes * kBoxBytes + kColBoxes * kHalfBoxBytes;
+  alignas(1024) std::byte rows[kRowBoxes][kBoxBytes];      // [tile m, 64]
+  alignas(1024) std::byte cols[kColBoxes][kHalfBoxBytes];  // [tile n, 64]
+};
+
+// The blocks of a cluster have their columns in common: each loads every so many of their boxes, for all.
+template <class P, int kM, int kN>
+__device__ __forceinline__ void load_transposed_stage(TransposedStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k,
+                                                      int m, int n, unsigned rank = 0) {
+  mbarrier_arrive_expecting(full, stage.kBytes);
+  for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
+  if (gemm.cluster == 1) {
+    for (int box = 0; box < stage.kColBoxes; ++box) load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k, n + box * kHalfBox);
+    return;
+  }
+  const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
+  for (int box = static_cast<int>(rank); box < stage.kColBoxes; box += gemm.cluster) {
+    const int at = n + box * kHalfBox;
+    load_box_multicast(stage.cols[box], gemm.cols, full, P::kCols == Fastest::k ? k : at, P::kCols == Fastest::k ? at : k, everyone);
+  }
+}
+
+// The other way round than in the other rows.
+inline WarpgroupGemm transposed_gemm(const GemmArgs& args, const GemmPlan& plan) {
+  WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  std::swap(gemm.rows_fastest, gemm.cols_fastest);
+  gemm.rows = make_tensor_map(args.a, kBox);
+  gemm.cols = gemm.cols_fastest == Fastest::k ? make_tensor_map(args.b, kHalfBox) : make_tensor_map(args.b, kBox, BoxWidth::bytes_64);
+  return gemm;
+}
+
+// A consumer's 64 kBlocks rows of M by kTile.n columns of N, from `m` and `n` on, from sums to D. C is a kernel's configuration.
+template <class C>
+struct TransposedEpilogue {
+  static constexpr int kTileN = static_cast<int>(C::kTile.n), kColumns = kTileN / 2;
+  static constexpr int kLineBytes = kTileN * 128;  // a block's: [tile n, 64], or of fp32 32
+  using Sums = float[C::kBlocks][kColumns];
+
+  const WarpgroupEpilogue& e;
+  const int m, n, consumer;
+  float bias[C::kBlocks][2] = {};  // of a thread's rows
+
+  __device__ __forceinline__ TransposedEpilogue(const WarpgroupEpilogue& epilogue, int first_m, int first_n, int which)
+      : e(epilogue), m(first_m), n(first_n), consumer(which) {
+    if (e.bias.data == nullptr) return;
+#pragma unroll
+    for (int i = 0; i < 2 * C::kBlocks; ++i) {
+      const int at = row(i / 2, i % 2);
+      if (at < e.cols) bias[i / 2][i % 2] = load_element(e.bias.data, e.bias.dtype, at);
+    }
+  }
+
+  // By way of `lines`, where a side input is, and of `saved_lines`, where the activation's input is stored: a kTile.n x 64 box a block.
+  template <class T>
+  __device__ __forceinline__ void finish(T, std::byte* lines, std::byte* saved_lines, const Sums& sums) const {
+    with_form<T, true>([&]<class Form>(Form) {
+#pragma unroll
+      for (int block = 0; block < C::kBlocks; ++block)
+        finish_columns<Form, kTileN>(lines + block * kLineBytes, saved_lines + block * kLineBytes, block, 0, sums);
+    });
+    fence_shared_for_engines();
+    sync();
+    send<C::kBlocks, kTileN>(e.d_map, lines, m, n);
+    if (e.saved_input.data != nullptr) send<C::kBlocks, kTileN>(e.saved_input_map, saved_lines, m, n);
+    commit_boxes();
+    wait_boxes_read<0>();
+  }
+
+  // Without a side input, kColumnsAtOnce of N at a time by way of two buffers of so many lines of 128 bytes: by one after the other, or,
+  // where the activation's input is stored, by both. What left them is waited for where it is in the way.
+  template <int kColumnsAtOnce, class T>
+  __device__ __forceinline__ void finish_in_parts(T, std::byte* first, std::byte* second, const Sums& sums) const {
+    constexpr int kParts = kTileN / kColumnsAtOnce;
+    static_assert(kTileN % kColumnsAtOnce == 0 && kColumnsAtOnce % kStripRows == 0 && C::kBlocks * kParts % 2 == 0);
+    const bool saves = e.saved_input.data != nullptr;
+    with_form<T, false>([&]<class Form>(Form) {
+#pragma unroll
+      for (int part = 0; part < C::kBlocks * kParts; ++part) {
+        const int block = part / kParts, column = part % kParts * kColumnsAtOnce;
+        std::byte* const lines = part % 2 == 0 || saves ? first : second;
+        if (saves) {
+          wait_boxes_read<0>();
+        } else {
+          wait_boxes_read<1>();
+        }
+        sync();
+        finish_columns<Form, kColumnsAtOnce>(lines, second, block, column, sums);
+        fence_shared_for_engines();
+        sync();
+        send<1, kColumnsAtOnce>(e.d_map, lines, m + block * kBox, n + column);
+        if (saves) send<1, kColumnsAtOnce>(e.saved_input_map, second, m + block * kBox, n + column);
+        commit_boxes();
+      }
+    });
+  }
+
+  // Sums alone in fp32, of each block's 64 of M the first 32 by way of `lines` and the others by way of `more_lines`.
+  __device__ __forceinline__ void finish_fp32(std::byte* lines, std::byte* more_lines, const Sums& sums) const {
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32 % 4);
+    std::byte* const own = warp < 2 ? lines : more_lines;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {  // of a thread's four sums in eight columns: along N, along M
+      const int line = lane % 4 * 2 + i % 2, chunk = (warp % 2 * 4 + i / 2 * 2 + lane / 16) ^ line;
+      std::byte* const at = own + line * 128 + chunk * 16 + lane / 4 % 4 * 4;
+#pragma unroll
+      for (int block = 0; block < C::kBlocks; ++block) {
+#pragma unroll
+        for (int g = 0; g < kColumns / 4; ++g) *reinterpret_cast<float*>(at + block * kLineBytes + g * 8 * 128) = sums[block][4 * g + i];
+      }
+    }
+    fence_shared_for_engines();
+    sync();
+    send<C::kBlocks, kTileN>(e.d_map, lines, m, n);
+    send<C::kBlocks, kTileN>(e.d_map, more_lines, m + kBox / 2, n);
+    commit_boxes();
+    wait_boxes_read<0>();
+  }
+
+  // Element by element, 64 columns of N at a time, by way of 16 KB of the consumer's own.
+  __device__ __forceinline__ void finish_elements(std::byte* scratch, const Sums& sums) const {
+    constexpr int kGroups = ceil_div(kTileN, kBox);
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32 % 4);
+    auto* const strips = reinterpret_cast<float*>(scratch);  // [4][16 of N, 64 of M]
+#pragma unroll 1
+    for (int share = 0; share < C::kBlocks * kGroups; ++share) {
+      sync();
+#pragma unroll
+      for (int candidate = 0; candidate < C::kBlocks * kGroups; ++candidate) {
+        if (candidate != share) continue;
+        asm volatile("");  // a branch: a register has no index
+        const int first = candidate % kGroups * kShare;
+#pragma unroll
+        for (int i = 0; i < kShare && first + i < kColumns; ++i) {
+          const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+          strips[column / kStripRows * kStripRows * kShareColumns +
+                 sum_at(column % kStripRows, warp * kStripRows + lane / 4 + i / 2 % 2 * 8)] = sums[candidate / kGroups][first + i];
+        }
+      }
+      sync();
+      const int column = share % kGroups * kBox + warp * kStripRows;
+      if (column < kTileN) {
+        finish_lines(e, strips + warp * kStripRows * kShareColumns, {.row = n + column, .col = m + share / kGroups * kBox});
+      }
+    }
+  }
+
+ private:
+  // Where this lane points stmatrix and ldmatrix for columns 8 g to 8 g + 15 of a block of what has D's shape.
+  __device__ __forceinline__ static std::byte* groups(std::byte* lines, int g) {
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32 % 4);
+    return lines + (8 * (g + lane / 16) + lane % 8) * 128 + ((2 * warp + lane / 8 % 2) ^ lane % 8) * 16;
+  }
+  __device__ __forceinline__ int row(int block, int h) const {
+    return m + block * kBox + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h;
+  }
+  __device__ __forceinline__ void sync() const { sync_warpgroup(consumer); }
+  template <class T, bool kSides, class Body>
+  __device__ __forceinline__ void with_form(Body&& body) const {
+    if constexpr (kSides) {
+      if (e.has_side && e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
+      if (e.has_side) {
+        return with_activation(e.derivative, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::derivative>{}); });
+      }
+    }
+    if (e.activation == Activation::none) return body(ShareForm<T, Activation::none, Side::none>{});
+    with_activation(e.activation, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::none>{}); });
+  }
+  template <class Form>
+  __device__ __forceinline__ void finish_groups(std::byte* here, std::byte* saved, float (&z)[8]) const {
+    using T = typename Form::T;
+    const auto put = [&](std::byte* to) {
+      store_matrices_transposed(to, pack<T>(z[0], z[1]), pack<T>(z[2], z[3]), pack<T>(z[4], z[5]), pack<T>(z[6], z[7]));
+    };
+    if constexpr (Form::kSide == Side::none) {
+      if (e.saved_input.data != nullptr) put(saved);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) z[i] = activate_to<T>(Form::kActivation, z[i]);
+    } else {
+      std::uint32_t pairs[4];
+      ldmatrix_transposed(pairs, shared_address(here));
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const float2 x = unpack<T>(pairs[i / 2]);
+        if constexpr (Form::kSide == Side::derivative) {
+          z[i] *= activation_derivative_to<T>(Form::kActivation, x.x);
+          z[i + 1] *= activation_derivative_to<T>(Form::kActivation, x.y);
+        } else {
+          z[i] += x.x;
+          z[i + 1] += x.y;
+        }
+      }
+    }
+    put(here);
+  }
+  // A block's kLines columns of N from `column` on.
+  template <class Form, int kLines>
+  __device__ __forceinline__ void finish_columns(std::byte* lines, std::byte* saved_lines, int block, int column, const Sums& sums) const {
+#pragma unroll
+    for (int g = 0; g < kLines / 8; g += 2) {
+      float z[8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) z[i] = sums[block][column / 2 + 4 * g + i] + bias[block][i / 2 % 2];
+      finish_groups<Form>(groups(lines, g), groups(saved_lines, g), z);
+    }
+  }
+  // 16 of N at a time, each by a thread of its own: kLines lines of each of so many blocks, to M from `x` on and N from `y` on.
+  template <int kBlocks, int kLines>
+  __device__ __forceinline__ void send(const CUtensorMap& map, const std::byte* lines, int x, int y) const {
+    constexpr int kStrips = kLines / kStripRows;
+    const int strip = static_cast<int>(threadIdx.x % kWarpgroup);
+    if (strip >= kBlocks * kStrips) return;
+    const int strip_x = x + strip / kStrips * kBox, strip_y = y + strip % kStrips * kStripRows;
+    if (e.accumulate && e.d.dtype == DType::f32) {
+      add_box(map, lines + strip * kStripBytes, strip_x, strip_y);
+    } else {
+      store_box(map, lines + strip * kStripBytes, strip_x, strip_y);
+    }
+  }
+};
+
+}  // namespace tilewave

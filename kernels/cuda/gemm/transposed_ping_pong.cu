@@ -1,0 +1,143 @@
+// Adds to persistent_ping_pong turned tiles of 128 x 160: wide enough that one consumer's products take as long as L2 takes to bring their
+// operands, where those of 128 x 128 wait for it, and still narrow enough for a thread's registers. So the tensor cores go from one tile's
+// products to the next one's, and all of an epilogue lies under the other consumer's.
+#include "kernels/cuda/gemm/transposed.h"
+#include "kernels/gemm/rows/transposed_ping_pong.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kTileM = kM, kTileN = kN, kBlocks = kM / kBox;
+  static constexpr int kStages = transposed_ping_pong_stages(kTile), kConsumers = 2;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile)), kBuffers = 2;
+
+  struct SharedStorage {
+    TransposedStage<kTileM, kTileN> stages[kStages];
+    alignas(1024) std::byte buffers[kConsumers][kBuffers][kColumnsAtOnce * 128];  // through which D goes out
+    alignas(1024) Mbarrier full[kStages];
+    Mbarrier empty[kStages];
+    Mbarrier turn[kConsumers];
+  };
+  static_assert(sizeof(SharedStorage) == transposed_ping_pong_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kColumnsAtOnce * 128 * kBuffers >= 16 << 10, "elements go out by way of 16 KB");
+};
+
+// The blocks of a cluster take tiles side by side along M.
+__device__ __forceinline__ TileAt own_turned_tile(const WarpgroupGemm& gemm, int turn) {
+  const TileAt tile = gemm.raster(turn);
+  return {.m = tile.m * gemm.cluster + static_cast<int>(cluster_rank()), .n = tile.n};
+}
+
+template <class C, class P>
+__global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __grid_constant__ WarpgroupGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  const WarpgroupEpilogue& e = gemm.epilogue;
+
+  // Prologue.
+  if (threadIdx.x == 0) {
+    prefetch_map(gemm.rows);
+    prefetch_map(gemm.cols);
+    mbarrier_init(shared.full, 1);
+    mbarrier_init(shared.empty, gemm.cluster);
+    mbarrier_init(shared.turn, 1);
+    mbarrier_init_fence();
+  }
+  __syncthreads();
+  cluster_meet();
+  wait_for_previous_kernel();
+
+  RingPosition<C::kStages> at;
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    give_up_registers<C::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      const unsigned rank = cluster_rank();
+      for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
+        const TileAt tile = own_turned_tile(gemm, turn);
+        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          load_transposed_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM,
+                                   tile.n * C::kTileN, rank);
+        }
+      }
+    }
+  } else {  // A consumer, of every second tile.
+    take_registers<C::kConsumerRegisters>();
+    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    const auto release = [&](int stage) {  // to every producer that writes here
+      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+    };
+    if (consumer == 1) at.advance(gemm.blocks_k);
+    unsigned turn = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
+    for (int index = first_turn(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
+      const TileAt tile = own_turned_tile(gemm, index);
+      const int m = tile.m * C::kTileM, n = tile.n * C::kTileN;
+
+      // Main loop.
+      mbarrier_wait(shared.turn[consumer], turn);
+      turn ^= 1;
+      float sums[C::kBlocks][C::kTileN / 2];  // [64, tile n] of each
+      int previous = 0;
+      for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+        mbarrier_wait(shared.full[at.stage], at.parity);
+        multiply(P{}, shared.stages[at.stage], 0, block > 0, sums);
+        wgmma_wait<1>();
+        if (block > 0) release(previous);
+        previous = at.stage;
+      }
+      if (thread == 0) mbarrier_arrive(shared.turn[1 - consumer]);
+      wgmma_wait<0>();
+      release(previous);
+      at.advance(gemm.blocks_k);  // the partner's
+
+      // Epilogue.
+      const TransposedEpilogue<C> epilogue(e, m, n, consumer);
+      auto& buffers = shared.buffers[consumer];
+      if (e.through_strips && min(m + C::kTileM, e.cols) <= e.d.mapped_cols) {
+        epilogue.finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers[0], buffers[1], sums);
+      } else {
+        wait_boxes_read<0>();
+        epilogue.finish_elements(buffers[0], sums);
+      }
+    }
+    wait_boxes_read<0>();
+  }
+  if (gemm.cluster > 1) cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
+}
+
+}  // namespace
+
+void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+  WarpgroupGemm gemm = transposed_gemm(args, plan);
+  gemm.raster = Raster::of(static_cast<int>(ceil_div(plan.tiling.tiles_m, plan.cluster)), static_cast<int>(plan.tiling.tiles_n),
+                           static_cast<int>(ceil_div(band_columns(problem_of(args).k), plan.tile.m * plan.cluster)));
+  const auto launch_tile = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    using C = Config<kM, kN>;
+    const auto launch = [&]<class T, Fastest kRows>() {
+      launch_clusters(queue, "transposed_ping_pong", transposed_ping_pong<C, Product<T, kRows, Fastest::k, false>>, gemm, plan.blocks,
+                      C::kThreads, sizeof(typename C::SharedStorage));
+    };
+    const auto of_type = [&]<class T>(T) {
+      if (gemm.rows_fastest == Fastest::k) {
+        launch.template operator()<T, Fastest::k>();
+      } else {
+        launch.template operator()<T, Fastest::other>();
+      }
+    };
+    if (gemm.operand_dtype == DType::bf16) {
+      of_type(bf16{});
+    } else {
+      of_type(f16{});
+    }
+  };
+  launch_tile.template operator()<128, 160>();
+  launch_tile.template operator()<128, 192>();
+}
+
+}  // namespace tilewave

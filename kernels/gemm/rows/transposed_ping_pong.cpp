@@ -1,0 +1,54 @@
+// Model: every block's tiles one after another, their products alone; the last epilogue stands by itself. wgmma's rows run along M here.
+#include "kernels/gemm/rows/transposed_ping_pong.h"
+
+#include "kernels/gemm/rows/warpgroup_time.h"
+#include "kernels/queue.h"
+
+namespace tilewave {
+namespace {
+
+std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
+  const std::string refusal = refuse_warpgroup(problem, device);
+  if (!refusal.empty()) return refusal;
+  if (problem.d_major != Major::m) return "its tiles lie along rows of D, not along columns; make D m-major.";
+  if (problem.b_major != Major::k) return "its columns come from rows along K.";
+  const Epilogue& e = problem.epilogue;
+  if (problem.output_dtype == DType::f32) return "it transposes sums in 16 bits, not in f32.";
+  if (e.residual || e.accumulate || e.derivative != Activation::none) return "it takes no side input.";
+  if (e.bias_gradient) return "it sums no bias gradient.";
+  if (problem.d_alignment < 16) return "it stores rows of D that start on 16 bytes.";
+  return {};
+}
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_stored_tiles("transposed_ping_pong", problem, tile, device.sm_count);
+  plan.stages = transposed_ping_pong_stages(tile);
+  plan.raster = "bands";
+  std::swap(plan.tiling.tiles_m, plan.tiling.tiles_n);  // pairs lie side by side along M
+  const double rounds = plan_turns(plan, device);
+  std::swap(plan.tiling.tiles_m, plan.tiling.tiles_n);
+  const Tile turned = {.m = tile.n, .n = tile.m};
+  const WarpgroupTime time = warpgroup_time(problem, turned, {.columns = tile.n, .own_loop = true}, device);
+  const TimeModel& model = time_model_of(device);
+  const double cycles = model.fill_cycles + rounds * (time.products + model.turn_cycles) + time.epilogue;
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  return plan;
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_transposed_ping_pong;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmRow kTransposedPingPongRow = {.name = "transposed_ping_pong",
+                                        .backend = Backend::cuda,
+                                        .tensor_cores = true,
+                                        .tiles = kTransposedPingPongTiles,
+                                        .shared_bytes = transposed_ping_pong_shared_bytes,
+                                        .own_refusal = refuse,
+                                        .plan = plan,
+                                        .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave
