@@ -15,21 +15,12 @@ struct TransposedStage {
   alignas(1024) std::byte cols[kColBoxes][kHalfBoxBytes];  // [tile n, 64]
 };
 
-// The blocks of a cluster have their columns in common: each loads every so many of their boxes, for all.
 template <class P, int kM, int kN>
 __device__ __forceinline__ void load_transposed_stage(TransposedStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k,
-                                                      int m, int n, unsigned rank = 0) {
+                                                      int m, int n) {
   mbarrier_arrive_expecting(full, stage.kBytes);
   for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
-  if (gemm.cluster == 1) {
-    for (int box = 0; box < stage.kColBoxes; ++box) load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k, n + box * kHalfBox);
-    return;
-  }
-  const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
-  for (int box = static_cast<int>(rank); box < stage.kColBoxes; box += gemm.cluster) {
-    const int at = n + box * kHalfBox;
-    load_box_multicast(stage.cols[box], gemm.cols, full, P::kCols == Fastest::k ? k : at, P::kCols == Fastest::k ? at : k, everyone);
-  }
+  for (int box = 0; box < stage.kColBoxes; ++box) load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k, n + box * kHalfBox);
 }
 
 // The other way round than in the other rows.
@@ -104,6 +95,22 @@ struct TransposedEpilogue {
         commit_boxes();
       }
     });
+  }
+
+  // Sums, with a bias or without, of what the engine leaves of D's rows: fewer than eight elements each, of the threads that have them.
+  __device__ __forceinline__ void store_last_columns(const Sums& sums) const {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+    for (int i = 0; i < 2 * C::kBlocks; ++i) {
+      const int block = i / 2, h = i % 2, at = row(block, h);
+      if (at < e.d.mapped_cols || at >= e.cols) continue;
+#pragma unroll
+      for (int j = 0; j < kColumns / 2; ++j) {
+        const int column = n + j / 2 * 8 + lane % 4 * 2 + j % 2;
+        if (column < e.rows)
+          store_element(e.d.data, e.d.dtype, column * e.d.ld + at, sums[block][j / 2 * 4 + 2 * h + j % 2] + bias[block][h]);
+      }
+    }
   }
 
   // Sums alone in fp32, of each block's 64 of M the first 32 by way of `lines` and the others by way of `more_lines`.

@@ -33,6 +33,18 @@ __device__ __forceinline__ TileAt own_turned_tile(const WarpgroupGemm& gemm, int
   return {.m = tile.m * gemm.cluster + static_cast<int>(cluster_rank()), .n = tile.n};
 }
 
+// Columns that lie along K come in one box, or where blocks share them in one of each, for all.
+template <class P, int kM, int kN>
+__device__ __forceinline__ void load_shared_columns(TransposedStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int m,
+                                                    int n) {
+  mbarrier_arrive_expecting(full, stage.kBytes);
+  for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
+  std::byte* const cols = stage.cols[0];
+  if (gemm.cluster == 1) return load_box(cols, gemm.cols, full, k, n);
+  const int first = static_cast<int>(cluster_rank()) * (kN / gemm.cluster);
+  load_box_multicast(cols + first * 128, gemm.cols, full, k, n + first, static_cast<std::uint16_t>((1u << gemm.cluster) - 1u));
+}
+
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
@@ -56,13 +68,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (threadIdx.x == 0) {
-      const unsigned rank = cluster_rank();
       for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
         const TileAt tile = own_turned_tile(gemm, turn);
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-          load_transposed_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM,
-                                   tile.n * C::kTileN, rank);
+          load_shared_columns<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM,
+                                 tile.n * C::kTileN);
         }
       }
     }
@@ -98,8 +109,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       // Epilogue.
       const TransposedEpilogue<C> epilogue(e, m, n, consumer);
       auto& buffers = shared.buffers[consumer];
-      if (e.through_strips && min(m + C::kTileM, e.cols) <= e.d.mapped_cols) {
-        epilogue.finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers[0], buffers[1], sums);
+      const bool whole = min(m + C::kTileM, e.cols) <= e.d.mapped_cols;
+      if (e.through_strips && (whole || (e.activation == Activation::none && e.saved_input.data == nullptr))) {
+        epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers[0], buffers[1], sums);
+        if (!whole) epilogue.store_last_columns(sums);
       } else {
         wait_boxes_read<0>();
         epilogue.finish_elements(buffers[0], sums);
@@ -114,6 +127,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
 
 void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   WarpgroupGemm gemm = transposed_gemm(args, plan);
+  gemm.cols = make_tensor_map(args.b, static_cast<int>(plan.tile.n) / plan.cluster);
   gemm.raster = Raster::of(static_cast<int>(ceil_div(plan.tiling.tiles_m, plan.cluster)), static_cast<int>(plan.tiling.tiles_n),
                            static_cast<int>(ceil_div(band_columns(problem_of(args).k), plan.tile.m * plan.cluster)));
   const auto launch_tile = [&]<int kM, int kN>() {

@@ -1,4 +1,5 @@
-// Model: every block's tiles one after another, their products alone; the last epilogue stands by itself. wgmma's rows run along M here.
+// Model: every block's tiles one after another, their products alone; the last epilogue, one warpgroup's, stands by itself. wgmma's rows
+// run along M here.
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
 #include "kernels/gemm/rows/warpgroup_time.h"
@@ -30,7 +31,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const Tile turned = {.m = tile.n, .n = tile.m};
   const WarpgroupTime time = warpgroup_time(problem, turned, {.columns = tile.n, .own_loop = true}, device);
   const TimeModel& model = time_model_of(device);
-  const double cycles = model.fill_cycles + rounds * (time.products + model.turn_cycles) + time.epilogue;
+  const double cycles = model.fill_cycles + rounds * (time.products + model.turn_cycles) + 2.0 * time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
