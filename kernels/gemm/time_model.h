@@ -35,8 +35,8 @@ struct TimeModel {
   double fill_cycles = 1010.0;            // until the first
   // From a tile's last products to the next one's first, beside its epilogue,
   double tile_cycles = 3270.0;     // where blocks stay,
-  double packing_cycles = 1100.0;  // where they pack its sums and store them under the next one's products,
-  double turn_cycles = 600.0;      // where another consumer's products come next,
+  double packing_cycles = 1540.0;  // where they pack its sums and store them under the next one's products,
+  double turn_cycles = 1600.0;     // where another consumer's products come next,
   double block_cycles = 8270.0;    // and where each tile has a block of its own.
   // An epilogue's stores (its loads run ahead), and what it computes of one element in one warpgroup:
   double store_bytes_per_cycle = 20.7, direct_store_bytes_per_cycle = 1.09;  // by the copy engine, and by warps

@@ -1,5 +1,5 @@
-// Model: every block's tiles one after another, their products alone; the last epilogue, one warpgroup's, stands by itself. wgmma's rows
-// run along M here.
+// Model: every block's tiles one after another, each its products and by how much an epilogue that computes delays the next one's; the
+// last one stands alone, in one warpgroup. wgmma's rows run along M here.
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
 #include "kernels/gemm/rows/warpgroup_time.h"
@@ -31,7 +31,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const Tile turned = {.m = tile.n, .n = tile.m};
   const WarpgroupTime time = warpgroup_time(problem, turned, {.columns = tile.n, .own_loop = true}, device);
   const TimeModel& model = time_model_of(device);
-  const double cycles = model.fill_cycles + rounds * (time.products + model.turn_cycles) + 2.0 * time.epilogue;
+  const double under_products = time.late - model.packing_cycles;
+  const double cycles = model.fill_cycles + rounds * (time.products + model.turn_cycles + under_products) + 2.0 * time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
