@@ -7,8 +7,8 @@
 namespace tilewave {
 
 // Model. A stage takes its products at the tensor cores' rate, or as long as shared memory, 128 bytes a cycle, is busy with filling it
-// and with what wgmma reads of it, whichever is longer; loops compiled for their majors were seen to stay at the tensor cores' rate. A
-// tile's epilogue moves bytes and computes activations, on two warpgroups. In cycles of an SM:
+// and with what wgmma reads of it, whichever is longer, which the times of general loops fit; loops compiled for their majors were seen
+// to stay at the tensor cores' rate. A tile's epilogue moves bytes and computes activations, on two warpgroups. In cycles of an SM:
 struct WarpgroupTime {
   double products = 0.0;  // of one tile's whole K
   double epilogue = 0.0;  // of one tile, where nothing else runs
