@@ -28,7 +28,7 @@ struct TimeModel {
   double repack_fraction = 0.645;     // of the bandwidth, of a pass from rows that start anywhere to aligned ones or back
 
   // The rows on wgmma and the bulk copy engine (rows/warpgroup_time.h). First a launch's products:
-  double wgmma_fraction = 0.715;          // of the tensor cores' or shared memory's rate, whichever bounds a stage
+  double wgmma_fraction = 0.715;          // of the tensor cores' rate or, in general loops, of what rows/warpgroup_time.h says
   double unspecialized_fraction = 0.794;  // of that, where warpgroups load and multiply in turn
   double registers_fraction = 0.865;      // of shared memory's rate, where warps read the row operand element by element
   double row_sums_fraction = 0.123;       // more products where the bias gradient rides on them
@@ -36,7 +36,7 @@ struct TimeModel {
   // From a tile's last products to the next one's first, beside its epilogue,
   double tile_cycles = 3270.0;     // where blocks stay,
   double packing_cycles = 1540.0;  // where they pack its sums and store them under the next one's products,
-  double turn_cycles = 1600.0;     // where another consumer's products come next,
+  double turn_cycles = 1600.0;     // where another consumer's of a turned tile come next,
   double block_cycles = 8270.0;    // and where each tile has a block of its own.
   // An epilogue's stores (its loads run ahead), and what it computes of one element in one warpgroup:
   double store_bytes_per_cycle = 20.7, direct_store_bytes_per_cycle = 1.09;  // by the copy engine, and by warps

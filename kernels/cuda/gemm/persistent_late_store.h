@@ -1,6 +1,6 @@
 // Adds to persistent_cooperative, for 16-bit outputs: a tile's sums, its bias added, are packed into half their registers. What is left
 // of the epilogue and the stores follow part by part under the next tile's products, straight from registers, so that the tensor
-// cores pause for the packing alone and shared memory, which the products fill to its bandwidth, sees nothing of D. An activation
+// cores pause for the packing alone and shared memory, which the products and their filling keep busy, sees nothing of D. An activation
 // takes what was packed: the sums as saved_input stores them, in 16 bits. In a block's last tile, which has no products after it, the
 // consumers take the last blocks of K, which the ring holds by then, one after the other: one stores under the next one's products. A
 // kernel for each type, majors and form: a loop that keeps sums and packed sums has no register to spare.

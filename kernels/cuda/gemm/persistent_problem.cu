@@ -30,7 +30,7 @@ PersistentLaunch persistent_launch(const GemmArgs& args, const GemmPlan& plan) {
   problem.blocks_k = static_cast<int>(ceil_div(problem.depth, depth));
   problem.whole_tiles = static_cast<int>(plan.split > 1 ? plan.whole_tiles : plan.tiling.tiles);
   problem.items = static_cast<int>(plan.items());
-  problem.sums_alone = args.d.dtype == args.a.dtype && stores_sums(problem_of(args));
+  problem.sums_alone = args.d.dtype == args.a.dtype && !args.accumulate && stores_sums(problem_of(args));
   problem.parts = SplitSums<float>(args.workspace, rows, cols, problem.items - problem.whole_tiles, rows);
   return launch;
 }

@@ -15,14 +15,6 @@ struct TransposedStage {
   alignas(1024) std::byte cols[kColBoxes][kHalfBoxBytes];  // [tile n, 64]
 };
 
-template <class P, int kM, int kN>
-__device__ __forceinline__ void load_transposed_stage(TransposedStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k,
-                                                      int m, int n) {
-  mbarrier_arrive_expecting(full, stage.kBytes);
-  for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
-  for (int box = 0; box < stage.kColBoxes; ++box) load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k, n + box * kHalfBox);
-}
-
 // The other way round than in the other rows.
 inline WarpgroupGemm transposed_gemm(const GemmArgs& args, const GemmPlan& plan) {
   WarpgroupGemm gemm = warpgroup_gemm(args, plan);
@@ -97,7 +89,7 @@ struct TransposedEpilogue {
     });
   }
 
-  // Sums, with a bias or without, of what the engine leaves of D's rows: fewer than eight elements each, of the threads that have them.
+  // What the engine leaves of D's rows, fewer than eight elements of each: by the threads that have their sums, with a bias or without.
   __device__ __forceinline__ void store_last_columns(const Sums& sums) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll

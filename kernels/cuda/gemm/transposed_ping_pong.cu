@@ -1,6 +1,6 @@
-// Adds to persistent_ping_pong turned tiles of 128 x 160: wide enough that one consumer's products take as long as L2 takes to bring their
-// operands, where those of 128 x 128 wait for it, and still narrow enough for a thread's registers. So the tensor cores go from one tile's
-// products to the next one's, and all of an epilogue lies under the other consumer's.
+// Adds to persistent_ping_pong turned tiles of 128 x 160 and 128 x 192: wide enough that one consumer's products take about as long as L2
+// takes to bring their operands, where those of 128 x 128 wait for it, and still narrow enough for a thread's registers. So the tensor
+// cores go from one tile's products to the next one's, and every epilogue but a block's last lies under the other consumer's.
 #include "kernels/cuda/gemm/transposed.h"
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
@@ -35,8 +35,8 @@ __device__ __forceinline__ TileAt own_turned_tile(const WarpgroupGemm& gemm, int
 
 // Columns that lie along K come in one box, or where blocks share them in one of each, for all.
 template <class P, int kM, int kN>
-__device__ __forceinline__ void load_shared_columns(TransposedStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int m,
-                                                    int n) {
+__device__ __forceinline__ void load_turned_stage(TransposedStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int m,
+                                                  int n) {
   mbarrier_arrive_expecting(full, stage.kBytes);
   for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
   std::byte* const cols = stage.cols[0];
@@ -72,8 +72,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
         const TileAt tile = own_turned_tile(gemm, turn);
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-          load_shared_columns<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM,
-                                 tile.n * C::kTileN);
+          load_turned_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM, tile.n * C::kTileN);
         }
       }
     }
@@ -133,22 +132,12 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const G
   const auto launch_tile = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;
-    const auto launch = [&]<class T, Fastest kRows>() {
-      launch_clusters(queue, "transposed_ping_pong", transposed_ping_pong<C, Product<T, kRows, Fastest::k, false>>, gemm, plan.blocks,
-                      C::kThreads, sizeof(typename C::SharedStorage));
-    };
-    const auto of_type = [&]<class T>(T) {
-      if (gemm.rows_fastest == Fastest::k) {
-        launch.template operator()<T, Fastest::k>();
-      } else {
-        launch.template operator()<T, Fastest::other>();
+    with_product_of(gemm, [&]<class P>(P) {
+      if constexpr (P::kCols == Fastest::k) {
+        launch_clusters(queue, "transposed_ping_pong", transposed_ping_pong<C, P>, gemm, plan.blocks, C::kThreads,
+                        sizeof(typename C::SharedStorage));
       }
-    };
-    if (gemm.operand_dtype == DType::bf16) {
-      of_type(bf16{});
-    } else {
-      of_type(f16{});
-    }
+    });
   };
   launch_tile.template operator()<128, 160>();
   launch_tile.template operator()<128, 192>();

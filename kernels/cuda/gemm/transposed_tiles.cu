@@ -1,7 +1,7 @@
 // Adds to warp_specialized tiles of which one wave is enough: wgmma's rows run along M, its columns along N in steps of 32, so that a
 // tile's N is what fills the wave. A thread's sums then are neighbours along N, and D's along M: stmatrix transposes them on their way
 // through shared memory, where they take the ring's next stages, as do side inputs, which the producer asks for like a block of K. The
-// consumers take the last blocks of K, which the ring holds by then, one after the other: each stores under the next one's products.
+// consumers take the last blocks of K, which the ring holds by then, one after the other: the first store under the last one's products.
 #include "kernels/cuda/gemm/tile_loads.h"
 #include "kernels/cuda/gemm/transposed.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
@@ -33,6 +33,14 @@ struct Config {
   static constexpr bool kOneStage = 2 * kLinesBytes <= static_cast<int>(sizeof(Stage));
   static_assert(kLinesBytes <= static_cast<int>(sizeof(Stage)) && kStages >= (kOneStage ? 1 : 2) * kConsumers);
 };
+
+template <class P, int kM, int kN>
+__device__ __forceinline__ void load_turned_stage(TransposedStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int m,
+                                                  int n) {
+  mbarrier_arrive_expecting(full, stage.kBytes);
+  for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
+  for (int box = 0; box < stage.kColBoxes; ++box) load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k, n + box * kHalfBox);
+}
 
 // The consumers' parts of a side input, each into a stage of its own.
 template <class C>
@@ -78,7 +86,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     if (threadIdx.x == 0) {
       for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
         mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-        load_transposed_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, m, n);
+        load_turned_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, m, n);
         shared.loads.set(block + 1);
       }
       if (through_lines && e.has_side) load_side<C>(shared, gemm, at, m, n);

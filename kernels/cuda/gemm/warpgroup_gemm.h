@@ -19,13 +19,13 @@ namespace tilewave {
 
 // What a kernel is given.
 struct WarpgroupGemm {
-  CUtensorMap rows, cols;  // the operands, in boxes of 64 x 64
+  CUtensorMap rows, cols;  // the operands, in boxes of 64 x 64, or a row's own
   Fastest rows_fastest = Fastest::k, cols_fastest = Fastest::k;
   DType operand_dtype = DType::bf16;
   int blocks_k = 0;  // of 64
   int tiles_m = 0, tiles_n = 0;
   int cluster = 1, clusters = 1;  // blocks that share their columns, and how many such run
-  Raster raster;                  // of a cluster's turns, each of `cluster` tiles one above the other
+  Raster raster;                  // of a cluster's turns, each of `cluster` tiles, one above the other where the row says nothing else
   WarpgroupEpilogue epilogue;
 };
 

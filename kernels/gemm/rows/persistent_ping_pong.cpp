@@ -1,5 +1,5 @@
-// Model: every block's tiles one after another, each its products, which shared memory bounds, and its epilogue, which takes from it
-// what the other warpgroup's products then lack; the last epilogue stands alone.
+// Model: every block's tiles one after another, each its products and its epilogue, which delays the other warpgroup's products by as
+// much as it takes; the last epilogue stands alone.
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 
 #include <algorithm>

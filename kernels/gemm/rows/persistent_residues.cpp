@@ -1,5 +1,5 @@
 // Model: that of persistent_late_store, for the tiles that residues make, each stored in whole words; where an operand's rows begin
-// anywhere, shared memory bounds a stage; parts of tiles take their share of the products, and a pass that adds them.
+// anywhere, a stage takes what one of a general loop does; parts of tiles take their share of the products, and a pass that adds them.
 #include "kernels/gemm/rows/persistent_residues.h"
 
 #include <algorithm>

@@ -12,12 +12,12 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   const std::string refusal = refuse_warpgroup(problem, device);
   if (!refusal.empty()) return refusal;
   if (problem.d_major != Major::m) return "its tiles lie along rows of D, not along columns; make D m-major.";
-  if (problem.b_major != Major::k) return "its columns come from rows along K.";
+  if (problem.b_major != Major::k) return "its columns come from rows of B along K; make B k-major.";
   const Epilogue& e = problem.epilogue;
   if (problem.output_dtype == DType::f32) return "it transposes sums in 16 bits, not in f32.";
   if (e.residual || e.accumulate || e.derivative != Activation::none) return "it takes no side input.";
   if (e.bias_gradient) return "it sums no bias gradient.";
-  if (problem.d_alignment < 16) return "it stores rows of D that start on 16 bytes.";
+  if (problem.d_alignment < 16) return "it stores whole 16 bytes: pad the pitch of D, and of what lies like it, to such.";
   return {};
 }
 
@@ -25,15 +25,17 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles("transposed_ping_pong", problem, tile, device.sm_count);
   plan.stages = transposed_ping_pong_stages(tile);
   plan.raster = "bands";
-  std::swap(plan.tiling.tiles_m, plan.tiling.tiles_n);  // pairs lie side by side along M
-  const double rounds = plan_turns(plan, device);
-  std::swap(plan.tiling.tiles_m, plan.tiling.tiles_n);
-  const Tile turned = {.m = tile.n, .n = tile.m};
-  const WarpgroupTime time = warpgroup_time(problem, turned, {.columns = tile.n, .own_loop = true}, device);
+  GemmPlan turned = plan;  // pairs lie side by side along M, and share what lies along N
+  std::swap(turned.tile.m, turned.tile.n);
+  std::swap(turned.tiling.tiles_m, turned.tiling.tiles_n);
+  const double rounds = plan_turns(turned, device);
+  plan.cluster = turned.cluster;
+  plan.blocks = turned.blocks;
+  const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true}, device);
   const TimeModel& model = time_model_of(device);
   const double under_products = time.late - model.packing_cycles;
   const double cycles = model.fill_cycles + rounds * (time.products + model.turn_cycles + under_products) + 2.0 * time.epilogue;
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
+  plan.predicted_s = warpgroup_seconds(problem, turned, cycles, device);
   return plan;
 }
 

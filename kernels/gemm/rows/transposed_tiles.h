@@ -1,4 +1,5 @@
-// A tile's tokens are wgmma's columns, which come in steps of 32: tiles that fill one wave where those of 64 rows do not.
+// A tile's N, tokens or a weight's rows, is wgmma's columns, which come in steps of 32: tiles that fill one wave where those of 64 rows do
+// not.
 #pragma once
 
 #include "kernels/gemm/rows/warpgroup.h"

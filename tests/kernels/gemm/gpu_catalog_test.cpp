@@ -282,5 +282,29 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
   expect(kTransposedPingPongRow, {"dgrad", "forward", "last_columns", "biased", "activated"});
 }
 
+// Consumers that take turns, each at three tiles and more, some of which end element by element or leave a few columns to the registers.
+TEST_F(GpuGemmCatalog, ConsumersThatTakeTurnsEndTilesInEveryWay) {
+  const GemmRow& row = kTransposedPingPongRow;
+  if (device_.capability != 90 || !is_wanted(row)) GTEST_SKIP() << row.name << " is not for this GPU, or not asked for";
+  std::mt19937 random(17);
+  for (const Tile tile : row.tiles) {
+    Case sums = {.operand_dtype = DType::bf16, .output_dtype = DType::bf16, .side_dtype = DType::bf16, .tile = tile};
+    sums.m = 20 * tile.m - 27, sums.n = 6 * device_.sm_count / 20 * tile.n - 8, sums.k = 200;
+    sums.d_gap = sums.saved_gap = gap_of(Pitch::to_16_bytes, sums.m, DType::bf16);
+    Case biased = sums, activated = sums, saved = sums;
+    biased.bias = activated.bias = saved.bias = true;
+    activated.activation = Activation::relu;
+    saved.activation = Activation::gelu_tanh, saved.saved_input = true;
+    for (const Case& c : {sums, biased, activated, saved}) {
+      Operands operands(c, random);
+      const GemmProblem problem = problem_of(operands.args(c));
+      ASSERT_EQ(row.refuse(problem, device_), "");
+      const GemmPlan plan = row.plan(problem, tile, device_, 0);
+      EXPECT_GE(plan.tiling.tiles, 5 * plan.blocks) << "each consumer takes a second tile";
+      expect_as_naive(row, c, operands);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewave

@@ -127,6 +127,56 @@ TEST(HopperRows, SlicesOfKFillAWave) {
   EXPECT_EQ(choose(aligned(1024, 1024, 1024), h200()).row, kSlicedKRow.name);
 }
 
+// A weight's gradient, both operands across K.
+GemmProblem gradient(std::int64_t m, std::int64_t n, std::int64_t k) {
+  GemmProblem problem = aligned(m, n, k);
+  problem.a_major = Major::m, problem.b_major = Major::n;
+  problem.a_pitch = m, problem.b_pitch = n;
+  return problem;
+}
+
+TEST(HopperRows, TurnedTilesFillAWaveOfAWeightsGradient) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{768, 3072}, {3072, 768}}) {
+    GemmProblem problem = gradient(m, n, 16384);
+    for (const DType output : {DType::bf16, DType::f32}) {
+      problem.output_dtype = output;
+      problem.epilogue.accumulate = output == DType::f32;
+      const GemmPlan plan = choose(problem, h200());
+      EXPECT_EQ(plan.row, kTransposedTilesRow.name) << plan.reason;
+      EXPECT_EQ(plan.tile, (Tile{192, 96}));
+      EXPECT_EQ(plan.blocks, 128);
+    }
+    problem.epilogue.bias_gradient = true;
+    EXPECT_EQ(kTransposedTilesRow.refuse(problem, h200()), "it sums no bias gradient.");
+  }
+}
+
+TEST(HopperRows, TurnsRefuseWhatTheyHaveNoPlaceFor) {
+  const auto expect_refusal = [](auto&& change, const std::string& text) {
+    GemmProblem problem = aligned(4096, 16384, 1024);
+    change(problem);
+    const std::string refusal = kTransposedPingPongRow.refuse(problem, h200());
+    EXPECT_NE(refusal.find(text), std::string::npos) << refusal;
+  };
+  expect_refusal([](GemmProblem& p) { p.output_dtype = DType::f32; }, "not in f32");
+  expect_refusal([](GemmProblem& p) { p.b_major = Major::n; }, "make B k-major");
+  expect_refusal([](GemmProblem& p) { p.epilogue.residual = true; }, "no side input");
+  expect_refusal([](GemmProblem& p) { p.epilogue.derivative = Activation::relu; }, "no side input");
+  expect_refusal([](GemmProblem& p) { p.epilogue.accumulate = true; }, "no side input");
+  expect_refusal([](GemmProblem& p) { p.epilogue.bias_gradient = true; }, "no bias gradient");
+  expect_refusal([](GemmProblem& p) { p.d_alignment = 8; }, "pad the pitch of D");
+}
+
+TEST(HopperRows, TurnsComeInPairsAlongM) {
+  const auto plan = [](std::int64_t m, std::int64_t n) { return kTransposedPingPongRow.plan(aligned(m, n, 1024), {128, 160}, h200(), 0); };
+  EXPECT_EQ(plan(4096, 16384).cluster, 2);
+  EXPECT_EQ(plan(4096, 16384).tiling.tiles_m, 32);
+  EXPECT_EQ(plan(4096, 16384).tiling.tiles_n, 103);
+  EXPECT_EQ(plan(128 * 5, 160 * 200).cluster, 1) << "the last of five would have nobody beside it";
+  EXPECT_EQ(plan(4096, 1600).cluster, 2);
+  EXPECT_EQ(plan(2048, 1600).cluster, 1) << "less than two waves";
+}
+
 TEST(HopperRows, BlocksShareColumnsWhereNoneTakesATurnMore) {
   const auto cluster = [](const GemmRow& row, std::int64_t m, std::int64_t n, std::int64_t k) {
     return row.plan(aligned(m, n, k), {256, 128}, h200(), 0).cluster;
