@@ -28,6 +28,7 @@ std::span<const TimeConstant> time_constants() {
                                                {"tile_cycles", &M::tile_cycles},
                                                {"packing_cycles", &M::packing_cycles},
                                                {"turn_cycles", &M::turn_cycles},
+                                               {"last_turn_cycles", &M::last_turn_cycles},
                                                {"block_cycles", &M::block_cycles},
                                                {"store_bytes_per_cycle", &M::store_bytes_per_cycle},
                                                {"direct_store_bytes_per_cycle", &M::direct_store_bytes_per_cycle},

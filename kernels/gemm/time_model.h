@@ -34,10 +34,11 @@ struct TimeModel {
   double row_sums_fraction = 0.123;       // more products where the bias gradient rides on them
   double fill_cycles = 1010.0;            // until the first
   // From a tile's last products to the next one's first, beside its epilogue,
-  double tile_cycles = 3270.0;     // where blocks stay,
-  double packing_cycles = 1540.0;  // where they pack its sums and store them under the next one's products,
-  double turn_cycles = 1600.0;     // where another consumer's of a turned tile come next,
-  double block_cycles = 8270.0;    // and where each tile has a block of its own.
+  double tile_cycles = 3270.0;       // where blocks stay,
+  double packing_cycles = 1540.0;    // where they pack its sums and store them under the next one's products,
+  double turn_cycles = 500.0;        // where another consumer's of a turned tile come next,
+  double last_turn_cycles = 7500.0;  // and behind the last of these,
+  double block_cycles = 8270.0;      // and where each tile has a block of its own.
   // An epilogue's stores (its loads run ahead), and what it computes of one element in one warpgroup:
   double store_bytes_per_cycle = 20.7, direct_store_bytes_per_cycle = 1.09;  // by the copy engine, and by warps
   double finish_cycles = 0.0172;                                             // where it is not stored as it was summed

@@ -1,5 +1,5 @@
 // Model: every block's tiles one after another, each its products and by how much an epilogue that computes delays the next one's; the
-// last one stands alone, in one warpgroup. wgmma's rows run along M here.
+// last one stands alone, in one warpgroup, part by part. wgmma's rows run along M here.
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
 #include "kernels/gemm/rows/warpgroup_time.h"
@@ -33,8 +33,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.blocks = turned.blocks;
   const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true}, device);
   const TimeModel& model = time_model_of(device);
-  const double under_products = time.late - model.packing_cycles;
-  const double cycles = model.fill_cycles + rounds * (time.products + model.turn_cycles + under_products) + 2.0 * time.epilogue;
+  const double turn = time.products + model.turn_cycles + (time.late - model.packing_cycles);
+  const double cycles = model.fill_cycles + rounds * turn + model.last_turn_cycles + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, turned, cycles, device);
   return plan;
 }
