@@ -282,7 +282,7 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
   expect(kTransposedPingPongRow, {"dgrad", "forward", "last_columns", "biased", "activated"});
 }
 
-// Consumers that take turns, each at three tiles and more, some of which end element by element or leave a few columns to the registers.
+// Consumers that take turns, each at two tiles and more, some of which end element by element or leave a few columns to the registers.
 TEST_F(GpuGemmCatalog, ConsumersThatTakeTurnsEndTilesInEveryWay) {
   const GemmRow& row = kTransposedPingPongRow;
   if (device_.capability != 90 || !is_wanted(row)) GTEST_SKIP() << row.name << " is not for this GPU, or not asked for";
