@@ -30,7 +30,7 @@ struct TimeModel {
   // The rows on wgmma and the bulk copy engine (rows/warpgroup_time.h). First a launch's products:
   double wgmma_fraction = 0.715;          // of the tensor cores' rate or, in general loops, of what rows/warpgroup_time.h says
   double unspecialized_fraction = 0.794;  // of that, where warpgroups load and multiply in turn
-  double registers_fraction = 0.865;      // of shared memory's rate, where warps read the row operand element by element
+  double registers_fraction = 0.95;       // of shared memory's rate, where warps read the row operand word by word
   double row_sums_fraction = 0.123;       // more products where the bias gradient rides on them
   double fill_cycles = 1010.0;            // until the first
   // From a tile's last products to the next one's first, beside its epilogue,

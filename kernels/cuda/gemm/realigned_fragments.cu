@@ -39,65 +39,84 @@ struct ResidueOfK {
 };
 struct RealignedGemm {
   ResidueOfK of[kMostResidues];
-  int residues = 1;  // of K, that have any
-  int blocks_k = 0;  // of all
-  int cluster = 1;
+  int residues = 1;               // of K, that have any
+  int blocks_k = 0;               // of all
+  int cluster = 1, clusters = 1;  // as WarpgroupGemm has them
   DType operand_dtype = DType::bf16;
   Raster raster;
   WarpgroupEpilogue epilogue;
 };
 
-__device__ __forceinline__ unsigned short load_element_bits(unsigned address) {
-  unsigned short bits;
-  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(bits) : "r"(address) : "memory");
-  return bits;
+__device__ __forceinline__ std::uint32_t load_word(unsigned address) {
+  std::uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
 }
 
-// A thread's part of a stage's rows as it comes from there: the elements that share a register of a fragment. They are put together
-// only when no product is running any more, since ptxas serialises products whose registers are made beside others.
+// A thread has two neighbouring rows of D, not two that are 8 apart: where the shift is even, one word of shared memory has both.
+inline constexpr SumRows kRows = SumRows::neighbours;
+
+// A thread's part of a stage's rows as it comes from there: words of two rows of one k, and of the next. They are put together only when
+// no product is running any more, since ptxas serialises products whose registers are made beside others.
 struct LoadedRows {
   static constexpr int kPairs = kBox / 4;
-  unsigned short first[kPairs], second[kPairs];
+  static constexpr unsigned kLow = 0x5410, kHigh = 0x7632;
+  std::uint32_t first[kPairs], second[kPairs];
+  unsigned halves;  // of the words that have the upper row, for __byte_perm; the other row has the other ones
 
   __device__ __forceinline__ void pack(std::uint32_t (&fragments)[kPairs / 4][4]) const {
 #pragma unroll
-    for (int i = 0; i < kPairs; ++i) fragments[i / 4][i % 4] = __byte_perm(first[i], second[i], 0x5410);
+    for (int i = 0; i < kPairs; ++i)
+      fragments[i / 4][i % 4] = __byte_perm(first[i], second[i], i % 2 == 0 ? halves : halves ^ (kLow ^ kHigh));
   }
 };
 
-// Where that is, of a warp's 16 rows: k of 2 (lane % 4) and the next of every 8, of rows lane / 4 and 8 below.
+// Where that is, of a warp's 16 rows: k of 2 (lane % 4) and the next of every 8, of rows 2 (lane / 4) and the next. By an odd shift the
+// two rows lie in two words.
 template <class C>
 struct ShiftedRows {
   static constexpr auto kEdge = static_cast<unsigned>(offsetof(typename C::Stage, edge));
-  unsigned first[2], second[2];  // of the upper row and the lower one
+  unsigned first[2], second[2];
+  bool odd;
 
-  __device__ __forceinline__ void aim(int shift) {
+  __device__ __forceinline__ void aim(unsigned shift) {
     const unsigned warp = threadIdx.x / 32 - 4, lane = threadIdx.x % 32, k = lane % 4 * 2;
+    odd = shift % 2 != 0;
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const unsigned col = warp * kStripRows + lane / 4 + 8 * h + static_cast<unsigned>(shift);
-      first[h] = in_stage(k, col, C::kTile.n, kEdge);
-      second[h] = in_stage(k + 1, col, C::kTile.n, kEdge);
+    for (int word = 0; word < 2; ++word) {
+      const unsigned col = warp * kStripRows + lane / 4 * 2 + shift / 2 * 2 + 2 * word;
+      first[word] = in_stage(k, col, C::kTile.n, kEdge);
+      second[word] = in_stage(k + 1, col, C::kTile.n, kEdge);
     }
   }
   __device__ __forceinline__ void load(const typename C::Stage& stage, LoadedRows& loaded) const {
     const unsigned here = shared_address(&stage);
+    const auto load_words = [&](int word) {
+      const unsigned step = next_8_k(first[word], kEdge);
+      unsigned at = here + first[word], at_next = here + second[word];
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const unsigned step = next_8_k(first[h], kEdge);
-      unsigned at = here + first[h], at_next = here + second[h];
+      for (int i = word; i < loaded.kPairs; i += 2, at += step, at_next += step) {
+        loaded.first[i] = load_word(at);
+        loaded.second[i] = load_word(at_next);
+      }
+    };
+    load_words(0);
+    if (odd) {
+      load_words(1);
+    } else {
 #pragma unroll
-      for (int i = h; i < loaded.kPairs; i += 2, at += step, at_next += step) {
-        loaded.first[i] = load_element_bits(at);
-        loaded.second[i] = load_element_bits(at_next);
+      for (int i = 0; i < loaded.kPairs; i += 2) {
+        loaded.first[i + 1] = loaded.first[i];
+        loaded.second[i + 1] = loaded.second[i];
       }
     }
+    loaded.halves = odd ? LoadedRows::kHigh : LoadedRows::kLow;
   }
 };
 
 // A share goes through the warp's strip where the engine can store all of its columns, else straight from registers.
 template <class T, int kStrips>
-__device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStrips<kStrips>& strips, const ShareAt& at,
+__device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStrips<kStrips, kRows>& strips, const ShareAt& at,
                                        const float (&z)[kShare]) {
   if (min(at.col + kShareColumns, e.cols) <= e.d.mapped_cols) {
     if (e.d.dtype == DType::f32) return strips.put(e.d_map, at, z, e.accumulate);
@@ -105,7 +124,7 @@ __device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStrips<kS
   }
 #pragma unroll
   for (int i = 0; i < kShare; ++i) {
-    const std::int64_t row = at.row + strips.lane / 4 + i % 4 / 2 * 8;
+    const std::int64_t row = at.row + strips.row_of(i % 4 / 2);
     const int col = at.col + i / 4 * 8 + strips.lane % 4 * 2 + i % 2;
     if (row >= e.rows || col >= e.cols) continue;
     const std::int64_t place = row * e.d.ld + col;
@@ -121,22 +140,27 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 
   // Prologue.
-  const int begin = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
+  const int begin = static_cast<int>(blockIdx.x) / gemm.cluster;
+  const auto tile_of = [&](int turn) -> TileAt {
+    const TileAt tile = gemm.raster(turn);
+    return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
+  };
   if (threadIdx.x == 0) {
     mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers);
+    mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
   __syncthreads();
+  cluster_meet();
   wait_for_previous_kernel();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (threadIdx.x == 0) {
-      for (int index = begin; index < gemm.raster.tiles; index += step) {
-        const TileAt tile = gemm.raster(index);
+      for (int turn = begin; turn < gemm.raster.tiles; turn += gemm.clusters) {
+        const TileAt tile = tile_of(turn);
         const int row = tile.n * kTileN, col = tile.m * kTileM;
         for (int i = 0; i < gemm.residues; ++i) {
           const ResidueOfK& residue = gemm.of[i];
@@ -147,7 +171,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
             mbarrier_arrive_expecting(full, stage.boxes.kBytes + sizeof(stage.edge));
             for (int box = 0; box < stage.boxes.kRowBoxes; ++box) load_box(stage.boxes.rows[box], residue.rows, full, row + box * kBox, k);
             load_box(stage.edge, residue.edge, full, row + kTileN, k);
-            for (int box = 0; box < stage.boxes.kColBoxes; ++box) load_box(stage.boxes.cols[box], residue.cols, full, col + box * kBox, k);
+            const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
+            for (int box = static_cast<int>(cluster_rank()); box < stage.boxes.kColBoxes; box += gemm.cluster)
+              load_box_multicast(stage.boxes.cols[box], residue.cols, full, col + box * kBox, k, everyone);
           }
         }
       }
@@ -155,8 +181,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4, consumer = warp / 4;
-    const bool leads = threadIdx.x % kWarpgroup == 0;
-    for (int index = begin; index < gemm.raster.tiles; index += step) {
+    const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    for (int turn = begin; turn < gemm.raster.tiles; turn += gemm.clusters) {
       float sums[1][kTileM / 2];  // [64, tile m]
       const auto run_tile = [&](auto sums_rows) {
         // Main loop. A stage's rows are read while the stage before is multiplied.
@@ -192,36 +218,43 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
           at.advance();
           if (block + 1 < gemm.blocks_k) read();
           wgmma_wait<0>();
-          if (leads) mbarrier_arrive(shared.empty[here]);
+          if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[here], thread);  // to every producer that writes here
         }
-        if constexpr (sums_rows) finish_bias_gradient(epilogue, gemm.raster(index).n * kTileN + consumer * kBox, row_sums);
+        if constexpr (sums_rows) {
+          for_each_row_sum<kRows>(
+              row_sums, [&](int own, float sum) { store_bias_gradient(epilogue, tile_of(turn).n * kTileN + consumer * kBox + own, sum); });
+        }
       };
-      if (kSums && gemm.raster(index).m == 0) {
+      if (kSums && tile_of(turn).m == 0) {
         run_tile(std::true_type{});
       } else {
         run_tile(std::false_type{});
       }
 
       // Epilogue.
-      const TileAt tile = gemm.raster(index);
-      WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
+      const TileAt tile = tile_of(turn);
+      WarpStrips<C::kStrips, kRows> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
       for_each_share<1>(epilogue, tile.n * kTileN + consumer * kBox, tile.m * kTileM, sums,
                         [&](int, const ShareAt& share, const float(&z)[kShare]) { finish<T>(epilogue, strips, share, z); });
     }
     wait_boxes_read<0>();
   }
+  if (gemm.cluster > 1) cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
 }
 
 RealignedGemm realigned_gemm(const GemmArgs& args, const GemmPlan& plan) {
   const GemmProblem problem = problem_of(args);
   const ResiduesOfK k = residues_of_k(problem);
   const bool along_m = args.d_major == Major::m;
-  RealignedGemm gemm = {.residues = static_cast<int>(k.used),
-                        .blocks_k = static_cast<int>(k.blocks),
-                        .operand_dtype = problem.operand_dtype,
-                        .raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(plan.tiling.tiles_n),
-                                             static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m))),
-                        .epilogue = warpgroup_epilogue(args)};
+  RealignedGemm gemm = {
+      .residues = static_cast<int>(k.used),
+      .blocks_k = static_cast<int>(k.blocks),
+      .cluster = plan.cluster,
+      .clusters = static_cast<int>(plan.blocks / plan.cluster),
+      .operand_dtype = problem.operand_dtype,
+      .raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(ceil_div(plan.tiling.tiles_n, plan.cluster)),
+                           static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m))),
+      .epilogue = warpgroup_epilogue(args)};
   for (std::int64_t i = 0; i < k.used; ++i) {
     const RowsOfResidue rows = rows_of_residue(along_m ? args.b : args.a, k.residues, i);
     const RowsOfResidue cols = rows_of_residue(along_m ? args.a : args.b, k.residues, i);

@@ -1,8 +1,8 @@
 // Adds to warp_specialized, for outputs of about one wave: the consumers take every other stage of one tile's K, so that each product
 // has the tile's whole width and a stage is free as soon as its own is done; then one's sums are added to the other's through shared
 // memory. Sums that are stored as they are come from the consumer with the last stage, which fetches the other's while its last
-// products run; anything dearer is shared, half of the columns each. Neighbouring blocks have their columns in common: what they ask
-// L2 for at about the same time, it is asked for once.
+// products run; anything dearer is shared, half of the columns each. Neighbouring blocks have their columns in common, and clusters of two,
+// which share nothing else, put them on neighbouring SMs: what they ask L2 for at about the same time, it is asked for once.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/sliced_k.h"
 

@@ -2,6 +2,7 @@
 // tile's N is what fills the wave. A thread's sums then are neighbours along N, and D's along M: stmatrix transposes them on their way
 // through shared memory, where they take the ring's next stages, as do side inputs, which the producer asks for like a block of K. The
 // consumers take the last blocks of K, which the ring holds by then, one after the other: the first store under the last one's products.
+// Clusters of two share nothing, but put tiles with the same rows of A on neighbouring SMs.
 #include "kernels/cuda/gemm/tile_loads.h"
 #include "kernels/cuda/gemm/transposed.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
@@ -63,7 +64,7 @@ template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
-  const TileAt tile = gemm.raster(static_cast<int>(blockIdx.x));
+  const TileAt tile = own_tile(gemm, first_turn(gemm));
   const int m = tile.m * static_cast<int>(C::kTile.m), n = tile.n * static_cast<int>(C::kTile.n);
   const WarpgroupEpilogue& e = gemm.epilogue;
   const bool through_lines = e.through_strips && min(m + static_cast<int>(C::kTile.m), e.cols) <= e.d.mapped_cols;
@@ -141,7 +142,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
 void launch_transposed_tiles(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   WarpgroupGemm gemm = transposed_gemm(args, plan);
   if (gemm.cols_fastest == Fastest::other) {
-    gemm.raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(plan.tiling.tiles_n), kBandOfGradient);
+    const auto turns_n = static_cast<int>(plan.tiling.tiles_n / plan.cluster);
+    gemm.raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), turns_n, kBandOfGradient);
   }
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;

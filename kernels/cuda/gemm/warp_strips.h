@@ -43,7 +43,15 @@ struct ShareAt {
   int row = 0, col = 0;
 };
 
-template <int kStrips>
+// The two rows of a share that a thread has sums of, h = 0 and 1: as wgmma hands them out, or neighbours, where wgmma was given rows in
+// that order.
+enum class SumRows { eight_apart, neighbours };
+template <SumRows kRows>
+__device__ __forceinline__ int sum_row(int lane, int h) {
+  return kRows == SumRows::eight_apart ? lane / 4 + 8 * h : lane / 4 * 2 + h;
+}
+
+template <int kStrips, SumRows kRows = SumRows::eight_apart>
 struct WarpStrips {
   std::byte* first = nullptr;   // [kStrips, 16 rows, 128 bytes]
   Mbarrier* arrived = nullptr;  // [kStrips]: the side input is there
@@ -65,6 +73,8 @@ struct WarpStrips {
     return first + strip * kStripBytes;
   }
 
+  __device__ __forceinline__ int row_of(int h) const { return sum_row<kRows>(lane, h); }
+
   // Until whatever left the strips has been read.
   __device__ __forceinline__ void settle() const {
     if (lane == 0) wait_boxes_read<0>();
@@ -81,7 +91,8 @@ struct WarpStrips {
 
   // Where this lane points stmatrix and ldmatrix for column groups g and g + 1 of a strip of 16-bit elements.
   __device__ __forceinline__ std::byte* groups(std::byte* strip, int g) const {
-    return strip + lane % 16 * 128 + ((g + lane / 16) ^ lane % 8) * 16;
+    const int row = sum_row<kRows>(lane % 8 * 4, lane % 16 / 8);
+    return strip + row * 128 + ((g + lane / 16) ^ row % 8) * 16;
   }
 
   // Sends a share through the strip, in 16 bits.
@@ -99,12 +110,15 @@ struct WarpStrips {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       std::byte* const strip = next();
-      std::byte* const line = strip + lane / 4 * 128 + lane % 2 * 8;
 #pragma unroll
-      for (int g = 0; g < 4; ++g) {
-        const int i = 16 * half + 4 * g, chunk = ((2 * g + lane % 4 / 2) ^ lane / 4) * 16;
-        *reinterpret_cast<float2*>(line + chunk) = {z[i], z[i + 1]};
-        *reinterpret_cast<float2*>(line + chunk + 8 * 128) = {z[i + 2], z[i + 3]};
+      for (int h = 0; h < 2; ++h) {
+        const int row = row_of(h);
+        std::byte* const line = strip + row * 128 + lane % 2 * 8;
+#pragma unroll
+        for (int g = 0; g < 4; ++g) {
+          const int i = 16 * half + 4 * g + 2 * h, chunk = ((2 * g + lane % 4 / 2) ^ row % 8) * 16;
+          *reinterpret_cast<float2*>(line + chunk) = {z[i], z[i + 1]};
+        }
       }
       send(strip, map, at.row, at.col + 32 * half, add);
     }

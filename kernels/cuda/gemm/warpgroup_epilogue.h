@@ -368,12 +368,12 @@ __device__ __forceinline__ void store_bias_gradient(const WarpgroupEpilogue& e, 
 }
 
 // fn(row, sum) once for each of a warpgroup's 64 rows, from its sums of the row operand over K.
-template <class Fn>
+template <SumRows kRows = SumRows::eight_apart, class Fn>
 __device__ __forceinline__ void for_each_row_sum(const float (&sums)[4], Fn&& fn) {
-  const int row = static_cast<int>(threadIdx.x / 32 % 4) * kStripRows + static_cast<int>(threadIdx.x % 32 / 4);
+  const int first = static_cast<int>(threadIdx.x / 32 % 4) * kStripRows, lane = static_cast<int>(threadIdx.x % 32);
   if (threadIdx.x % 4 != 0) return;
-  fn(row, sums[0]);
-  fn(row + 8, sums[2]);
+  fn(first + sum_row<kRows>(lane, 0), sums[0]);
+  fn(first + sum_row<kRows>(lane, 1), sums[2]);
 }
 
 __device__ __forceinline__ void finish_bias_gradient(const WarpgroupEpilogue& e, int row, const float (&sums)[4]) {

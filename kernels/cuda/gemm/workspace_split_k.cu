@@ -1,8 +1,8 @@
 // Adds to cluster_split_k: the blocks that share the K of a tile are wherever an SM is free, so that seven of them can fill 126 of 132 SMs,
 // where clusters of seven leave a third idle; and neighbours take the same part of K of tiles side by side, so that what they ask L2 for at
-// about the same time, it is asked for once. Each leaves its sums in the workspace; then each finishes every so many strips of its tile,
-// as soon as that strip's warp of every block has told, adding up the blocks' sums in the order of K: the result does not depend on who was
-// first. Blocks wait for each other, so all of them run at once or none.
+// about the same time, it is asked for once. Each warp finishes every so many strips of its own, which stay in its registers, and leaves
+// those that other blocks finish in the workspace; it adds theirs to its own as soon as the same warp of every block has told, in the order
+// of K: the result does not depend on who was first. Blocks wait for each other, so all of them run at once or none.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/rows/workspace_split_k.h"
@@ -36,24 +36,22 @@ struct SplitGemm : WarpgroupGemm {
   float* row_sums = nullptr;  // [tiles][split][tile n]
 };
 
-// The sum of a thread's share over the blocks, in their order, many loads at a time: where(block) is where one's lies.
+// Adds other blocks' sums of a thread's share, in their order, two blocks' loads at a time: where(other) is where one's lie.
 template <class Where>
-__device__ __forceinline__ void add_blocks(float (&z)[kShare], int blocks, Where&& where) {
-  constexpr int kAhead = 4;
-#pragma unroll
-  for (float& sum : z) sum = 0.0f;
-  for (int first = 0; first < blocks; first += kAhead) {
+__device__ __forceinline__ void add_others(float (&z)[kShare], int others, Where&& where) {
+  constexpr int kAhead = 2;
+  for (int first = 0; first < others; first += kAhead) {
     float4 sums[kAhead][kShare / 4];
 #pragma unroll
     for (int ahead = 0; ahead < kAhead; ++ahead) {
-      if (first + ahead >= blocks) break;
+      if (first + ahead >= others) break;
       const float4* const from = where(first + ahead);
 #pragma unroll
       for (int i = 0; i < kShare / 4; ++i) sums[ahead][i] = __ldcg(from + i * 32);
     }
 #pragma unroll
     for (int ahead = 0; ahead < kAhead; ++ahead) {
-      if (first + ahead >= blocks) break;
+      if (first + ahead >= others) break;
 #pragma unroll
       for (int i = 0; i < kShare / 4; ++i) {
         z[4 * i] += sums[ahead][i].x;
@@ -100,81 +98,85 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
         load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
       }
     }
-    return;
-  }
+  } else {  // A consumer.
+    take_registers<C::kConsumerRegisters>();
+    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    const int warp = consumer * 4 + thread / 32, lane = thread % 32;
+    const auto sums_of = [&](int block, int share) {
+      const std::int64_t index = ((static_cast<std::int64_t>(tile) * gemm.split + block) * kWarps + warp) * kShares + share;
+      return gemm.sums + index * (kShare / 4) * 32 + lane;
+    };
+    const auto row_sums_of = [&](int block) { return gemm.row_sums + (static_cast<std::int64_t>(tile) * gemm.split + block) * kTileN; };
+    const auto finisher = [&](int share) { return (warp * kShares + share) % gemm.split; };
 
-  // A consumer.
-  take_registers<C::kConsumerRegisters>();
-  const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4, lane = static_cast<int>(threadIdx.x) % 32;
-  const bool leads = threadIdx.x % kWarpgroup == 0;
-  const auto sums_of = [&](int block, int of_warp, int share) {
-    const std::int64_t index = ((static_cast<std::int64_t>(tile) * gemm.split + block) * kWarps + of_warp) * kShares + share;
-    return gemm.sums + index * (kShare / 4) * 32 + lane;
-  };
-  const auto row_sums_of = [&](int block) { return gemm.row_sums + (static_cast<std::int64_t>(tile) * gemm.split + block) * kTileN; };
-  unsigned* const left = gemm.left + tile * kWarps;
-  const auto waiters = [&](int of_warp) {  // for its sums: one for each share that lies in D, and the bias gradient's
-    const int shares = row + of_warp * kStripRows < epilogue.rows ? min((epilogue.cols - col - 1) / kShareColumns + 1, kShares) : 0;
-    return static_cast<unsigned>(shares + (sums_rows ? 1 : 0));
-  };
+    // Main loop.
+    float sums[1][kTileM / 2];  // [64, tile m]
+    with_product(P{}, gemm, sums_rows, [&](auto product) {
+      float row_sums[1][4];  // [64, 8]
+      RingPosition<C::kStages> at;
+      int previous = 0;
+      for (int block = begin; block < end; ++block, at.advance()) {
+        mbarrier_wait(shared.full[at.stage], at.parity);
+        multiply(product, shared.stages[at.stage], shared.ones, consumer, block > begin, sums, row_sums);
+        wgmma_wait<1>();
+        if (thread == 0 && block > begin) mbarrier_arrive(shared.empty[previous]);
+        previous = at.stage;
+      }
+      wgmma_wait<0>();
+      if constexpr (product.kSumsRows) {
+        for_each_row_sum(row_sums[0], [&](int own, float sum) { row_sums_of(part)[consumer * kBox + own] = sum; });
+      }
+    });
 
-  // Main loop.
-  float sums[1][kTileM / 2];  // [64, tile m]
-  with_product(P{}, gemm, sums_rows, [&](auto product) {
-    float row_sums[1][4];  // [64, 8]
-    RingPosition<C::kStages> at;
-    int previous = 0;
-    for (int block = begin; block < end; ++block, at.advance()) {
-      mbarrier_wait(shared.full[at.stage], at.parity);
-      multiply(product, shared.stages[at.stage], shared.ones, consumer, block > begin, sums, row_sums);
-      wgmma_wait<1>();
-      if (leads && block > begin) mbarrier_arrive(shared.empty[previous]);
-      previous = at.stage;
-    }
-    wgmma_wait<0>();
-    if constexpr (product.kSumsRows) {
-      for_each_row_sum(row_sums[0], [&](int own, float sum) { row_sums_of(part)[consumer * kBox + own] = sum; });
-    }
-  });
-
-  // Share out.
+    // Share out.
 #pragma unroll
-  for (int i = 0; i < kTileM / 2; i += 4) {
-    __stcg(sums_of(part, warp, i / kShare) + i % kShare * 8, make_float4(sums[0][i], sums[0][i + 1], sums[0][i + 2], sums[0][i + 3]));
-  }
-  if (waiters(warp) > 0) add_to_flag(left + warp);
-
-  // Epilogue, of every so many shares of the tile.
-  const auto all = static_cast<unsigned>(gemm.split);
-  WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = lane};
-#pragma unroll 1
-  for (int share = part + gemm.split * warp; share < kWarps * kShares; share += gemm.split * kWarps) {
-    const int of_warp = share / kShares;
-    const ShareAt at = {.row = row + of_warp * kStripRows, .col = col + share % kShares * kShareColumns};
-    if (at.row >= epilogue.rows || at.col >= epilogue.cols) continue;
-    wait_for_added(left + of_warp, all, waiters(of_warp));
-    float z[kShare];
-    add_blocks(z, gemm.split, [&](int block) { return sums_of(block, of_warp, share % kShares); });
-    const bool through_strips = epilogue.through_strips && min(at.col + kShareColumns, epilogue.cols) <= epilogue.d.mapped_cols;
-    if (!through_strips) {
-      strips.settle();
-      finish_elements(epilogue, strips.first, at, z);
-    } else if (epilogue.d.dtype == DType::f32) {
-      strips.put(epilogue.d_map, at, z, epilogue.accumulate);
-    } else if (gemm.operand_dtype == DType::bf16) {
-      strips.template put<bf16>(strips.next(), epilogue.d_map, at, z);
-    } else {
-      strips.template put<f16>(strips.next(), epilogue.d_map, at, z);
+    for (int share = 0; share < kShares; ++share) {
+      if (finisher(share) == part) continue;
+#pragma unroll
+      for (int i = 0; i < kShare; i += 4) {
+        const float* const four = sums[0] + share * kShare + i;
+        __stcg(sums_of(part, share) + i * 8, make_float4(four[0], four[1], four[2], four[3]));
+      }
     }
+    // Its sums are waited for once for each share that lies in D, and for the bias gradient.
+    const bool below = row + warp * kStripRows >= epilogue.rows;
+    const int inside = below ? 0 : min((epilogue.cols - col - 1) / kShareColumns + 1, kShares);
+    const auto waiters = static_cast<unsigned>(inside + (sums_rows ? 1 : 0)), all = static_cast<unsigned>(gemm.split);
+    unsigned* const left = gemm.left + tile * kWarps + warp;
+    if (waiters > 0) add_to_flag(left);
+
+    // Epilogue, of every so many shares of the warp.
+    WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = lane};
+#pragma unroll
+    for (int share = 0; share < kShares; ++share) {
+      if (share >= inside || finisher(share) != part) continue;
+      const ShareAt at = {.row = row + warp * kStripRows, .col = col + share * kShareColumns};
+      float z[kShare];
+#pragma unroll
+      for (int i = 0; i < kShare; ++i) z[i] = sums[0][share * kShare + i];
+      wait_for_added(left, all, waiters);
+      add_others(z, gemm.split - 1, [&](int other) { return sums_of(other < part ? other : other + 1, share); });
+      const bool through_strips = epilogue.through_strips && min(at.col + kShareColumns, epilogue.cols) <= epilogue.d.mapped_cols;
+      if (!through_strips) {
+        strips.settle();
+        finish_elements(epilogue, strips.first, at, z);
+      } else if (epilogue.d.dtype == DType::f32) {
+        strips.put(epilogue.d_map, at, z, epilogue.accumulate);
+      } else if (gemm.operand_dtype == DType::bf16) {
+        strips.template put<bf16>(strips.next(), epilogue.d_map, at, z);
+      } else {
+        strips.template put<f16>(strips.next(), epilogue.d_map, at, z);
+      }
+    }
+    if (sums_rows && part == 0) {
+      wait_for_added(left, all, waiters);
+      const int own = warp * kStripRows + lane;
+      float sum = 0.0f;
+      for (int block = 0; block < gemm.split && lane < kStripRows; ++block) sum += __ldcg(row_sums_of(block) + own);
+      if (lane < kStripRows) store_bias_gradient(epilogue, row + own, sum);
+    }
+    wait_boxes_read<0>();
   }
-  if (sums_rows && part == 0) {
-    wait_for_added(left + warp, all, waiters(warp));
-    const int own = warp * kStripRows + lane;
-    float sum = 0.0f;
-    for (int block = 0; block < gemm.split && lane < kStripRows; ++block) sum += __ldcg(row_sums_of(block) + own);
-    if (lane < kStripRows) store_bias_gradient(epilogue, row + own, sum);
-  }
-  wait_boxes_read<0>();
 }
 
 template <class C, class P>

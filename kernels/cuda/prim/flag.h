@@ -32,7 +32,6 @@ __device__ __forceinline__ void set_flag(unsigned* flag, unsigned value) {
     wait_boxes<0>();
     asm volatile("fence.proxy.async;" ::: "memory");
   }
-  __threadfence();
   __syncwarp();
   if (threadIdx.x % 32 == 0) asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
@@ -47,7 +46,6 @@ inline constexpr unsigned kAdded = 0xffff, kWaiter = 0x10000;
 
 // One more, once everything that the warp has written with ordinary stores is there.
 __device__ __forceinline__ void add_to_flag(unsigned* flag) {
-  __threadfence();
   __syncwarp();
   if (threadIdx.x % 32 == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(flag) : "memory");
 }

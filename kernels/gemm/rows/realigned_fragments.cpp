@@ -1,5 +1,5 @@
-// Model: equal work for blocks that stay, each tile its products, for which shared memory gives the row operand out twice as slowly, and
-// then its epilogue.
+// Model: equal work for blocks that stay, each tile its products, for which warps load the row operand out of shared memory word by word,
+// and then its epilogue.
 #include "kernels/gemm/rows/realigned_fragments.h"
 
 #include <algorithm>
@@ -28,12 +28,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles("realigned_fragments", problem, tile, device.sm_count);
   plan.stages = realigned_stages(tile);
   plan.raster = "bands";
-  plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
+  const double rounds = plan_turns(plan, device);
   GemmProblem taken = problem;  // each residue's K in whole stages
   taken.k = residues_of_k(problem).blocks * kBlockK;
-  const WarpgroupTime time = warpgroup_time(taken, tile, {.columns = tile.m, .rows_through_registers = true}, device);
+  // Two neighbouring rows lie in one word, or where they begin an odd number of elements early, as every second one does, in two.
+  const double words_loaded = sides_in_memory(problem).row_alignment >= 4 ? 1.0 : 1.5;
+  const WarpgroupTime time = warpgroup_time(taken, tile, {.columns = tile.m, .words_loaded = words_loaded}, device);
   const TimeModel& model = time_model_of(device);
-  const double rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
   const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles + time.epilogue);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;

@@ -42,6 +42,10 @@ bool stores_sums(const GemmProblem& problem);
 // Whether they are a weight's gradient's, and the copy engine can store them: the rows have kernels of their own for that.
 bool makes_gradient(const GemmProblem& problem);
 
+// How many blocks a cluster has whose blocks share nothing but where they run: two, with tiles one behind the other along N, on
+// neighbouring SMs, which ask L2 for the columns that they have in common at about the same time, so that it is asked for them once.
+constexpr int neighbours(const Tiling& tiling) { return tiling.tiles_n % 2 == 0 ? 2 : 1; }
+
 // Blocks that stay and take turns at the plan's tiles: sets how many, and says how many turns the busiest takes. Where the row can, two
 // blocks share their columns if D is tall enough for pairs of tiles, they take several, and none of them takes a turn more for it: in a
 // wave or two, a block's wait for the other costs more than the load that it saves.

@@ -20,9 +20,10 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
   const double area = static_cast<double>(tile.m * tile.n), stages = static_cast<double>(ceil_div(problem.k, kBlockK));
   const double math = area * kBlockK / static_cast<double>(math_rates(device.capability).tensor_bf16);
   const std::int64_t wgmmas = tile.m / shape.columns * (tile.n / 64) * (kBlockK / 16);  // each reads its 64 rows and its columns of 16 k
-  const std::int64_t rows_read = shape.rows_through_registers ? 2 * 64 : 64;  // half of shared memory's width lies idle under 16-bit loads
-  const double shared_rate = kSharedBytesPerCycle * (shape.rows_through_registers ? time.registers_fraction : 1.0);
-  const double shared = static_cast<double>(stage_bytes(tile) + wgmmas * (rows_read + shape.columns) * 16 * 2) / shared_rate;
+  const bool through_registers = shape.words_loaded > 0.0;
+  const double read = (through_registers ? 64.0 * shape.words_loaded : 64.0) + static_cast<double>(shape.columns);
+  const double shared_rate = kSharedBytesPerCycle * (through_registers ? time.registers_fraction : 1.0);
+  const double shared = (static_cast<double>(stage_bytes(tile)) + static_cast<double>(wgmmas) * read * 16.0 * 2.0) / shared_rate;
   const double row_sums = epilogue.bias_gradient ? time.row_sums_fraction : 0.0;
   const double activates = costs(epilogue.activation), derives = costs(epilogue.derivative);
   const double finishing = stores_sums(problem) ? 0.0 : time.finish_cycles;
@@ -48,7 +49,7 @@ double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, doubl
   const auto tiles = static_cast<double>(plan.tiling.tiles), depth = static_cast<double>(round_up(problem.k, kBlockK));
   const TimeModel& model = time_model_of(device);
   const bool paired = plan.split == 1 && plan.cluster == 2;
-  const double shared = paired ? model.multicast_fraction : plan.raster == "columns" ? model.neighbours_fraction : 1.0;
+  const double shared = plan.raster == "columns" ? model.neighbours_fraction : paired ? model.multicast_fraction : 1.0;
   const double loaded = tiles * depth * 2.0 * (shared * static_cast<double>(tile.m) + static_cast<double>(tile.n));
   const EpilogueBytes bytes = epilogue_bytes(problem);
   const SidesInMemory sides = sides_in_memory(problem);

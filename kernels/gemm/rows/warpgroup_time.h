@@ -18,7 +18,7 @@ struct WarpgroupShape {
   std::int64_t columns = 0;  // of M, that one wgmma has
   bool own_loop = false;     // compiled for the problem's types and majors
   bool direct_stores = false;
-  bool rows_through_registers = false;  // element by element
+  double words_loaded = 0.0;  // for each word of row operands that go through registers
 };
 WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const WarpgroupShape& shape, const DeviceInfo& device);
 

@@ -15,6 +15,7 @@
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/rows/realigned_fragments.h"
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
@@ -258,9 +259,12 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
       biased.bias = true;
       Case activated = biased;
       activated.saved_input = true, activated.saved_gap = 8, activated.activation = Activation::gelu_tanh;
+      Case odd_rows = into_fp32, rows_of_fours = wgrad;  // of K, that no one padded
+      odd_rows.n -= 1, rows_of_fours.n -= 4;
       const std::pair<std::string_view, const Case*> cases[] = {
-          {"wgrad", &wgrad},   {"into_fp32", &into_fp32}, {"dgrad", &dgrad}, {"forward", &forward}, {"last_columns", &last_columns},
-          {"biased", &biased}, {"activated", &activated}};
+          {"wgrad", &wgrad},         {"into_fp32", &into_fp32},       {"dgrad", &dgrad},
+          {"forward", &forward},     {"last_columns", &last_columns}, {"biased", &biased},
+          {"activated", &activated}, {"odd_rows", &odd_rows},         {"rows_of_fours", &rows_of_fours}};
       for (const auto& [name, c] : cases) {
         Operands operands(*c, random);
         const GemmProblem problem = problem_of(operands.args(*c));
@@ -280,6 +284,7 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
   expect(kPersistentCooperativeRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
   expect(kPersistentPingPongRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
   expect(kTransposedPingPongRow, {"dgrad", "forward", "last_columns", "biased", "activated"});
+  expect(kRealignedFragmentsRow, {"wgrad", "into_fp32", "odd_rows", "rows_of_fours"});
 }
 
 // Consumers that take turns, each at two tiles and more, some of which end element by element or leave a few columns to the registers.

@@ -194,6 +194,14 @@ TEST(HopperRows, BlocksShareColumnsWhereNoneTakesATurnMore) {
   EXPECT_EQ(kPersistentLateStoreRow.plan(ragged, {256, 128}, h200(), 0).cluster, 1) << "element by element";
 }
 
+TEST(HopperRows, OneWaveHasNeighboursOnNeighbouringSms) {
+  const auto cluster = [](const GemmRow& row, std::int64_t n) { return row.plan(aligned(1024, n, 5120), row.tiles[0], h200(), 0).cluster; };
+  EXPECT_EQ(cluster(kSlicedKRow, 1024), 2);
+  EXPECT_EQ(cluster(kSlicedKRow, 960), 1) << "fifteen tiles along N";
+  EXPECT_EQ(cluster(kTransposedTilesRow, 5120), 2);
+  EXPECT_EQ(cluster(kTransposedTilesRow, 160 * 31), 1);
+}
+
 // Of a vocabulary that is no multiple of eight, in rows that start on 16 bytes.
 TEST(HopperRows, TilesEndBeforeColumnsThatMakeNoWholeWord) {
   GemmProblem problem = aligned(50257, 16384, 768);
