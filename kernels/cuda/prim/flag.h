@@ -1,7 +1,8 @@
 // Flags in device memory by which a warp of one block hands memory to a warp of another (PTX ISA, "memory consistency model"): what
 // the setting warp wrote before, with ordinary stores or through the copy engine, the waiting warp sees after. A warp may wait only
-// for a block that was launched before its own, or in a grid whose blocks all run at once. Flags are zeros when a kernel begins, and
-// again when it ends: whoever waits last clears them.
+// for a block that was launched before its own, or in a grid whose blocks all run at once. One lane releases for its warp: what the others
+// wrote before they met it at __syncwarp comes with it, since a release is cumulative. Flags are zeros when a kernel begins, and again
+// when it ends: whoever waits last clears them.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,8 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  const std::string refusal = refuse_warpgroup(problem, device);
+  const std::string refusal = refuse_turned(problem, device);
   if (!refusal.empty()) return refusal;
-  if (problem.d_major != Major::m) return "its tiles lie along rows of D, not along columns; make D m-major.";
   if (problem.b_major != Major::k) return "its columns come from rows of B along K; make B k-major.";
   const Epilogue& e = problem.epilogue;
   if (problem.output_dtype == DType::f32) return "it transposes sums in 16 bits, not in f32.";

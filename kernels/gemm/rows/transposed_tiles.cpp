@@ -8,9 +8,8 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  const std::string refusal = refuse_warpgroup(problem, device);
+  const std::string refusal = refuse_turned(problem, device);
   if (!refusal.empty()) return refusal;
-  if (problem.d_major != Major::m) return "its tiles lie along rows of D, not along columns; make D m-major.";
   if (problem.epilogue.bias_gradient) return "it sums no bias gradient.";
   return {};
 }

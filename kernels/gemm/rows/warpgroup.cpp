@@ -49,6 +49,13 @@ std::string refuse_adding_alone(const GemmProblem& problem, const DeviceInfo& de
   return {};
 }
 
+std::string refuse_turned(const GemmProblem& problem, const DeviceInfo& device) {
+  const std::string refusal = refuse_warpgroup(problem, device);
+  if (!refusal.empty()) return refusal;
+  if (problem.d_major != Major::m) return "its tiles lie along rows of D, not along columns; make D m-major.";
+  return {};
+}
+
 GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots) {
   GemmPlan plan = plan_tiles(row, problem, tile, slots);
   if (problem.d_major == Major::n) {

@@ -28,6 +28,9 @@ std::string refuse_warpgroup(const GemmProblem& problem, const DeviceInfo& devic
 // The same of rows whose blocks add up one tile's sums: they have no epilogue but an addition into fp32 and the bias gradient.
 std::string refuse_adding_alone(const GemmProblem& problem, const DeviceInfo& device);
 
+// The same of rows whose tiles are turned, wgmma's rows along M.
+std::string refuse_turned(const GemmProblem& problem, const DeviceInfo& device);
+
 // Columns of D in a band of the raster, 2,048 to 4,096. The rows' operand comes from memory once for each band where D is large; what a
 // band's columns read should stay in L2 meanwhile, so that no more than the least take more than 8 MB of their operand.
 constexpr std::int64_t band_columns(std::int64_t k) {

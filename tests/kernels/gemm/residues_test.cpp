@@ -232,7 +232,8 @@ TEST(Residues, EachKIsTakenOnceWithTheSameRowOfBothOperands) {
   }
 }
 
-// The copy engine's swizzle of 128 bytes: bits 4 to 6 of an address within 1024 bytes are its line's, bits 7 to 9, added without carry.
+// The copy engine's swizzle of 128 bytes: bits 4 to 6 of an address within 1024 bytes are its line's, bits 7 to 9, added without carry. An
+// even column and the next share a word, which is loaded whole.
 TEST(Residues, AStageHoldsEveryElementThatAShiftReaches) {
   constexpr unsigned kColumns = 128, kEdge = 49152;
   for (unsigned col = 0; col < kColumns + 7; ++col) {
@@ -241,6 +242,10 @@ TEST(Residues, AStageHoldsEveryElementThatAShiftReaches) {
       const unsigned at = in_stage(k, col, kColumns, kEdge);
       ASSERT_EQ(at, col < kColumns ? boxed : kEdge + k * 16 + (col - kColumns) * 2);
       ASSERT_EQ(at + next_8_k(at, kEdge), in_stage(k + 8, col, kColumns, kEdge));
+      if (col % 2 == 0) {
+        ASSERT_EQ(at % 4, 0u);
+        ASSERT_EQ(at + 2, in_stage(k, col + 1, kColumns, kEdge));
+      }
     }
   }
 }
