@@ -20,7 +20,7 @@ endfunction()
 
 set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/gemm/library_pass.cu
                  kernels/cuda/gemm/persistent_problem.cu kernels/cuda/gemm/split.cu
-                 kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu)
+                 kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu kernels/cuda/sm_order.cu)
 set(hopper_sources "")
 foreach(operation IN LISTS TILEWAVE_OPERATIONS)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/kernels/cuda/${operation}.cu)

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/sm_order.h"
 #include "kernels/cuda/stream.h"
 
 namespace tilewave {
@@ -17,6 +18,7 @@ void end(cudaStream_t stream, unsigned* flags) {
 
 CudaStream::CudaStream(DeviceInfo info) : device(std::move(info)) {
   TW_CUDA(cudaSetDevice(device.index));
+  sms = sms_by_gpc(device);
   TW_CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
   try {
     cudaMemPool_t pool = nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <vector>
 
 #include "kernels/device.h"
 #include "kernels/error.h"
@@ -12,6 +13,7 @@ namespace tilewave {
 struct CudaStream {
   DeviceInfo device;
   cudaStream_t handle = nullptr;
+  std::vector<int> sms;       // of one GPC one after the other: see sm_order.h
   unsigned* flags = nullptr;  // [flags_of_stream]: zeros between launches, for blocks that wait for each other; see prim/flag.h
 
   explicit CudaStream(DeviceInfo info);

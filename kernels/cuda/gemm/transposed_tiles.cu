@@ -2,8 +2,10 @@
 // tile's N is what fills the wave. A thread's sums then are neighbours along N, and D's along M: stmatrix transposes them on their way
 // through shared memory, where they take the ring's next stages, as do side inputs, which the producer asks for like a block of K. The
 // consumers take the last blocks of K, which the ring holds by then, one after the other: the first store under the last one's products.
-// Clusters of two share nothing, but put tiles with the same rows of A on neighbouring SMs.
+// Where operands are more than L2 keeps, a block takes the tile of its SM; otherwise clusters of two, which share nothing, put tiles with
+// the same rows of A on neighbouring SMs.
 #include "kernels/cuda/gemm/tile_loads.h"
+#include "kernels/cuda/gemm/tile_places.h"
 #include "kernels/cuda/gemm/transposed.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 
@@ -27,6 +29,7 @@ struct Config {
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
     LoadsBegun loads;
+    OwnTile own;
   };
   static_assert(sizeof(SharedStorage) == transposed_tiles_shared_bytes(kTile), "the plan knows what a block needs");
   // D and saved_input, or an fp32 D's halves, of a consumer, leave by way of a stage, or of one each.
@@ -60,14 +63,22 @@ __device__ __forceinline__ void load_side(typename C::SharedStorage& shared, con
   }
 }
 
-template <class C, class P>
-__global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_constant__ WarpgroupGemm gemm) {
+template <class C, class P, class Gemm>
+__global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_constant__ Gemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
-  const TileAt tile = own_tile(gemm, first_turn(gemm));
-  const int m = tile.m * static_cast<int>(C::kTile.m), n = tile.n * static_cast<int>(C::kTile.n);
+  constexpr bool kPlaced = std::is_same_v<Gemm, PlacedGemm>;
   const WarpgroupEpilogue& e = gemm.epilogue;
-  const bool through_lines = e.through_strips && min(m + static_cast<int>(C::kTile.m), e.cols) <= e.d.mapped_cols;
+  struct Corner {
+    int m, n;
+  };
+  const auto corner = [&](int own) {
+    const TileAt tile = own_tile(gemm, own);
+    return Corner{.m = tile.m * static_cast<int>(C::kTile.m), .n = tile.n * static_cast<int>(C::kTile.n)};
+  };
+  const auto goes_through_lines = [&](int m) {
+    return e.through_strips && min(m + static_cast<int>(C::kTile.m), e.cols) <= e.d.mapped_cols;
+  };
 
   // Prologue.
   if (threadIdx.x == 0) {
@@ -76,6 +87,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     prefetch_map(gemm.cols);
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, C::kConsumers);
+    if constexpr (kPlaced) mbarrier_init(shared.own.known, 1);
     mbarrier_init_fence();
   }
   __syncthreads();
@@ -84,20 +96,53 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
-      for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
-        mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-        load_turned_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, m, n);
+    if (warp_rank() == 0) {
+      const auto load = [&](const Corner& from, int stage, int block) {
+        load_turned_stage<P>(shared.stages[stage], gemm, shared.full[stage], block * kBox, from.m, from.n);
         shared.loads.set(block + 1);
+      };
+      int begun = 0, own = first_turn(gemm);
+      if constexpr (kPlaced) {
+        begun = min(C::kStages, gemm.blocks_k);
+        const auto begin = [&](int chosen) {
+          const Corner first = corner(chosen);
+          for (int block = 0; block < begun; ++block) load(first, block, block);
+        };
+        own = shared.own.choose(gemm, begin, [&] { forget_stages(shared.full, begun); });
+        if (own == gemm.places.tiles) return;
+        at.advance(std::int64_t{begun});
       }
-      if (through_lines && e.has_side) load_side<C>(shared, gemm, at, m, n);
-    } else if (threadIdx.x / 32 == 1 && e.stores_sums && e.accumulate) {
+      const Corner own_corner = corner(own);
+      if (threadIdx.x == 0) {
+        for (int block = begun; block < gemm.blocks_k; ++block, at.advance()) {
+          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          load(own_corner, at.stage, block);
+        }
+        if (e.has_side && goes_through_lines(own_corner.m)) load_side<C>(shared, gemm, at, own_corner.m, own_corner.n);
+      }
+    } else if (warp_rank() == 1 && e.stores_sums && e.accumulate) {
+      int own = first_turn(gemm);
+      if constexpr (kPlaced) {
+        own = shared.own.wait();
+        if (own == gemm.places.tiles) return;
+      }
+      const auto [m, n] = corner(own);
       bring_tile_of_d<static_cast<int>(C::kTile.m), static_cast<int>(C::kTile.n)>(shared.loads, gemm, n, m, 0);
+    } else if constexpr (kPlaced) {
+      if (threadIdx.x == 64) {
+        shared.own.wait();
+        gemm.places.leave();
+      }
     }
   } else {  // A consumer: main loop, then epilogue.
     take_registers<C::kConsumerRegisters>();
     const int consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
+    int own = first_turn(gemm);
+    if constexpr (kPlaced) {
+      own = shared.own.wait();
+      if (own == gemm.places.tiles) return;
+    }
     float sums[C::kBlocks][C::kTile.n / 2];  // [64 blocks, tile n]
     int previous = 0;
     const int waits_at = consumer > 0 ? max(gemm.blocks_k - C::kInTurn, 0) : -1;
@@ -111,6 +156,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
       if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
       previous = at.stage;
     }
+    const auto [m, n] = corner(own);
+    const bool through_lines = goes_through_lines(m);
     const TransposedEpilogue<C> epilogue(e, m + consumer * C::kBlocks * kBox, n, consumer);
     wgmma_wait<0>();
     if (leads) mbarrier_arrive(shared.empty[previous]);
@@ -145,11 +192,19 @@ void launch_transposed_tiles(CudaQueue& queue, const GemmArgs& args, const GemmP
     const auto turns_n = static_cast<int>(plan.tiling.tiles_n / plan.cluster);
     gemm.raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), turns_n, kBandOfGradient);
   }
+  const PlacedGemm placed = placed_gemm(queue, gemm, plan);
+  const bool has_places = placed.places.taken != nullptr;
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;
+    const auto launch_with = [&](auto* kernel, const auto& with) {
+      launch_clusters(queue, "transposed_tiles", kernel, with, blocks_of(queue, with), C::kThreads, sizeof(typename C::SharedStorage));
+    };
     with_product_of(gemm, [&]<class P>(P) {
-      launch_clusters(queue, "transposed_tiles", transposed_tiles<C, P>, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+      if constexpr (P::kRows == Fastest::other && P::kCols == Fastest::other) {
+        if (has_places) return launch_with(transposed_tiles<C, P, PlacedGemm>, placed);
+      }
+      launch_with(transposed_tiles<C, P, WarpgroupGemm>, gemm);
     });
   };
   launch.template operator()<256, 160>();

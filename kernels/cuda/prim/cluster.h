@@ -8,13 +8,26 @@ namespace tilewave {
 
 inline constexpr int kWarpgroup = 128;  // threads
 
-// The thread's warpgroup in its block, known to the compiler as the whole warp's.
-__device__ __forceinline__ int warpgroup_rank() { return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kWarpgroup, 0); }
+// The first lane's, known to the compiler as the whole warp's: it can be in a uniform register then, where the copy engine's coordinates
+// have to be, and a branch on it is the warp's.
+__device__ __forceinline__ int of_warp(int value) { return __shfl_sync(0xffffffffu, value, 0); }
+
+// The thread's warpgroup in its block.
+__device__ __forceinline__ int warpgroup_rank() { return of_warp(static_cast<int>(threadIdx.x) / kWarpgroup); }
 
 __device__ __forceinline__ unsigned cluster_rank() {
   unsigned rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
+}
+
+__device__ __forceinline__ int warp_rank() { return of_warp(static_cast<int>(threadIdx.x) / 32); }
+
+// The SM that the block runs on, less than the device's count.
+__device__ __forceinline__ unsigned sm_number() {
+  unsigned sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  return sm;
 }
 
 // Every thread of every block of the cluster; without a cluster, of the block.

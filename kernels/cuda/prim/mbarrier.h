@@ -18,6 +18,11 @@ __device__ __forceinline__ void mbarrier_init(Mbarrier& barrier, unsigned arriva
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
 }
 
+// So that it may be initialised again.
+__device__ __forceinline__ void mbarrier_invalidate(Mbarrier& barrier) {
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
+}
+
 // Every one of an array, or of an array of arrays.
 template <class Barrier, std::size_t kCount>
 __device__ __forceinline__ void mbarrier_init(Barrier (&barriers)[kCount], unsigned arrivals) {

@@ -17,8 +17,9 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("transposed_tiles", problem, tile, device.sm_count);
   plan.stages = transposed_stages(tile);
-  plan.raster = "bands";
-  plan.cluster = neighbours(plan.tiling);
+  const bool placed = takes_places(problem, plan.tiling, device);
+  plan.raster = placed ? "patches" : "bands";
+  plan.cluster = placed ? 1 : neighbours(plan.tiling);
   const Tile turned = {.m = tile.n, .n = tile.m};
   const WarpgroupTime time = warpgroup_time(problem, turned, {.columns = tile.n, .own_loop = true}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);

@@ -75,6 +75,27 @@ bool makes_gradient(const GemmProblem& problem) {
   return problem.a_major == Major::m && problem.b_major == Major::n && problem.d_alignment >= 16 && stores_sums(problem);
 }
 
+bool takes_places(const GemmProblem& problem, const Tiling& tiling, const DeviceInfo& device) {
+  const std::int64_t read = (problem.m + problem.n) * problem.k * size_of(problem.operand_dtype);
+  if (problem.a_major != Major::m || problem.b_major != Major::n) return false;
+  return tiling.tiles <= device.sm_count && 2 * tiling.tiles > device.sm_count && device.l2_bytes > 0 && read > device.l2_bytes;
+}
+
+std::vector<int> patch_order(const Tiling& tiling, Tile tile) {
+  const std::int64_t band = patch_columns(tile), rows = tile.m >= tile.n ? 2 : 1;  // at once
+  std::vector<int> order;
+  for (std::int64_t first_m = 0; first_m < tiling.tiles_m; first_m += band) {
+    for (std::int64_t first_n = 0; first_n < tiling.tiles_n; first_n += rows) {
+      for (std::int64_t m = first_m; m < std::min(first_m + band, tiling.tiles_m); ++m) {
+        for (std::int64_t n = first_n; n < std::min(first_n + rows, tiling.tiles_n); ++n) {
+          order.push_back(static_cast<int>(n * tiling.tiles_m + m));
+        }
+      }
+    }
+  }
+  return order;
+}
+
 double plan_turns(GemmPlan& plan, const DeviceInfo& device, Pairs pairs) {
   const Tiling& tiling = plan.tiling;
   const auto turns = [&](std::int64_t cluster) { return tiling.tiles_m * ceil_div(tiling.tiles_n, cluster); };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "kernels/gemm/row.h"
 
@@ -48,6 +49,22 @@ bool makes_gradient(const GemmProblem& problem);
 // How many blocks a cluster has whose blocks share nothing but where they run: two, with tiles one behind the other along N, on
 // neighbouring SMs, which ask L2 for the columns that they have in common at about the same time, so that it is asked for them once.
 constexpr int neighbours(const Tiling& tiling) { return tiling.tiles_n % 2 == 0 ? 2 : 1; }
+
+// Whether blocks should take the tiles of their SMs: a weight's gradient whose tiles one wave holds and that fill half of it, and whose
+// operands are more than L2 keeps.
+bool takes_places(const GemmProblem& problem, const Tiling& tiling, const DeviceInfo& device);
+// Tiles along M of a patch for the SMs of one GPC: of those of a power of two, the one that asks L2 for least where what its tiles have in
+// common is asked for once.
+inline constexpr std::int64_t kSmsOfGpc = 16;  // 16 or 18
+constexpr std::int64_t patch_columns(Tile tile) {
+  const auto asked = [&](std::int64_t columns) { return columns * tile.m + kSmsOfGpc / columns * tile.n; };
+  std::int64_t best = 1;
+  for (std::int64_t columns = 2; columns <= kSmsOfGpc; columns *= 2) best = asked(columns) <= asked(best) ? columns : best;
+  return best;
+}
+// All tiles, by their numbers along M and then along N, patch by patch, so that those of a GPC follow each other; in them pairs have the
+// wider operand in common, for the two SMs of a TPC.
+std::vector<int> patch_order(const Tiling& tiling, Tile tile);
 
 // Blocks that stay and take turns at the plan's tiles: sets how many, and says how many turns the busiest takes. Where the row can, two
 // blocks share their columns if D is tall enough for pairs of tiles, they take several, and none of them takes a turn more for it: in a

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
@@ -200,6 +203,45 @@ TEST(HopperRows, OneWaveHasNeighboursOnNeighbouringSms) {
   EXPECT_EQ(cluster(kSlicedKRow, 960), 1) << "fifteen tiles along N";
   EXPECT_EQ(cluster(kTransposedTilesRow, 5120), 2);
   EXPECT_EQ(cluster(kTransposedTilesRow, 160 * 31), 1);
+}
+
+TEST(HopperRows, TilesHavePlacesWhereOneWaveReadsMoreThanL2Keeps) {
+  const auto raster = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    GemmProblem gradient = aligned(m, n, k);
+    gradient.a_major = Major::m, gradient.b_major = Major::n;
+    gradient.a_pitch = m, gradient.b_pitch = n;
+    const GemmPlan plan = kTransposedTilesRow.plan(gradient, {192, 96}, h200(), 0);
+    EXPECT_TRUE(plan.raster != "patches" || plan.cluster == 1) << "blocks choose by themselves";
+    return plan.raster;
+  };
+  EXPECT_EQ(raster(768, 3072, 16384), "patches");
+  EXPECT_EQ(raster(768, 3072, 4096), "bands") << "what it reads stays in L2";
+  EXPECT_EQ(raster(768, 3264, 16384), "bands") << "136 tiles are more than a wave";
+  EXPECT_EQ(raster(768, 768, 65536), "bands") << "a quarter of a wave";
+}
+
+TEST(HopperRows, PatchesHaveAsMuchInCommonAsTheyCan) {
+  EXPECT_EQ(patch_columns({128, 64}), 4);
+  EXPECT_EQ(patch_columns({64, 256}), 8);
+  EXPECT_EQ(patch_columns({256, 64}), 2);
+  for (const Tile tile : {Tile{256, 128}, Tile{192, 96}, Tile{128, 192}, Tile{128, 128}}) {
+    for (const auto& [m, n] : {std::pair{1024, 4096}, std::pair{3072, 768}, std::pair{1000, 3000}}) {
+      const Tiling tiling = tile_waves(m, n, tile, 132);
+      std::vector<int> order = patch_order(tiling, tile);
+      // 16 tiles one after another have no more rows and columns than the narrowest patch would, but where bands meet.
+      const auto distinct = [&](auto&& of) {
+        std::set<std::int64_t> seen;
+        for (int i = 0; i < 16; ++i) seen.insert(of(order[static_cast<std::size_t>(i)]));
+        return std::ssize(seen);
+      };
+      EXPECT_LE(distinct([&](int at) { return at % tiling.tiles_m; }), patch_columns(tile));
+      EXPECT_LE(distinct([&](int at) { return at / tiling.tiles_m; }),
+                std::max(kSmsOfGpc / std::min(patch_columns(tile), tiling.tiles_m), std::int64_t{1}) + 1);
+      std::ranges::sort(order);
+      ASSERT_EQ(std::ssize(order), tiling.tiles);
+      for (int i = 0; i < tiling.tiles; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i) << "each once";
+    }
+  }
 }
 
 // Of a vocabulary that is no multiple of eight, in rows that start on 16 bytes.
