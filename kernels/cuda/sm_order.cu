@@ -42,7 +42,7 @@ std::vector<int> sms_of_clusters(int size) {
 }
 
 std::vector<int> find_order(const DeviceInfo& device) {
-  if (device.capability < 90) return {};
+  if (device.capability != 90) return {};
   std::vector<int> gpc(static_cast<std::size_t>(device.sm_count));  // the least number of an SM that is known to be of the same
   std::iota(gpc.begin(), gpc.end(), 0);
   const auto join = [&](int a, int b) {
