@@ -26,8 +26,8 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
 double cycles_of_waves(std::int64_t waves, double block, const DeviceInfo& device);
 
 // A schedule in seconds, beside what the launch asks of the second-level cache, of memory and of power. Tiles are taken down bands of
-// band_columns(k) columns of D, or, with the raster "columns", down each column of tiles; the blocks of a cluster share the loads of their
-// columns, and such neighbours some of them.
+// band_columns(k) columns of D, or, with the raster "columns", down each column of tiles, or, with "patches", so that a GPC's lie together;
+// the blocks of a cluster share the loads of their columns, and such neighbours some of them.
 double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, double schedule_cycles, const DeviceInfo& device);
 
 }  // namespace tilewave
