@@ -14,7 +14,7 @@ struct CudaStream {
   DeviceInfo device;
   cudaStream_t handle = nullptr;
   std::vector<int> sms;       // of one GPC one after the other: see sm_order.h
-  unsigned* flags = nullptr;  // [flags_of_stream]: zeros between launches, for blocks that wait for each other; see prim/flag.h
+  unsigned* flags = nullptr;  // [flags_of_stream]: zeros between launches, for blocks that agree: see prim/flag.h, gemm/tile_places.h
 
   explicit CudaStream(DeviceInfo info);
   ~CudaStream();

@@ -21,6 +21,7 @@ __device__ __forceinline__ unsigned cluster_rank() {
   return rank;
 }
 
+// The thread's warp in its block.
 __device__ __forceinline__ int warp_rank() { return of_warp(static_cast<int>(threadIdx.x) / 32); }
 
 // The SM that the block runs on, less than the device's count.
