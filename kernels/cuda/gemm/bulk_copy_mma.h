@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/gemm/persistent_problem.h"
 #include "kernels/cuda/gemm/warp_strips.h"
+#include "kernels/cuda/prim/cluster.h"
 #include "kernels/cuda/prim/tensor_map.h"
 #include "kernels/gemm/rows/bulk_copy_mma.h"
 #include "kernels/gemm/rows/warpgroup.h"

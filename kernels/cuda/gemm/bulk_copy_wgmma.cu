@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_cons
       multiply(product, shared.stages[at.stage], shared.ones, warpgroup, block > 0, sums, row_sums);
       wgmma_wait<0>();
       __syncthreads();
-      if (threadIdx.x == 0 && block + kStages < gemm.blocks_k) load(block + kStages);
+      if (block + kStages < gemm.blocks_k && elect_lane_of(0)) load(block + kStages);
     }
     if constexpr (product.kSumsRows) finish_bias_gradient(gemm.epilogue, row + warpgroup * kBox, row_sums[0]);
   });

@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_epilogue_warps(cons
   const int role = warpgroup_rank(), lane = static_cast<int>(threadIdx.x % 32);
   if (role == 0 || role > C::kConsumers) {
     give_up_registers<C::kOtherRegisters>();
-    if (threadIdx.x == 0) {  // The producer.
+    if (elect_lane_of(0)) {  // The producer.
       RingPosition<C::kStages> at;
       for (int index = first; index < gemm.raster.tiles; index += step) {
         const TileAt tile = gemm.raster(index);

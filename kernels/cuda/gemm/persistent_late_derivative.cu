@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
+    if (elect_lane_of(0)) {
       int row = 0, col = 0, row_before = 0, col_before = 0;
       for (int index = first; index < gemm.raster.tiles; index += step) {
         const TileAt tile = gemm.raster(index);

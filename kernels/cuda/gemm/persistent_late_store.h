@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
+    if (elect_lane_of(0)) {
       const unsigned rank = cluster_rank();
       for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
         const TileAt tile = own_tile(gemm, turn);

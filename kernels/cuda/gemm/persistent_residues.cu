@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
+    if (elect_lane_of(0)) {
       for (int item = first; item < gemm.items; item += step) {
         const TilePart take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
         const TileAt tile = gemm.raster(take.tile);

@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
+    if (elect_lane_of(0)) {
       for (int turn = begin; turn < gemm.raster.tiles; turn += gemm.clusters) {
         const TileAt tile = tile_of(turn);
         const int row = tile.n * kTileN, col = tile.m * kTileM;

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
+    if (elect_lane_of(0)) {
       while (parts.next(part)) {
         const TileAt tile = gemm.raster(part.tile);
         int block = part.start;

@@ -74,9 +74,10 @@ __device__ __forceinline__ void bring_tiles_of_d(const typename C::SharedStorage
 template <class C>
 __device__ __forceinline__ void feed_tiles(typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
-  if (threadIdx.x == 0) {
-    load_tiles<C>(shared, gemm);
-  } else if (threadIdx.x / 32 == 1 && epilogue.stores_sums && epilogue.accumulate) {  // in 16 bits D would be a side input
+  const int warp = warp_rank();
+  if (warp == 0) {
+    if (elect_lane()) load_tiles<C>(shared, gemm);
+  } else if (warp == 1 && epilogue.stores_sums && epilogue.accumulate) {  // in 16 bits D would be a side input
     bring_tiles_of_d<C>(shared, gemm);
   }
 }

@@ -215,17 +215,21 @@ struct TransposedEpilogue {
       finish_groups<Form>(groups(lines, g), groups(saved_lines, g), z);
     }
   }
-  // 16 of N at a time, each by a thread of its own: kLines lines of each of so many blocks, to M from `x` on and N from `y` on.
+  // 16 of N at a time, every fourth by the same warp: kLines lines of each of so many blocks, to M from `x` on and N from `y` on.
   template <int kBlocks, int kLines>
   __device__ __forceinline__ void send(const CUtensorMap& map, const std::byte* lines, int x, int y) const {
-    constexpr int kStrips = kLines / kStripRows;
-    const int strip = static_cast<int>(threadIdx.x % kWarpgroup);
-    if (strip >= kBlocks * kStrips) return;
-    const int strip_x = x + strip / kStrips * kBox, strip_y = y + strip % kStrips * kStripRows;
-    if (e.accumulate && e.d.dtype == DType::f32) {
-      add_box(map, lines + strip * kStripBytes, strip_x, strip_y);
-    } else {
-      store_box(map, lines + strip * kStripBytes, strip_x, strip_y);
+    constexpr int kStrips = kLines / kStripRows, kWarps = kWarpgroup / 32;
+    const bool adds = e.accumulate && e.d.dtype == DType::f32;
+    const int first = warp_rank() % kWarps;
+    if (!elect_lane()) return;
+#pragma unroll
+    for (int strip = first; strip < kBlocks * kStrips; strip += kWarps) {
+      const int strip_x = x + strip / kStrips * kBox, strip_y = y + strip % kStrips * kStripRows;
+      if (adds) {
+        add_box(map, lines + strip * kStripBytes, strip_x, strip_y);
+      } else {
+        store_box(map, lines + strip * kStripBytes, strip_x, strip_y);
+      }
     }
   }
 };

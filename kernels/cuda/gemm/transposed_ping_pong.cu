@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
+    if (elect_lane_of(0)) {
       for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
         const TileAt tile = own_turned_tile(gemm, turn);
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {

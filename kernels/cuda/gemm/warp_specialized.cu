@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<kProducerRegisters>();
-    if (threadIdx.x == 0) {
+    if (elect_lane_of(0)) {
       RingPosition<kStages> at;
       for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
         mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);

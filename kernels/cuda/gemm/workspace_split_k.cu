@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
-    if (threadIdx.x == 0) {
+    if (elect_lane_of(0)) {
       RingPosition<C::kStages> at;
       for (int block = begin; block < end; ++block, at.advance()) {
         mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);

@@ -10,19 +10,6 @@ namespace tilewave {
 
 __device__ __forceinline__ void prefetch_map(const CUtensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 
-// One lane of a warp whose lanes have all come, and the compiler knows that it is one: boxes are asked for without a loop over lanes.
-__device__ __forceinline__ bool elect_lane() {
-  unsigned elected;
-  asm volatile(
-      "{\n"
-      ".reg .pred elected;\n"
-      "elect.sync _|elected, 0xffffffff;\n"
-      "selp.u32 %0, 1, 0, elected;\n"
-      "}"
-      : "=r"(elected));
-  return elected != 0;
-}
-
 // Global to shared; the barrier counts the bytes.
 __device__ __forceinline__ void load_box(void* to, const CUtensorMap& map, Mbarrier& barrier, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(

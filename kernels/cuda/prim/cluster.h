@@ -1,5 +1,5 @@
 // Blocks of a cluster, warpgroups of a block: who am I, wait for the others, hand registers over (PTX ISA, "barrier.cluster",
-// "bar", "setmaxnreg", "griddepcontrol").
+// "bar", "elect", "setmaxnreg", "griddepcontrol").
 #pragma once
 
 #include "kernels/cuda/prim/mbarrier.h"
@@ -23,6 +23,22 @@ __device__ __forceinline__ unsigned cluster_rank() {
 
 // The thread's warp in its block.
 __device__ __forceinline__ int warp_rank() { return of_warp(static_cast<int>(threadIdx.x) / 32); }
+
+// One lane of a warp whose lanes have all come, ever the same one, and the compiler knows that it is one: boxes are asked for without a
+// loop over lanes.
+__device__ __forceinline__ bool elect_lane() {
+  unsigned elected;
+  asm volatile(
+      "{\n"
+      ".reg .pred elected;\n"
+      "elect.sync _|elected, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, elected;\n"
+      "}"
+      : "=r"(elected));
+  return elected != 0;
+}
+// That lane of the block's warp `warp`.
+__device__ __forceinline__ bool elect_lane_of(int warp) { return warp_rank() == warp && elect_lane(); }
 
 // The SM that the block runs on, less than the device's count.
 __device__ __forceinline__ unsigned sm_number() {
