@@ -57,6 +57,7 @@ std::span<const TimeConstant> time_constants() {
                                                {"cuda_core_fraction", &M::cuda_core_fraction},
                                                {"one_output_fraction", &M::one_output_fraction},
                                                {"neighbours_fraction", &M::neighbours_fraction},
+                                               {"patches_fraction", &M::patches_fraction},
                                                {"narrow_side_cycles", &M::narrow_side_cycles},
                                                {"repack_fraction", &M::repack_fraction}};
   return constants;

@@ -24,6 +24,7 @@ struct TimeModel {
   double l2_bytes_per_cycle = 57.1;   // an SM, while all of them read
   double multicast_fraction = 0.932;  // of the traffic of two loads that one load for two blocks still makes
   double neighbours_fraction = 0.72;  // of the traffic of columns that neighbouring blocks load alike at the same time
+  double patches_fraction = 0.6;      // of all traffic, where tiles with operands in common lie in one GPC
   double memory_fraction = 0.623;     // of the bandwidth, loads and stores of a GEMM at once
   double repack_fraction = 0.645;     // of the bandwidth, of a pass from rows that start anywhere to aligned ones or back
 

@@ -2,8 +2,11 @@
 // has the tile's whole width and a stage is free as soon as its own is done; then one's sums are added to the other's through shared
 // memory. Sums that are stored as they are come from the consumer with the last stage, which fetches the other's while its last
 // products run; anything dearer is shared, half of the columns each. Neighbouring blocks have their columns in common, and clusters of two,
-// which share nothing else, put them on neighbouring SMs: what they ask L2 for at about the same time, it is asked for once.
-#include "kernels/cuda/gemm/warpgroup_gemm.h"
+// which share nothing else, put them on neighbouring SMs: what they ask L2 for at about the same time, it is asked for once. Where a
+// weight's gradient has K enough, a block takes the tile of its SM instead, and a warp of its own brings D into L2 where sums will be added
+// to it.
+#include "kernels/cuda/gemm/tile_loads.h"
+#include "kernels/cuda/gemm/tile_places.h"
 #include "kernels/gemm/rows/sliced_k.h"
 
 namespace tilewave {
@@ -12,8 +15,7 @@ namespace {
 constexpr Tile kTile = kSlicedKTiles[0];
 constexpr int kTileM = static_cast<int>(kTile.m), kTileN = static_cast<int>(kTile.n);
 constexpr int kStages = kSlicedStages, kConsumers = 2, kConsumerThreads = kConsumers * kWarpgroup;
-constexpr int kThreads = kConsumerThreads + 32;  // the last warp is the producer
-constexpr int kHalf = kTileM / 4;                // of a thread's sums: those of half of the columns
+constexpr int kHalf = kTileM / 4;  // of a thread's sums: those of half of the columns
 
 // Half of a consumer's sums as its threads hold them, in a stage that nobody reads any more: [4 sums at a time][thread][4].
 using HandedOver = float4[kHalf / 4][kWarpgroup];
@@ -26,6 +28,8 @@ struct SharedStorage {
   Mbarrier empty[kStages];
   Mbarrier sides[kSlicedStrips];
   float row_sums[kConsumers][kTileN];
+  LoadsBegun loads;  // where tiles have places
+  OwnTile own;
 
   // Where the `last`th block of K from the end was, or would have been.
   __device__ __forceinline__ HandedOver& place(int blocks_k, int last) {
@@ -56,48 +60,84 @@ constexpr bool kMaySumRows = P::kSumsRows;
 template <>
 constexpr bool kMaySumRows<AnyProduct> = true;
 
-template <class P>
-__global__ void __launch_bounds__(kThreads, 1) sliced_k(const __grid_constant__ WarpgroupGemm gemm) {
+// The last warp is the producer, or where tiles have places the last but one.
+template <class Gemm>
+constexpr int kThreads = kConsumerThreads + (HasPlaces<Gemm> ? 64 : 32);
+
+template <class P, class Gemm>
+__global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_constant__ Gemm gemm) {
   constexpr bool kBothFinish = std::is_same_v<P, AnyProduct>;
   constexpr int kStrips = kBothFinish ? kSlicedStrips / 8 : kSlicedStrips / 4;  // a warp that finishes has its own
   constexpr int kFinished = kBothFinish ? kTileM / 2 : kTileM;                  // columns
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<SharedStorage*>(storage);
-  const int tile = static_cast<int>(blockIdx.x);
-  const int row = tile % gemm.tiles_n * kTileN, col = tile / gemm.tiles_n * kTileM;
   const int consumer = warpgroup_rank();
+  struct Corner {
+    int row, col;
+  };
+  const auto corner = [&](int number) {
+    const TileAt tile = gemm.raster(number);
+    return Corner{.row = tile.n * kTileN, .col = tile.m * kTileM};
+  };
 
-  if (consumer == kConsumers) {  // The producer. It fills the ring before anybody waits for anybody.
-    const bool leads = threadIdx.x == kConsumerThreads;
-    const auto load = [&](int stage, int block) { load_stage(shared.stages[stage], gemm, shared.full[stage], block * kBox, row, col); };
+  if (consumer == kConsumers) {
+    if (HasPlaces<Gemm> && warp_rank() > kConsumerThreads / 32) {  // The producer's second warp.
+      __syncthreads();
+      const int tile = own_tile_number(shared, gemm);
+      leave_places(gemm);
+      if (!gemm.epilogue.accumulate || is_no_tile(gemm, tile)) return;
+      const auto [row, col] = corner(tile);
+      return bring_tile_of_d<kTileM, kTileN>(shared.loads, gemm, row, col, 0);
+    }
+    // The producer. It fills the ring before anybody waits for anybody.
+    const auto load = [&](const Corner& at, int stage, int block) {
+      load_stage(shared.stages[stage], gemm, shared.full[stage], block * kBox, at.row, at.col);
+      if constexpr (HasPlaces<Gemm>) shared.loads.set(block + 1);
+    };
+    const int begun = min(kStages, gemm.blocks_k);
+    const auto begin = [&](int tile) {
+      const Corner at = corner(tile);
+      for (int block = 0; block < begun; ++block) load(at, block, block);
+    };
+    const bool leads = elect_lane();
+    int tile = static_cast<int>(blockIdx.x);
     if (leads) {
       prefetch_map(gemm.rows);
       prefetch_map(gemm.cols);
       mbarrier_init(shared.full, 1);
       mbarrier_init(shared.empty, 1);  // a stage has one consumer
       if constexpr (kBothFinish) mbarrier_init(shared.sides, 1);
+      if constexpr (HasPlaces<Gemm>) mbarrier_init(shared.own.known, 1);
       mbarrier_init_fence();
       wait_for_previous_kernel();
-      for (int block = 0; block < min(kStages, gemm.blocks_k); ++block) load(block, block);
+      if constexpr (!HasPlaces<Gemm>) begin(tile);
       if (gemm.epilogue.through_strips) prefetch_map(gemm.epilogue.d_map);
     }
     __syncwarp();
+    if constexpr (HasPlaces<Gemm>) tile = shared.own.choose(gemm.places, begin, [&] { forget_stages(shared.full, begun); });
     __syncthreads();
+    if (is_no_tile(gemm, tile)) return;
+    const auto [row, col] = corner(tile);
+    const Corner own = {.row = of_warp(row), .col = of_warp(col)};
     if (leads) {
       RingPosition<kStages> at;
       for (int block = kStages; block < gemm.blocks_k; ++block, at.advance()) {
         mbarrier_wait(shared.empty[at.stage], at.parity);
-        load(at.stage, block);
+        load(own, at.stage, block);
       }
     }
   } else {  // A consumer.
     const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
     const bool has_last = consumer == 1;  // of K, and what is stored as it was summed
-    const bool sums_rows = kMaySumRows<P> && gemm.epilogue.bias_gradient.data != nullptr && col == 0;
+    const bool fills_ones = kMaySumRows<P> && gemm.epilogue.bias_gradient.data != nullptr;
+    if (fills_ones) shared.ones.fill(gemm.operand_dtype);
+    __syncthreads();
+    const int tile = own_tile_number(shared, gemm);
+    if (is_no_tile(gemm, tile)) return;
+    const auto [row, col] = corner(tile);
+    const bool sums_rows = fills_ones && col == 0;
     float sums[1][kTileM / 2];  // [64, tile m]
     float others[kFinished / 2];
-    if (sums_rows) shared.ones.fill(gemm.operand_dtype);
-    __syncthreads();
     wait_for_previous_kernel();
     const int first_strip = static_cast<int>(threadIdx.x / 32 * kStrips % kSlicedStrips);
     WarpStrips<kStrips> strips = {.first = shared.strips[first_strip], .arrived = shared.sides + first_strip, .lane = thread % 32};
@@ -172,9 +212,17 @@ __global__ void __launch_bounds__(kThreads, 1) sliced_k(const __grid_constant__ 
 }  // namespace
 
 void launch_sliced_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
-  const auto launch = [&]<class P>(P) {
-    launch_clusters(queue, "sliced_k", sliced_k<P>, gemm, plan.blocks, kThreads, sizeof(SharedStorage));
+  WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  gemm.raster = Raster::of(gemm.tiles_m, gemm.tiles_n, 1);
+  const PlacedGemm placed = placed_gemm(queue, gemm, plan);
+  const auto launch_with = [&]<class P, class Gemm>(P, const Gemm& with) {
+    launch_clusters(queue, "sliced_k", sliced_k<P, Gemm>, with, blocks_of(queue, with), kThreads<Gemm>, sizeof(SharedStorage));
+  };
+  const auto launch = [&]<class P>(P product) {
+    if constexpr (kMakesGradient<P>) {
+      if (placed.places.taken != nullptr) return launch_with(product, placed);
+    }
+    launch_with(product, gemm);
   };
   if (gemm.epilogue.stores_sums && gemm.epilogue.bias_gradient.data == nullptr) {
     with_product_of(gemm, launch);

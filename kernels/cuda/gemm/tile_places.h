@@ -77,6 +77,10 @@ struct TilePlaces {
 struct PlacedGemm : WarpgroupGemm {
   TilePlaces places;
 };
+template <class Gemm>
+concept HasPlaces = requires(const Gemm& gemm) {
+  gemm.places;
+};
 
 // In shared memory: the block's tile, once it is known.
 struct OwnTile {
@@ -86,11 +90,10 @@ struct OwnTile {
   // The producer's warp, after the kernel before has ended, whose flags are the same. Its first lane asks for the first stages of a tile
   // with begin(tile), which come while the tile is asked for, and forgets them with undo().
   template <class Begin, class Undo>
-  __device__ __forceinline__ int choose(const PlacedGemm& gemm, Begin&& begin, Undo&& undo) {
-    const TilePlaces& places = gemm.places;
+  __device__ __forceinline__ int choose(const TilePlaces& places, Begin&& begin, Undo&& undo) {
     const int first = of_warp(places.of_sm[sm_number()]);
-    int chosen = first;
-    if (threadIdx.x % 32 == 0) {
+    if (elect_lane()) {
+      int chosen = first;
       bool has_begun = false;
       if (first < places.tiles) {
         unsigned before = places.take(first);
@@ -108,7 +111,8 @@ struct OwnTile {
       tile = chosen;
       mbarrier_arrive(known);
     }
-    return of_warp(chosen);
+    __syncwarp();
+    return of_warp(tile);
   }
   // Anybody else: the tile, or places.tiles for none.
   __device__ __forceinline__ int wait() {
@@ -116,6 +120,26 @@ struct OwnTile {
     return tile;
   }
 };
+
+// A block's: of its place, or as blocks are numbered.
+template <class Gemm, class Shared>
+__device__ __forceinline__ int own_tile_number(Shared& shared, const Gemm&) {
+  if constexpr (HasPlaces<Gemm>) return of_warp(shared.own.wait());
+  return static_cast<int>(blockIdx.x);
+}
+template <class Gemm>
+__device__ __forceinline__ bool is_no_tile(const Gemm& gemm, int number) {
+  if constexpr (HasPlaces<Gemm>) return number == gemm.places.tiles;
+  return false;
+}
+// For a warp that knows the block's tile.
+template <class Gemm>
+__device__ __forceinline__ void leave_places(const Gemm& gemm) {
+  if constexpr (HasPlaces<Gemm>) {
+    if (elect_lane()) gemm.places.leave();
+    __syncwarp();
+  }
+}
 
 // What the copy engine has brought, or will have, to stages that nobody has read: once it is there, as if it had never been asked for.
 template <std::size_t kStages>

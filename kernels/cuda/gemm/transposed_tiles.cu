@@ -67,7 +67,7 @@ template <class C, class P, class Gemm>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_constant__ Gemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
-  constexpr bool kPlaced = std::is_same_v<Gemm, PlacedGemm>;
+  constexpr bool kPlaced = HasPlaces<Gemm>;
   const WarpgroupEpilogue& e = gemm.epilogue;
   struct Corner {
     int m, n;
@@ -108,12 +108,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
           const Corner first = corner(chosen);
           for (int block = 0; block < begun; ++block) load(first, block, block);
         };
-        own = shared.own.choose(gemm, begin, [&] { forget_stages(shared.full, begun); });
-        if (own == gemm.places.tiles) return;
+        own = shared.own.choose(gemm.places, begin, [&] { forget_stages(shared.full, begun); });
+        if (is_no_tile(gemm, own)) return;
         at.advance(std::int64_t{begun});
       }
       const Corner own_corner = corner(own);
-      if (threadIdx.x == 0) {
+      if (elect_lane()) {
         for (int block = begun; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
           load(own_corner, at.stage, block);
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
       int own = first_turn(gemm);
       if constexpr (kPlaced) {
         own = shared.own.wait();
-        if (own == gemm.places.tiles) return;
+        if (is_no_tile(gemm, own)) return;
       }
       const auto [m, n] = corner(own);
       bring_tile_of_d<static_cast<int>(C::kTile.m), static_cast<int>(C::kTile.n)>(shared.loads, gemm, n, m, 0);
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     int own = first_turn(gemm);
     if constexpr (kPlaced) {
       own = shared.own.wait();
-      if (own == gemm.places.tiles) return;
+      if (is_no_tile(gemm, own)) return;
     }
     float sums[C::kBlocks][C::kTile.n / 2];  // [64 blocks, tile n]
     int previous = 0;

@@ -67,6 +67,12 @@ struct Product {
 // Stands for whichever a launch asks for, told apart in the kernel.
 struct AnyProduct {};
 
+// Whether it is a weight's gradient's, without sums of rows.
+template <class P>
+inline constexpr bool kMakesGradient = P::kRows == Fastest::other&& P::kCols == Fastest::other && !P::kSumsRows;
+template <>
+inline constexpr bool kMakesGradient<AnyProduct> = false;
+
 template <class Body>
 __device__ __forceinline__ void with_product(AnyProduct, const WarpgroupGemm& gemm, bool sums_rows, Body&& body) {
   const auto with_sums = [&]<class T, Fastest kRows, Fastest kCols>() {

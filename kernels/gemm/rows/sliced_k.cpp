@@ -11,8 +11,10 @@ namespace {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("sliced_k", problem, tile, device.sm_count);
   plan.stages = kSlicedStages;
-  plan.raster = "columns";
-  plan.cluster = neighbours(plan.tiling);
+  const std::int64_t loaded = ceil_div(problem.k, kBlockK) * stage_bytes(tile);
+  const bool placed = has_places(problem, plan.blocks, device) && stores_sums(problem) && loaded >= kBytesWorthAPlace;
+  plan.raster = placed ? "patches" : "columns";
+  plan.cluster = placed ? 1 : neighbours(plan.tiling);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.products + time.epilogue, device), device);

@@ -17,7 +17,8 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("transposed_tiles", problem, tile, device.sm_count);
   plan.stages = transposed_stages(tile);
-  const bool placed = takes_places(problem, plan.tiling, device);
+  const std::int64_t read = (problem.m + problem.n) * problem.k * size_of(problem.operand_dtype);
+  const bool placed = has_places(problem, plan.blocks, device) && device.l2_bytes > 0 && read > device.l2_bytes;
   plan.raster = placed ? "patches" : "bands";
   plan.cluster = placed ? 1 : neighbours(plan.tiling);
   const Tile turned = {.m = tile.n, .n = tile.m};

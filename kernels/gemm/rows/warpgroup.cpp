@@ -75,10 +75,9 @@ bool makes_gradient(const GemmProblem& problem) {
   return problem.a_major == Major::m && problem.b_major == Major::n && problem.d_alignment >= 16 && stores_sums(problem);
 }
 
-bool takes_places(const GemmProblem& problem, const Tiling& tiling, const DeviceInfo& device) {
-  const std::int64_t read = (problem.m + problem.n) * problem.k * size_of(problem.operand_dtype);
-  if (problem.a_major != Major::m || problem.b_major != Major::n) return false;
-  return tiling.tiles <= device.sm_count && 2 * tiling.tiles > device.sm_count && device.l2_bytes > 0 && read > device.l2_bytes;
+bool has_places(const GemmProblem& problem, std::int64_t blocks, const DeviceInfo& device) {
+  if (problem.a_major != Major::m || problem.b_major != Major::n || problem.epilogue.bias_gradient) return false;
+  return blocks <= device.sm_count && 2 * blocks > device.sm_count;
 }
 
 std::vector<int> patch_order(const Tiling& tiling, Tile tile) {

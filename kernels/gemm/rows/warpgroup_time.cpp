@@ -49,9 +49,9 @@ double warpgroup_seconds(const GemmProblem& problem, const GemmPlan& plan, doubl
   const auto tiles = static_cast<double>(plan.tiling.tiles), depth = static_cast<double>(round_up(problem.k, kBlockK));
   const TimeModel& model = time_model_of(device);
   const bool paired = plan.split == 1 && plan.cluster == 2;
-  const bool neighbourly = plan.raster == "columns" || plan.raster == "patches";
-  const double shared = neighbourly ? model.neighbours_fraction : paired ? model.multicast_fraction : 1.0;
-  const double loaded = tiles * depth * 2.0 * (shared * static_cast<double>(tile.m) + static_cast<double>(tile.n));
+  const double columns = plan.raster == "columns" ? model.neighbours_fraction : paired ? model.multicast_fraction : 1.0;
+  const double asked = plan.raster == "patches" ? model.patches_fraction : 1.0;
+  const double loaded = asked * tiles * depth * 2.0 * (columns * static_cast<double>(tile.m) + static_cast<double>(tile.n));
   const EpilogueBytes bytes = epilogue_bytes(problem);
   const SidesInMemory sides = sides_in_memory(problem);
   const double rows_bytes = static_cast<double>(sides.rows * problem.k * 2);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/gemm/rows/naive.h"
+#include "kernels/gemm/rows/sliced_k.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
 #include "kernels/gemm/rows/warp_specialized.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
@@ -13,6 +14,8 @@ namespace tilewave {
 namespace {
 
 using namespace gemm_sweep;
+
+const GemmRow* const kPlacedRows[] = {&kTransposedTilesRow, &kSlicedKRow};
 
 class GpuGemmPlaces : public GpuGemmTest {
  protected:
@@ -45,24 +48,30 @@ class GpuGemmPlaces : public GpuGemmTest {
 
 TEST_F(GpuGemmPlaces, EveryTileIsDoneOnce) {
   std::mt19937 random(21);
-  const GemmRow& row = kTransposedTilesRow;
-  for (const Tile tile : row.tiles) {
-    const std::int64_t high = device_.sm_count / 4;
-    const Case full = gradient(tile, 4, high), odd = gradient(tile, 3, high - 2);
-    Case into_fp32 = full, biased = full, activated = full, with_side = full;
-    into_fp32.output_dtype = DType::f32, into_fp32.accumulate = true;
-    with_side.residual = Residual::in_place;
-    biased.bias = activated.bias = activated.saved_input = true;
-    activated.saved_gap = 8, activated.activation = Activation::gelu_tanh;
-    for (const Case& c : {full, odd, into_fp32, biased, activated, with_side}) {
-      SCOPED_TRACE(sentence(row.name, "/", text(c)));
-      Operands ours(c, random);
-      const GemmProblem problem = problem_of(ours.args(c));
-      ASSERT_EQ(row.refuse(problem, device_), "");
-      EXPECT_EQ(row.plan(problem, tile, device_, 0).raster, "patches");
-      const Operands expected = by_naive(c, ours);
-      run_on(row, c, ours);
-      compare(ours, expected, c, sums_of(c));
+  for (const GemmRow* row : kPlacedRows) {
+    for (const Tile tile : row->tiles) {
+      const std::int64_t high = device_.sm_count / 4;
+      const Case full = gradient(tile, 4, high), odd = gradient(tile, 3, high - 2);
+      Case into_fp32 = full;
+      into_fp32.output_dtype = DType::f32, into_fp32.accumulate = true;
+      std::vector<Case> cases = {full, odd, into_fp32};
+      if (row == &kTransposedTilesRow) {  // the other one has places for sums alone
+        Case biased = full, activated = full, with_side = full;
+        with_side.residual = Residual::in_place;
+        biased.bias = activated.bias = activated.saved_input = true;
+        activated.saved_gap = 8, activated.activation = Activation::gelu_tanh;
+        cases.insert(cases.end(), {biased, activated, with_side});
+      }
+      for (const Case& c : cases) {
+        SCOPED_TRACE(sentence(row->name, "/", text(c)));
+        Operands ours(c, random);
+        const GemmProblem problem = problem_of(ours.args(c));
+        ASSERT_EQ(row->refuse(problem, device_), "");
+        EXPECT_EQ(row->plan(problem, tile, device_, 0).raster, "patches");
+        const Operands expected = by_naive(c, ours);
+        run_on(*row, c, ours);
+        compare(ours, expected, c, sums_of(c));
+      }
     }
   }
 }
@@ -86,17 +95,18 @@ TEST_F(GpuGemmPlaces, BlocksThatFindTheirTileTakenTakeAnother) {
   holds.plan = &plan;
 
   std::mt19937 random(22);
-  const GemmRow& row = kTransposedTilesRow;
-  const Case c = gradient(row.tiles.front(), 4, device_.sm_count / 4);
-  SCOPED_TRACE(sentence(row.name, "/", text(c)));
-  const Operands inputs(c, random);
-  const Operands expected = by_naive(c, inputs);
-  for (int time = 0; time < 8; ++time) {
-    Operands ours = inputs;
-    for (int launch = 0; launch < 400; ++launch) run(other, holds);
-    run_on(row, c, ours);
-    compare(ours, expected, c, sums_of(c));
-    synchronize(other);
+  for (const GemmRow* row : kPlacedRows) {
+    const Case c = gradient(row->tiles.front(), 4, device_.sm_count / 4);
+    SCOPED_TRACE(sentence(row->name, "/", text(c)));
+    const Operands inputs(c, random);
+    const Operands expected = by_naive(c, inputs);
+    for (int time = 0; time < 8; ++time) {
+      Operands ours = inputs;
+      for (int launch = 0; launch < 400; ++launch) run(other, holds);
+      run_on(*row, c, ours);
+      compare(ours, expected, c, sums_of(c));
+      synchronize(other);
+    }
   }
   release(other, memory);
 }

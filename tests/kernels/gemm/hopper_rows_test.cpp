@@ -207,10 +207,7 @@ TEST(HopperRows, OneWaveHasNeighboursOnNeighbouringSms) {
 
 TEST(HopperRows, TilesHavePlacesWhereOneWaveReadsMoreThanL2Keeps) {
   const auto raster = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    GemmProblem gradient = aligned(m, n, k);
-    gradient.a_major = Major::m, gradient.b_major = Major::n;
-    gradient.a_pitch = m, gradient.b_pitch = n;
-    const GemmPlan plan = kTransposedTilesRow.plan(gradient, {192, 96}, h200(), 0);
+    const GemmPlan plan = kTransposedTilesRow.plan(gradient(m, n, k), {192, 96}, h200(), 0);
     EXPECT_TRUE(plan.raster != "patches" || plan.cluster == 1) << "blocks choose by themselves";
     return plan.raster;
   };
@@ -218,6 +215,17 @@ TEST(HopperRows, TilesHavePlacesWhereOneWaveReadsMoreThanL2Keeps) {
   EXPECT_EQ(raster(768, 3072, 4096), "bands") << "what it reads stays in L2";
   EXPECT_EQ(raster(768, 3264, 16384), "bands") << "136 tiles are more than a wave";
   EXPECT_EQ(raster(768, 768, 65536), "bands") << "a quarter of a wave";
+}
+
+TEST(HopperRows, SlicesOfKHavePlacesWhereTheyAreLong) {
+  const auto raster = [](const GemmProblem& problem) { return kSlicedKRow.plan(problem, {128, 64}, h200(), 0).raster; };
+  EXPECT_EQ(raster(gradient(1024, 1024, 2048)), "patches");
+  EXPECT_EQ(raster(gradient(1024, 1024, 1024)), "columns") << "a choice takes longer than it saves";
+  EXPECT_EQ(raster(gradient(2048, 1024, 2048)), "columns") << "two waves";
+  EXPECT_EQ(raster(aligned(1024, 1024, 2048)), "columns") << "a forward";
+  GemmProblem with_bias = gradient(1024, 1024, 2048);
+  with_bias.epilogue.bias_gradient = true;
+  EXPECT_EQ(raster(with_bias), "columns") << "its kernel has no places";
 }
 
 TEST(HopperRows, PatchesHaveAsMuchInCommonAsTheyCan) {
