@@ -69,7 +69,7 @@ struct AnyProduct {};
 
 // Whether it is a weight's gradient's, without sums of rows.
 template <class P>
-inline constexpr bool kMakesGradient = P::kRows == Fastest::other&& P::kCols == Fastest::other && !P::kSumsRows;
+inline constexpr bool kMakesGradient = (P::kRows == Fastest::other) && (P::kCols == Fastest::other) && !P::kSumsRows;
 template <>
 inline constexpr bool kMakesGradient<AnyProduct> = false;
 

@@ -50,8 +50,8 @@ bool makes_gradient(const GemmProblem& problem);
 // neighbouring SMs, which ask L2 for the columns that they have in common at about the same time, so that it is asked for them once.
 constexpr int neighbours(const Tiling& tiling) { return tiling.tiles_n % 2 == 0 ? 2 : 1; }
 
-// Whether blocks can take the tiles, or parts of tiles, of their SMs: a weight's gradient, summed and no more, whose `blocks` one wave
-// holds and that fill half of it. It takes a microsecond or so, which a block gains back where it loads half a megabyte.
+// Whether blocks can take the tiles of their SMs: a weight's gradient, no bias's beside it, whose `blocks` one wave holds and that fill
+// half of it. The choice takes a few tenths of a microsecond, which a block gains back where it loads half a megabyte.
 bool has_places(const GemmProblem& problem, std::int64_t blocks, const DeviceInfo& device);
 inline constexpr std::int64_t kBytesWorthAPlace = std::int64_t{1} << 19;
 // Tiles along M of a patch for the SMs of one GPC: of those of a power of two, the one that asks L2 for least where what its tiles have in
