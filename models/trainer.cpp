@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 
 #include "framework/host_tensor.h"
@@ -14,6 +12,7 @@
 #include "models/corpus_of.h"
 #include "models/decode.h"
 #include "models/memory_check.h"
+#include "models/resumed_recipe.h"
 #include "models/step_plans.h"
 #include "models/training_state.h"
 #include "models/wave_free.h"
@@ -22,27 +21,6 @@ namespace tilewave {
 namespace {
 
 constexpr std::size_t kSamples = 5;
-constexpr std::string_view kAdjustmentsFile = "adjustments.jsonl";
-
-// What decides the numbers that are computed; a resumed run may change the rest. Files may have moved: what is in them is known by its
-// fingerprint.
-Recipe decisive(Recipe recipe) {
-  for (std::string* path : {&recipe.data.source, &recipe.data.target, &recipe.data.validation_source, &recipe.data.validation_target}) {
-    path->clear();
-  }
-  recipe.run = {.seed = recipe.run.seed, .precision = recipe.run.precision};
-  recipe.ablation = {};
-  recipe.guidelines.pad_vocabulary_to = GuidelinesConfig{}.pad_vocabulary_to;
-  recipe.guidelines.row_pitch = GuidelinesConfig{}.row_pitch;
-  recipe.guidelines.ffn_hidden_layout = GuidelinesConfig{}.ffn_hidden_layout;
-  if (recipe.guidelines.wave_free_batch == WaveFreeBatch::off) {  // a question that is not asked
-    recipe.guidelines.wave_layer = GuidelinesConfig{}.wave_layer;
-    recipe.guidelines.wave_role = GuidelinesConfig{}.wave_role;
-    recipe.guidelines.wave_tile = GuidelinesConfig{}.wave_tile;
-    recipe.guidelines.wave_limit = GuidelinesConfig{}.wave_limit;
-  }
-  return recipe;
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -51,47 +29,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 std::optional<Tokenizer> stored_tokenizer(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "tokenizer.model";
   return std::filesystem::exists(path) ? std::optional(Tokenizer::load(path)) : std::nullopt;
-}
-
-// What the guidelines changed when the run began, as save_adjustments() wrote it: rule, what, from and to.
-std::vector<Adjustment> stored_adjustments(const std::filesystem::path& folder) {
-  constexpr std::int64_t kMostBytes = 1 << 20;
-  const std::filesystem::path path = folder / kAdjustmentsFile;
-  std::vector<Adjustment> adjustments;
-  std::istringstream lines(std::filesystem::exists(path) ? read_file(path, kMostBytes) : std::string());
-  for (std::string line; std::getline(lines, line);) {
-    try {
-      const nlohmann::json json = nlohmann::json::parse(line);
-      adjustments.push_back({.rule = json.at("rule").get<std::string>(),
-                             .what = json.at("what").get<std::string>(),
-                             .from = json.at("from").get<std::int64_t>(),
-                             .to = json.at("to").get<std::int64_t>(),
-                             .why = {}});
-    } catch (const nlohmann::json::exception& error) {
-      throw InputError(sentence(path.string(), ": a line is no adjustment (", printable(error.what()), "); start a new run."));
-    }
-  }
-  return adjustments;
-}
-
-// The recipe a resumed run goes on with: as asked, with what was decided when the run began.
-Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, Overwrite overwrite) {
-  const Recipe stored = read_recipe(folder / "recipe.toml");
-  Recipe recipe = asked;
-  if (recipe.schedule.decay_steps == 0) recipe.schedule.decay_steps = stored.schedule.decay_steps;
-  if (recipe.data.tokenizer_vocabulary == 0) recipe.data.tokenizer_vocabulary = stored.data.tokenizer_vocabulary;
-  recipe = with_settled_waves(recipe, stored, stored_adjustments(folder));
-  if (overwrite == Overwrite::force) return recipe;
-  Recipe before = decisive(stored), now = decisive(recipe);
-  if (!has_complete_checkpoints(folder)) {  // which would have the fingerprint
-    before.data = stored.data;
-    now.data = recipe.data;
-  }
-  const std::vector<KeyDifference> changed = differences(before, now);
-  TW_CHECK_INPUT(changed.empty(), folder.string(), " was begun with ", changed.front().key, " = ", changed.front().first,
-                 ", and this recipe says ", changed.front().second,
-                 ": a resumed run cannot change it; give it the old value, start a new run, or insist with --force.");
-  return recipe;
 }
 
 // Names the first tensor that is not finite by doing the step again, launch by launch, without its update.
@@ -202,10 +139,8 @@ class Run {
   }
 
  private:
-  // A folder is a run's once it has recipe.toml. What the waves were settled from is known when a run is first begun, and not again.
   void begin() {
-    if (!std::filesystem::exists(folder_ / kAdjustmentsFile)) save_adjustments();
-    write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
+    store_recipe(folder_, resolved_);
     if (corpus_.tokenizer() && corpus_.tokenizer()->kind() == TokenizerKind::bpe) corpus_.tokenizer()->save(folder_ / "tokenizer.model");
     store_plans(folder_, trace_.trace, request_.device);
     metrics_.emplace(JsonLines::create(folder_ / "metrics.jsonl"));
@@ -352,18 +287,6 @@ class Run {
   }
 
   double validation_loss() { return step_.validate(corpus_.validation(batch_shape(resolved_))); }
-
-  // What the guidelines changed when the run began, a line each.
-  void save_adjustments() {
-    std::string lines;
-    for (const Adjustment& adjustment : resolved_.adjustments) {
-      JsonObject line;
-      line.add("rule", adjustment.rule).add("what", adjustment.what).add("from", adjustment.from).add("to", adjustment.to);
-      line.add("why", adjustment.why).add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
-      lines += line.text() + "\n";
-    }
-    write_file_atomically(folder_ / kAdjustmentsFile, lines);
-  }
 
   void save() {
     metrics_->sync();
