@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/prim/cluster.h"
 #include "kernels/cuda/sm_order.h"
 
 namespace tilewave {
@@ -15,7 +16,7 @@ constexpr int kThreads = 128, kClusters = 512;
 
 __global__ void say_where(int* sms) {
   if (threadIdx.x != 0) return;
-  asm("mov.u32 %0, %%smid;" : "=r"(sms[blockIdx.x]));
+  sms[blockIdx.x] = static_cast<int>(sm_number());
 }
 
 // The SMs that the blocks of kClusters clusters ran on, cluster by cluster.

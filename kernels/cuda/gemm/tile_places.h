@@ -87,7 +87,7 @@ struct OwnTile {
   Mbarrier known;
   int tile;
 
-  // The producer's warp, after the kernel before has ended, whose flags are the same. Its first lane asks for the first stages of a tile
+  // The producer's warp, after the kernel before has ended, whose flags are the same. One lane asks for the first stages of a tile
   // with begin(tile), which come while the tile is asked for, and forgets them with undo().
   template <class Begin, class Undo>
   __device__ __forceinline__ int choose(const TilePlaces& places, Begin&& begin, Undo&& undo) {

@@ -201,7 +201,7 @@ void launch_transposed_tiles(CudaQueue& queue, const GemmArgs& args, const GemmP
       launch_clusters(queue, "transposed_tiles", kernel, with, blocks_of(queue, with), C::kThreads, sizeof(typename C::SharedStorage));
     };
     with_product_of(gemm, [&]<class P>(P) {
-      if constexpr (P::kRows == Fastest::other && P::kCols == Fastest::other) {
+      if constexpr (kMakesGradient<P>) {
         if (has_places) return launch_with(transposed_tiles<C, P, PlacedGemm>, placed);
       }
       launch_with(transposed_tiles<C, P, WarpgroupGemm>, gemm);
