@@ -350,7 +350,7 @@ __device__ __forceinline__ void consume(SharedStorage<C>& shared, const Backward
 template <class T, class C>
 __global__ void __launch_bounds__(C::kThreads, 1) attend_backward_in_warpgroups(const __grid_constant__ BackwardPass op) {
   extern __shared__ __align__(1024) std::byte memory[];
-  auto& shared = *reinterpret_cast<SharedStorage<C>*>(memory);
+  auto& shared = storage_in<SharedStorage<C>>(memory);
   if (threadIdx.x == 0) {
     mbarrier_init(shared.own_full, kWarp);
     mbarrier_init(shared.own_empty, C::kConsumers);

@@ -97,7 +97,7 @@ __device__ __forceinline__ void meet(int warpgroup) {
 template <class C, class T, bool kDraws>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_constant__ WarpgroupForward<T> op) {
   extern __shared__ __align__(1024) std::byte memory[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(memory);
+  auto& shared = storage_in<typename C::SharedStorage>(memory);
   const Forward<T>& pass = op.pass;
   // The last windows of a causal sequence see most: they begin first.
   const int first_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * C::kWindow, column = static_cast<int>(blockIdx.y) * C::kHeadSize;

@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(Block::threads, 1) bulk_copy_mma(const __grid_
   extern __shared__ __align__(1024) std::byte storage[];
   using Shared = BulkCopyShared<Block>;
   constexpr int kStages = Shared::kStages;
-  auto& shared = *reinterpret_cast<Shared*>(storage);
+  auto& shared = storage_in<Shared>(storage);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int warp_row = warp / Block::warps_across * Block::warp_rows, warp_col = warp % Block::warps_across * Block::warp_cols;
   const GemmEpilogue& e = p.epilogue;

@@ -37,7 +37,7 @@ struct Config {
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   const int rank = static_cast<int>(cluster_rank()), tile = static_cast<int>(blockIdx.x) / gemm.cluster;
   const int row = tile / gemm.tiles_m * kTileN, col = tile % gemm.tiles_m * kTileM;

@@ -163,7 +163,7 @@ __device__ __forceinline__ void finish_last(const std::byte (&strips)[C::kStrips
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_epilogue_warps(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   using T = typename P::T;
   const WarpgroupEpilogue& e = gemm.epilogue;

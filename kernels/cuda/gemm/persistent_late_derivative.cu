@@ -116,7 +116,7 @@ struct LateProducts : PackedWords<static_cast<int>(C::kTile.m), kPartRows> {
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(const __grid_constant__ LateDerivativeGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   auto* const last_parts = reinterpret_cast<typename C::Part*>(shared.stages);  // where the last tile's input comes
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
 

@@ -161,7 +161,7 @@ __device__ __forceinline__ void load_dealt_stage(OperandStage<kTileRows, kTileCo
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   constexpr Columns kOrder = column_order(C::kForm, P::kCols);
   using T = typename P::T;

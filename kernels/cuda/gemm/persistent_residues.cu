@@ -118,7 +118,7 @@ __device__ __forceinline__ void clear_early(std::byte* box, int elements, int co
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __grid_constant__ ResidueGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
 
   // Prologue.

@@ -135,7 +135,7 @@ __device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStrips<kS
 template <class C, class T, bool kSums>
 __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __grid_constant__ RealignedGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 

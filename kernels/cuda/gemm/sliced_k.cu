@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
   constexpr int kStrips = kBothFinish ? kSlicedStrips / 8 : kSlicedStrips / 4;  // a warp that finishes has its own
   constexpr int kFinished = kBothFinish ? kTileM / 2 : kTileM;                  // columns
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<SharedStorage*>(storage);
+  auto& shared = storage_in<SharedStorage>(storage);
   const int consumer = warpgroup_rank();
   struct Corner {
     int row, col;

@@ -51,7 +51,7 @@ struct LeftToOthers {
 template <class C, bool kSums, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant__ StreamKGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 

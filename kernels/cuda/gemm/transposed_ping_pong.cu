@@ -48,7 +48,7 @@ __device__ __forceinline__ void load_turned_stage(TransposedStage<kM, kN>& stage
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   const WarpgroupEpilogue& e = gemm.epilogue;
 
   // Prologue.

@@ -66,7 +66,7 @@ __device__ __forceinline__ void load_side(typename C::SharedStorage& shared, con
 template <class C, class P, class Gemm>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_constant__ Gemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr bool kPlaced = HasPlaces<Gemm>;
   const WarpgroupEpilogue& e = gemm.epilogue;
   struct Corner {

@@ -25,7 +25,7 @@ static_assert(kTile.n == kConsumers * kBox, "a consumer takes 64 rows");
 
 __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<SharedStorage*>(storage);
+  auto& shared = storage_in<SharedStorage>(storage);
   const int tile = static_cast<int>(blockIdx.x);
   const int row = tile / gemm.tiles_m * static_cast<int>(kTile.n), col = tile % gemm.tiles_m * static_cast<int>(kTile.m);
 

@@ -175,19 +175,20 @@ __device__ __forceinline__ void load_stage(OperandStage<kTileRows, kTileCols>& s
     load_operand_box(stage.cols[box], gemm.cols, gemm.cols_fastest, full, k, col + box * kBox);
 }
 
-// The same where the blocks of a cluster have their columns in common: each loads every so many of their boxes, for all.
+// The same where a cluster is a pair of blocks that have their columns in common, or one block alone: each of a pair loads every other box
+// of them, for both.
 template <int kTileRows, int kTileCols>
 __device__ __forceinline__ void load_stage_of_cluster(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
                                                       int k, int row, int col, unsigned rank) {
   if (gemm.cluster == 1) return load_stage(stage, gemm, full, k, row, col);
-  const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
   mbarrier_arrive_expecting(full, stage.kBytes);
   for (int box = 0; box < stage.kRowBoxes; ++box)
     load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
-  for (int box = static_cast<int>(rank); box < stage.kColBoxes; box += gemm.cluster) {
-    const int other = col + box * kBox;
+  for (int pair = 0; pair < stage.kColBoxes; pair += 2) {
+    const int box = pair + static_cast<int>(rank), other = col + box * kBox;
+    if (box >= stage.kColBoxes) break;
     load_box_multicast(stage.cols[box], gemm.cols, full, gemm.cols_fastest == Fastest::k ? k : other,
-                       gemm.cols_fastest == Fastest::k ? other : k, everyone);
+                       gemm.cols_fastest == Fastest::k ? other : k, 0b11);
   }
 }
 

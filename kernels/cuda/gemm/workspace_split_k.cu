@@ -66,7 +66,7 @@ __device__ __forceinline__ void add_others(float (&z)[kShare], int others, Where
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid_constant__ SplitGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = *reinterpret_cast<typename C::SharedStorage*>(storage);
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n), kWarps = C::kWarps, kShares = C::kShares;
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
   // Neighbours have the same part of K and the same columns.
