@@ -26,17 +26,21 @@ struct PackedWords {
   static constexpr int kRowsOfThread = kPartRows / 8, kParts = kColumns / 32 * 2 / kRowsOfThread;
   unsigned words[kColumns / 4];
   int next = kParts;  // none is left
+  int due = 0;        // parts whose turn has come and which have not left, times stages
 
   template <class T>
   __device__ __forceinline__ void take(T, const float (&sums)[kColumns / 2]) {
 #pragma unroll
     for (int i = 0; i < kColumns / 4; ++i) words[i] = pack<T>(sums[2 * i], sums[2 * i + 1]);
-    next = 0;
+    next = due = zero_of_thread();
   }
-  // The parts whose turn it is when `block` of `blocks` stages have been issued: all leave, evenly spread.
+  // The parts whose turn it is, called at each of a tile's `stages`: all leave, evenly spread.
   template <class Fn>
-  __device__ __forceinline__ void for_turn(int block, int blocks, Fn&& fn) {
-    while (next < kParts && next * blocks < kParts * block) {
+  __device__ __forceinline__ void for_turn(int stages, Fn&& fn) {
+    due += kParts;
+#pragma unroll 1
+    while (due > 0 && next < kParts) {
+      due -= stages;
       choose<0, kParts>(next, fn);
       ++next;
     }
@@ -51,6 +55,10 @@ struct PackedWords {
   }
 
  private:
+  // 0, which the compiler does not know for every thread's: a branch on what all threads of a warp have alike waits for the uniform
+  // datapath, some 25 cycles, of which a choice among 16 parts would take five.
+  __device__ __forceinline__ static int zero_of_thread() { return static_cast<int>(threadIdx.x >> 12); }
+
   template <class Fn>
   __device__ __forceinline__ void for_part(int part, Fn&& fn) const {
 #pragma unroll

@@ -89,9 +89,9 @@ struct LateProducts : PackedWords<static_cast<int>(C::kTile.m), kPartRows> {
   }
 
   // Finishes the parts whose turn it is, whose inputs lie one after another, and stores them.
-  __device__ __forceinline__ void store_turn(int block, int blocks, const typename C::Part* inputs) {
+  __device__ __forceinline__ void store_turn(int stages, const typename C::Part* inputs) {
     const std::byte* input = inputs->of_warp[0] + at_part;
-    this->for_turn(block, blocks, [&](int g, int h, unsigned(&w)[4]) {
+    this->for_turn(stages, [&](int g, int h, unsigned(&w)[4]) {
       finish(g, h, w, input);
       input += sizeof(typename C::Part);
     });
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
       for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(P{}, shared.stages[at.stage], consumer, block > 0, sums);
-        late.store_turn(block + 1, gemm.blocks_k, shared.parts[at.stage]);
+        late.store_turn(gemm.blocks_k, shared.parts[at.stage]);
         wgmma_wait<1>();
         if (block > 0) hand_back(previous);
         previous = at.stage;

@@ -92,8 +92,8 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16, 
   }
 
   // Finishes the parts whose turn it is and stores them.
-  __device__ __forceinline__ void store_turn(int block, int blocks) {
-    this->for_turn(block, blocks, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
+  __device__ __forceinline__ void store_turn(int stages) {
+    this->for_turn(stages, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
   }
   __device__ __forceinline__ void store_all() {
     this->for_all([&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
@@ -223,10 +223,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       for (int block = 0; block < together; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(P{}, shared.stages[at.stage], consumer, block > 0, sums);
-        late.store_turn(block + 1, together);
         wgmma_wait<1>();
         if (block > 0) release(previous);
         previous = at.stage;
+        late.store_turn(together);  // after the release, so that the next load waits for none of it
       }
       if (together < gemm.blocks_k) {
         if (consumer > 0) wait_for_turn(consumer - 1);

@@ -34,8 +34,8 @@ struct PackedSums : PackedWords<kColumns, 16> {
     first_whole = col >= target.own.first_whole();
   }
   // Stores the words of 8 columns that are the row's own.
-  __device__ __forceinline__ void store_turn(std::int64_t ld, int block, int blocks) {
-    this->for_turn(block, blocks, [&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
+  __device__ __forceinline__ void store_turn(std::int64_t ld, int stages) {
+    this->for_turn(stages, [&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
   }
   __device__ __forceinline__ void store_all(std::int64_t ld) {
     this->for_all([&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
@@ -180,10 +180,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
       for (int block = 0; block < stages; ++block, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(P{}, shared.stages[at.stage], consumer, block > 0, sums);
-        packed.store_turn(gemm.d_ld, block + 1, stages);
         wgmma_wait<1>();
         if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
+        packed.store_turn(gemm.d_ld, stages);
       }
       wgmma_wait<0>();
       if (leads) mbarrier_arrive(shared.empty[previous]);
