@@ -18,7 +18,7 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
-constexpr std::string_view kFormat = "tilewave time model 8";
+constexpr std::string_view kFormat = "tilewave time model 9";
 
 // A GEMM of a fully-connected layer as a training step poses it.
 GemmProblem problem(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k, PitchPolicy pitch = PitchPolicy::aligned) {

@@ -37,6 +37,7 @@ std::span<const TimeConstant> time_constants() {
                                                {"derivative_cycles", &M::derivative_cycles},
                                                {"narrow_store_cycles", &M::narrow_store_cycles},
                                                {"late_side_cycles", &M::late_side_cycles},
+                                               {"late_input_cycles", &M::late_input_cycles},
                                                {"late_activation_cycles", &M::late_activation_cycles},
                                                {"exchange_bytes_per_cycle", &M::exchange_bytes_per_cycle},
                                                {"sharing_cycles", &M::sharing_cycles},

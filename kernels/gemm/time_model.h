@@ -48,7 +48,8 @@ struct TimeModel {
   double narrow_store_cycles = 2.21;                                         // where D's rows do not start on 16 bytes
   double narrow_side_cycles = 6.2;                                           // and for each element beside D's there
   // Likewise, where it delays the next tile's products that it runs under:
-  double late_side_cycles = 0.175;         // for each element that is loaded or stored beside D's
+  double late_side_cycles = 0.175;         // for each element that is loaded or stored beside D's,
+  double late_input_cycles = 0.02;         // for each that an activation's result leaves with, straight from registers,
   double late_activation_cycles = 0.0333;  // for a GELU
   // Sums that several blocks make of one tile:
   double exchange_bytes_per_cycle = 13.5;  // of those that a cluster's blocks leave and fetch
