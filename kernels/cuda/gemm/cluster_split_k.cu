@@ -34,15 +34,20 @@ struct Config {
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
 };
 
+struct ClusterGemm : WarpgroupGemm {
+  Divisor by_cluster, by_tiles_m;
+};
+
 template <class C, class P>
-__global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_constant__ WarpgroupGemm gemm) {
+__global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_constant__ ClusterGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = storage_in<typename C::SharedStorage>(storage);
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
-  const int rank = static_cast<int>(cluster_rank()), tile = static_cast<int>(blockIdx.x) / gemm.cluster;
-  const int row = tile / gemm.tiles_m * kTileN, col = tile % gemm.tiles_m * kTileM;
-  const int begin = static_cast<int>(static_cast<std::int64_t>(gemm.blocks_k) * rank / gemm.cluster);
-  const int end = static_cast<int>(static_cast<std::int64_t>(gemm.blocks_k) * (rank + 1) / gemm.cluster);
+  const int rank = static_cast<int>(cluster_rank()), tile = static_cast<int>(gemm.by_cluster.quotient(blockIdx.x));
+  const int row = static_cast<int>(gemm.by_tiles_m.quotient(tile)) * kTileN,
+            col = static_cast<int>(gemm.by_tiles_m.remainder(tile)) * kTileM;
+  const auto first_of = [&](int part) { return static_cast<int>(gemm.by_cluster.quotient(static_cast<unsigned>(gemm.blocks_k * part))); };
+  const int begin = first_of(rank), end = first_of(rank + 1);
   const bool sums_rows = gemm.epilogue.bias_gradient.data != nullptr && col == 0;
 
   // Prologue.
@@ -158,7 +163,8 @@ void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPl
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;
-    const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+    const ClusterGemm gemm = {warpgroup_gemm(args, plan), Divisor::of(static_cast<unsigned>(plan.cluster)),
+                              Divisor::of(static_cast<unsigned>(plan.tiling.tiles_m))};
     with_gradient_product(gemm, [&]<class P>(P) {
       launch_clusters(queue, "cluster_split_k", cluster_split_k<C, P>, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
     });

@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 
   // Prologue.
-  const int begin = static_cast<int>(blockIdx.x) / gemm.cluster;
+  const int begin = cluster_of_block(gemm.cluster);
   const auto tile_of = [&](int turn) -> TileAt {
     const TileAt tile = gemm.raster(turn);
     return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};

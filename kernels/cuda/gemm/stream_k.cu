@@ -64,10 +64,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
     mbarrier_init_fence();
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
+  StreamKParts parts(gemm.work, static_cast<int>(blockIdx.x));  // a dozen divisions
   __syncthreads();
   wait_for_previous_kernel();
 
-  StreamKParts parts(gemm.work, static_cast<int>(blockIdx.x));
   StreamKPart part;
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.

@@ -33,16 +33,16 @@ __device__ __forceinline__ TileAt own_turned_tile(const WarpgroupGemm& gemm, int
   return {.m = tile.m * gemm.cluster + static_cast<int>(cluster_rank()), .n = tile.n};
 }
 
-// Columns that lie along K come in one box, or where blocks share them in one of each, for all.
+// Columns that lie along K come in one box, or where a pair of blocks shares them in a half by each, for both.
 template <class P, int kM, int kN>
 __device__ __forceinline__ void load_turned_stage(TransposedStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int m,
-                                                  int n) {
+                                                  int n, int rank) {
   mbarrier_arrive_expecting(full, stage.kBytes);
   for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
   std::byte* const cols = stage.cols[0];
   if (gemm.cluster == 1) return load_box(cols, gemm.cols, full, k, n);
-  const int first = static_cast<int>(cluster_rank()) * (kN / gemm.cluster);
-  load_box_multicast(cols + first * 128, gemm.cols, full, k, n + first, static_cast<std::uint16_t>((1u << gemm.cluster) - 1u));
+  const int first = rank * (kN / 2);
+  load_box_multicast(cols + first * 128, gemm.cols, full, k, n + first, 0b11);
 }
 
 template <class C, class P>
@@ -67,12 +67,14 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
+    const int rank = of_warp(static_cast<int>(cluster_rank()));
     if (elect_lane_of(0)) {
       for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
         const TileAt tile = own_turned_tile(gemm, turn);
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-          load_turned_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM, tile.n * C::kTileN);
+          load_turned_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM, tile.n * C::kTileN,
+                               rank);
         }
       }
     }

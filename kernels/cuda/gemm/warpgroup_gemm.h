@@ -48,8 +48,8 @@ inline WarpgroupGemm warpgroup_gemm(const GemmArgs& args, const GemmPlan& plan) 
           .epilogue = warpgroup_epilogue(args)};
 }
 
-// Blocks that stay take every `clusters`th turn of the raster from this one on, each its own of the cluster's tiles.
-__device__ __forceinline__ int first_turn(const WarpgroupGemm& gemm) { return static_cast<int>(blockIdx.x) / gemm.cluster; }
+// Blocks that stay, alone or in pairs, take every `clusters`th turn of the raster from this one on, each its own of the cluster's tiles.
+__device__ __forceinline__ int first_turn(const WarpgroupGemm& gemm) { return cluster_of_block(gemm.cluster); }
 __device__ __forceinline__ TileAt own_tile(const WarpgroupGemm& gemm, int turn) {
   const TileAt tile = gemm.raster(turn);
   return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};

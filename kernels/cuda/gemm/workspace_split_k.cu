@@ -31,6 +31,7 @@ struct Config {
 
 struct SplitGemm : WarpgroupGemm {
   int split = 1;
+  Divisor by_split, by_tiles, by_tiles_n;
   unsigned* left = nullptr;   // [tiles][warps]: blocks whose sums are there, until all who want them have seen it
   float4* sums = nullptr;     // [tiles][split][warps][shares][share / 4][lanes]: a block's, as its threads hold them
   float* row_sums = nullptr;  // [tiles][split][tile n]
@@ -70,11 +71,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n), kWarps = C::kWarps, kShares = C::kShares;
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
   // Neighbours have the same part of K and the same columns.
-  const int tiles = gemm.tiles_m * gemm.tiles_n;
-  const int part = static_cast<int>(blockIdx.x) / tiles, tile = static_cast<int>(blockIdx.x) % tiles;
-  const int row = tile % gemm.tiles_n * kTileN, col = tile / gemm.tiles_n * kTileM;
-  const int begin = static_cast<int>(static_cast<std::int64_t>(gemm.blocks_k) * part / gemm.split);
-  const int end = static_cast<int>(static_cast<std::int64_t>(gemm.blocks_k) * (part + 1) / gemm.split);
+  const int part = static_cast<int>(gemm.by_tiles.quotient(blockIdx.x)), tile = static_cast<int>(gemm.by_tiles.remainder(blockIdx.x));
+  const int row = static_cast<int>(gemm.by_tiles_n.remainder(tile)) * kTileN,
+            col = static_cast<int>(gemm.by_tiles_n.quotient(tile)) * kTileM;
+  const auto first_of = [&](int part) { return static_cast<int>(gemm.by_split.quotient(static_cast<unsigned>(gemm.blocks_k * part))); };
+  const int begin = first_of(part), end = first_of(part + 1);
   const bool sums_rows = epilogue.bias_gradient.data != nullptr && col == 0;
 
   // Prologue.
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
       return gemm.sums + index * (kShare / 4) * 32 + lane;
     };
     const auto row_sums_of = [&](int block) { return gemm.row_sums + (static_cast<std::int64_t>(tile) * gemm.split + block) * kTileN; };
-    const auto finisher = [&](int share) { return (warp * kShares + share) % gemm.split; };
+    const auto finisher = [&](int share) { return static_cast<int>(gemm.by_split.remainder(warp * kShares + share)); };
 
     // Main loop.
     float sums[1][kTileM / 2];  // [64, tile m]
@@ -205,6 +206,9 @@ void launch_workspace_split_k(CudaQueue& queue, const GemmArgs& args, const Gemm
   const std::int64_t tiles = plan.tiling.tiles;
   SplitGemm gemm = {warpgroup_gemm(args, plan)};
   gemm.split = plan.split;
+  gemm.by_split = Divisor::of(static_cast<unsigned>(plan.split));
+  gemm.by_tiles = Divisor::of(static_cast<unsigned>(tiles));
+  gemm.by_tiles_n = Divisor::of(static_cast<unsigned>(plan.tiling.tiles_n));
   gemm.left = flags_of(queue, tiles * kWorkspaceSplitWarps);
   gemm.sums = static_cast<float4*>(args.workspace);
   gemm.row_sums = reinterpret_cast<float*>(gemm.sums + tiles * plan.split * plan.tile.m * plan.tile.n / 4);

@@ -21,6 +21,13 @@ __device__ __forceinline__ unsigned cluster_rank() {
   return rank;
 }
 
+// The block's cluster in the launch, where clusters have one block or two: dividing by what only the launch knows takes some 200 cycles,
+// and loads wait for them.
+__device__ __forceinline__ int cluster_of_block(int blocks) {
+  const auto block = static_cast<int>(blockIdx.x);
+  return blocks == 1 ? block : block / 2;
+}
+
 // The thread's warp in its block.
 __device__ __forceinline__ int warp_rank() { return of_warp(static_cast<int>(threadIdx.x) / 32); }
 

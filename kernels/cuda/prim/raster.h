@@ -26,6 +26,7 @@ struct Divisor {
     const unsigned high = __umulhi(reciprocal, x);
     return (high + ((x - high) >> first_shift)) >> second_shift;
   }
+  __device__ __forceinline__ unsigned remainder(unsigned x) const { return x - quotient(x) * divisor; }
 };
 
 struct TileAt {
