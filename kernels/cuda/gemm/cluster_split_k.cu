@@ -46,7 +46,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
   const int rank = static_cast<int>(cluster_rank()), tile = static_cast<int>(gemm.by_cluster.quotient(blockIdx.x));
   const int row = static_cast<int>(gemm.by_tiles_m.quotient(tile)) * kTileN,
             col = static_cast<int>(gemm.by_tiles_m.remainder(tile)) * kTileM;
-  const auto first_of = [&](int part) { return static_cast<int>(gemm.by_cluster.quotient(static_cast<unsigned>(gemm.blocks_k * part))); };
+  const auto first_of = [&](int part) {
+    return static_cast<int>(gemm.by_cluster.quotient(static_cast<unsigned>(gemm.blocks_k) * static_cast<unsigned>(part)));
+  };
   const int begin = first_of(rank), end = first_of(rank + 1);
   const bool sums_rows = gemm.epilogue.bias_gradient.data != nullptr && col == 0;
 

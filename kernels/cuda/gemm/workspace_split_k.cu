@@ -74,7 +74,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
   const int part = static_cast<int>(gemm.by_tiles.quotient(blockIdx.x)), tile = static_cast<int>(gemm.by_tiles.remainder(blockIdx.x));
   const int row = static_cast<int>(gemm.by_tiles_n.remainder(tile)) * kTileN,
             col = static_cast<int>(gemm.by_tiles_n.quotient(tile)) * kTileM;
-  const auto first_of = [&](int part) { return static_cast<int>(gemm.by_split.quotient(static_cast<unsigned>(gemm.blocks_k * part))); };
+  const auto first_of = [&](int part) {
+    return static_cast<int>(gemm.by_split.quotient(static_cast<unsigned>(gemm.blocks_k) * static_cast<unsigned>(part)));
+  };
   const int begin = first_of(part), end = first_of(part + 1);
   const bool sums_rows = epilogue.bias_gradient.data != nullptr && col == 0;
 
