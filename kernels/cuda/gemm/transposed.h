@@ -24,8 +24,9 @@ inline WarpgroupGemm transposed_gemm(const GemmArgs& args, const GemmPlan& plan)
   return gemm;
 }
 
-// A consumer's 64 kBlocks rows of M by kTile.n columns of N, from `m` and `n` on, from sums to D. C is a kernel's configuration.
-template <class C>
+// A consumer's 64 kBlocks rows of M by kTile.n columns of N, from `m` and `n` on, from sums to D. C is a kernel's configuration. What is
+// plain has a bias at most, and the copy engine stores all of it.
+template <class C, bool kPlain = false>
 struct TransposedEpilogue {
   static constexpr int kTileN = static_cast<int>(C::kTile.n), kColumns = kTileN / 2;
   static constexpr int kLineBytes = kTileN * 128;  // a block's: [tile n, 64], or of fp32 32
@@ -56,34 +57,33 @@ struct TransposedEpilogue {
     fence_shared_for_engines();
     sync();
     send<C::kBlocks, kTileN>(e.d_map, lines, m, n);
-    if (e.saved_input.data != nullptr) send<C::kBlocks, kTileN>(e.saved_input_map, saved_lines, m, n);
+    if (saves()) send<C::kBlocks, kTileN>(e.saved_input_map, saved_lines, m, n);
     commit_boxes();
     wait_boxes_read<0>();
   }
 
-  // Without a side input, kColumnsAtOnce of N at a time by way of two buffers of so many lines of 128 bytes: by one after the other, or,
-  // where the activation's input is stored, by both. What left them is waited for where it is in the way.
-  template <int kColumnsAtOnce, class T>
-  __device__ __forceinline__ void finish_in_parts(T, std::byte* first, std::byte* second, const Sums& sums) const {
+  // Without a side input, kColumnsAtOnce of N at a time by way of buffers of so many lines of 128 bytes: by one after the other, or, where
+  // the activation's input is stored, by the first two. What left them is waited for where it is in the way.
+  template <int kColumnsAtOnce, class T, int kBuffers>
+  __device__ __forceinline__ void finish_in_parts(T, std::byte (&buffers)[kBuffers][kColumnsAtOnce * 128], const Sums& sums) const {
     constexpr int kParts = kTileN / kColumnsAtOnce;
-    static_assert(kTileN % kColumnsAtOnce == 0 && kColumnsAtOnce % kStripRows == 0 && C::kBlocks * kParts % 2 == 0);
-    const bool saves = e.saved_input.data != nullptr;
+    static_assert(kTileN % kColumnsAtOnce == 0 && kColumnsAtOnce % kStripRows == 0 && C::kBlocks * kParts % kBuffers == 0);
     with_form<T, false>([&]<class Form>(Form) {
 #pragma unroll
       for (int part = 0; part < C::kBlocks * kParts; ++part) {
         const int block = part / kParts, column = part % kParts * kColumnsAtOnce;
-        std::byte* const lines = part % 2 == 0 || saves ? first : second;
-        if (saves) {
+        std::byte *const lines = buffers[saves() ? 0 : part % kBuffers], *const saved_lines = buffers[1];
+        if (saves()) {
           wait_boxes_read<0>();
         } else {
-          wait_boxes_read<1>();
+          wait_boxes_read<kBuffers - 1>();
         }
         sync();
-        finish_columns<Form, kColumnsAtOnce>(lines, second, block, column, sums);
+        finish_columns<Form, kColumnsAtOnce>(lines, saved_lines, block, column, sums);
         fence_shared_for_engines();
         sync();
         send<1, kColumnsAtOnce>(e.d_map, lines, m + block * kBox, n + column);
-        if (saves) send<1, kColumnsAtOnce>(e.saved_input_map, second, m + block * kBox, n + column);
+        if (saves()) send<1, kColumnsAtOnce>(e.saved_input_map, saved_lines, m + block * kBox, n + column);
         commit_boxes();
       }
     });
@@ -121,8 +121,8 @@ struct TransposedEpilogue {
     }
     fence_shared_for_engines();
     sync();
-    send<C::kBlocks, kTileN>(e.d_map, lines, m, n);
-    send<C::kBlocks, kTileN>(e.d_map, more_lines, m + kBox / 2, n);
+    send<C::kBlocks, kTileN, true>(e.d_map, lines, m, n);
+    send<C::kBlocks, kTileN, true>(e.d_map, more_lines, m + kBox / 2, n);
     commit_boxes();
     wait_boxes_read<0>();
   }
@@ -165,8 +165,10 @@ struct TransposedEpilogue {
     return m + block * kBox + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h;
   }
   __device__ __forceinline__ void sync() const { sync_warpgroup(consumer); }
+  __device__ __forceinline__ bool saves() const { return !kPlain && e.saved_input.data != nullptr; }
   template <class T, bool kSides, class Body>
   __device__ __forceinline__ void with_form(Body&& body) const {
+    if constexpr (kPlain) return body(ShareForm<T, Activation::none, Side::none>{});
     if constexpr (kSides) {
       if (e.has_side && e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
       if (e.has_side) {
@@ -183,7 +185,7 @@ struct TransposedEpilogue {
       store_matrices_transposed(to, pack<T>(z[0], z[1]), pack<T>(z[2], z[3]), pack<T>(z[4], z[5]), pack<T>(z[6], z[7]));
     };
     if constexpr (Form::kSide == Side::none) {
-      if (e.saved_input.data != nullptr) put(saved);
+      if (saves()) put(saved);
 #pragma unroll
       for (int i = 0; i < 8; ++i) z[i] = activate_to<T>(Form::kActivation, z[i]);
     } else {
@@ -211,15 +213,19 @@ struct TransposedEpilogue {
     for (int g = 0; g < kLines / 8; g += 2) {
       float z[8];
 #pragma unroll
-      for (int i = 0; i < 8; ++i) z[i] = sums[block][column / 2 + 4 * g + i] + bias[block][i / 2 % 2];
+      for (int i = 0; i < 8; ++i) {
+        z[i] = sums[block][column / 2 + 4 * g + i];
+        if constexpr (kPlain) asm volatile("" : "+f"(z[i]));  // or straight code packs all sums at once, beside those not packed yet
+        z[i] += bias[block][i / 2 % 2];
+      }
       finish_groups<Form>(groups(lines, g), groups(saved_lines, g), z);
     }
   }
   // 16 of N at a time, every fourth by the same warp: kLines lines of each of so many blocks, to M from `x` on and N from `y` on.
-  template <int kBlocks, int kLines>
+  template <int kBlocks, int kLines, bool kFp32 = false>
   __device__ __forceinline__ void send(const CUtensorMap& map, const std::byte* lines, int x, int y) const {
     constexpr int kStrips = kLines / kStripRows, kWarps = kWarpgroup / 32;
-    const bool adds = e.accumulate && e.d.dtype == DType::f32;
+    const bool adds = kFp32 && e.accumulate;
     const int first = warp_rank() % kWarps;
     if (!elect_lane()) return;
 #pragma unroll

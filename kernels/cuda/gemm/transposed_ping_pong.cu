@@ -7,14 +7,16 @@
 namespace tilewave {
 namespace {
 
-template <int kM, int kN>
+// kIsPlain: what is_plain says.
+template <int kM, int kN, bool kIsPlain>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
   static constexpr int kTileM = kM, kTileN = kN, kBlocks = kM / kBox;
-  static constexpr int kStages = transposed_ping_pong_stages(kTile), kConsumers = 2;
+  static constexpr bool kPlain = kIsPlain;
+  static constexpr int kStages = transposed_ping_pong_stages(kTile, kPlain), kConsumers = 2;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-  static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile)), kBuffers = 2;
+  static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile, kPlain)), kBuffers = 2;
 
   struct SharedStorage {
     TransposedStage<kTileM, kTileN> stages[kStages];
@@ -23,8 +25,8 @@ struct Config {
     Mbarrier empty[kStages];
     Mbarrier turn[kConsumers];
   };
-  static_assert(sizeof(SharedStorage) == transposed_ping_pong_shared_bytes(kTile), "the plan knows what a block needs");
-  static_assert(kColumnsAtOnce * 128 * kBuffers >= 16 << 10, "elements go out by way of 16 KB");
+  static_assert(sizeof(SharedStorage) == transposed_ping_pong_bytes(kTile, kPlain), "the plan knows what a block needs");
+  static_assert(kPlain || kColumnsAtOnce * 128 * kBuffers >= 16 << 10, "elements go out by way of 16 KB");
 };
 
 // The blocks of a cluster take tiles side by side along M.
@@ -108,15 +110,19 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       at.advance(gemm.blocks_k);  // the partner's
 
       // Epilogue.
-      const TransposedEpilogue<C> epilogue(e, m, n, consumer);
+      const TransposedEpilogue<C, C::kPlain> epilogue(e, m, n, consumer);
       auto& buffers = shared.buffers[consumer];
-      const bool whole = min(m + C::kTileM, e.cols) <= e.d.mapped_cols;
-      if (e.through_strips && (whole || (e.activation == Activation::none && e.saved_input.data == nullptr))) {
-        epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers[0], buffers[1], sums);
-        if (!whole) epilogue.store_last_columns(sums);
+      if constexpr (C::kPlain) {
+        epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers, sums);
       } else {
-        wait_boxes_read<0>();
-        epilogue.finish_elements(buffers[0], sums);
+        const bool whole = min(m + C::kTileM, e.cols) <= e.d.mapped_cols;
+        if (e.through_strips && (whole || (e.activation == Activation::none && e.saved_input.data == nullptr))) {
+          epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers, sums);
+          if (!whole) epilogue.store_last_columns(sums);
+        } else {
+          wait_boxes_read<0>();
+          epilogue.finish_elements(buffers[0], sums);
+        }
       }
     }
     wait_boxes_read<0>();
@@ -131,15 +137,18 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const G
   gemm.cols = make_tensor_map(args.b, static_cast<int>(plan.tile.n) / plan.cluster);
   gemm.raster = Raster::of(static_cast<int>(ceil_div(plan.tiling.tiles_m, plan.cluster)), static_cast<int>(plan.tiling.tiles_n),
                            static_cast<int>(ceil_div(band_columns(problem_of(args).k), plan.tile.m * plan.cluster)));
-  const auto launch_tile = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
-    using C = Config<kM, kN>;
+  const auto launch_form = [&]<class C>() {
     with_product_of(gemm, [&]<class P>(P) {
       if constexpr (P::kCols == Fastest::k) {
         launch_clusters(queue, "transposed_ping_pong", transposed_ping_pong<C, P>, gemm, plan.blocks, C::kThreads,
                         sizeof(typename C::SharedStorage));
       }
     });
+  };
+  const auto launch_tile = [&]<int kM, int kN>() {
+    if (plan.tile != Tile{kM, kN}) return;
+    if (is_plain(problem_of(args))) return launch_form.template operator()<Config<kM, kN, true>>();
+    launch_form.template operator()<Config<kM, kN, false>>();
   };
   launch_tile.template operator()<128, 160>();
   launch_tile.template operator()<128, 192>();

@@ -22,7 +22,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("transposed_ping_pong", problem, tile, device.sm_count);
-  plan.stages = transposed_ping_pong_stages(tile);
+  plan.stages = transposed_ping_pong_stages(tile, is_plain(problem));
   plan.raster = "bands";
   GemmPlan turned = plan;  // pairs lie side by side along M, and share what lies along N
   std::swap(turned.tile.m, turned.tile.n);
@@ -44,6 +44,10 @@ constexpr CudaGemmLaunch cuda_launch() {
 }
 
 }  // namespace
+
+bool is_plain(const GemmProblem& problem) {
+  return problem.epilogue.activation == Activation::none && !problem.epilogue.saved_input && problem.m % 8 == 0;
+}
 
 const GemmRow kTransposedPingPongRow = {.name = "transposed_ping_pong",
                                         .backend = Backend::cuda,
