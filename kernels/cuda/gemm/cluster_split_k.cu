@@ -10,7 +10,7 @@ namespace {
 template <int kM, int kN>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = split_stages(kTile), kStrips = split_strips(kTile), kWarps = kSplitWarps, kConsumers = 2;
+  static constexpr int kStages = split_stages(kTile), kStrips = kSplitStrips, kWarps = kSplitWarps, kConsumers = 2;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kShares = kM / kShareColumns;  // of a warp

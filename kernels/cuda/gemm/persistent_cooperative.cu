@@ -10,7 +10,7 @@ namespace {
 template <int kM, int kN>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = cooperative_stages(kTile), kStrips = cooperative_strips(kTile);
+  static constexpr int kStages = cooperative_stages(kTile), kStrips = kCooperativeStrips;
   static constexpr int kConsumers = cooperative_consumers(kTile), kBlocks = kN / kBox / kConsumers;  // of 64 rows, each consumer's
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;

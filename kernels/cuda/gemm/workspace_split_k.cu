@@ -13,7 +13,7 @@ namespace {
 template <int kM, int kN>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = workspace_split_k_stages(kTile), kStrips = workspace_split_strips(kTile), kWarps = kWorkspaceSplitWarps;
+  static constexpr int kStages = workspace_split_k_stages(kTile), kStrips = kWorkspaceSplitStrips, kWarps = kWorkspaceSplitWarps;
   static constexpr int kConsumers = 2, kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kShares = kM / kShareColumns;  // of a warp

@@ -7,11 +7,10 @@ namespace tilewave {
 
 inline constexpr Tile kClusterSplitKTiles[] = {{256, 128}, {192, 128}, {128, 128}};
 
-inline constexpr int kSplitWarps = 8;
-constexpr int split_strips(Tile tile) { return strips_of_warp(tile, kSplitWarps, kOnesBytes + kBarrierBytes); }
-constexpr std::int64_t split_rest(Tile tile) { return kStripBytesOfWarp * split_strips(tile) * kSplitWarps + kOnesBytes + kBarrierBytes; }
-constexpr int split_stages(Tile tile) { return stages_beside(split_rest(tile), tile); }
-constexpr std::int64_t cluster_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(split_rest(tile), tile); }
+inline constexpr int kSplitStrips = 2, kSplitWarps = 8;
+inline constexpr std::int64_t kSplitRest = kStripBytesOfWarp * kSplitStrips * kSplitWarps + kOnesBytes + kBarrierBytes;
+constexpr int split_stages(Tile tile) { return stages_beside(kSplitRest, tile); }
+constexpr std::int64_t cluster_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(kSplitRest, tile); }
 
 extern const GemmRow kClusterSplitKRow;
 void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);

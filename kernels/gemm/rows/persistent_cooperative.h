@@ -7,11 +7,11 @@ namespace tilewave {
 
 inline constexpr Tile kPersistentCooperativeTiles[] = {{256, 128}, {192, 128}, {128, 128}, {128, 256}, {128, 192}};
 
-// Consumers: two, or three where the tile has three times 64 of N.
+// Consumers: two, or three where the tile has three times 64 of N. Each of their warps stores through two strips.
 constexpr int cooperative_consumers(Tile tile) { return tile.n == 192 ? 3 : 2; }
-constexpr int cooperative_strips(Tile tile) { return strips_of_warp(tile, 4 * cooperative_consumers(tile), kOnesBytes + kBarrierBytes); }
+inline constexpr int kCooperativeStrips = 2;
 constexpr std::int64_t cooperative_rest(Tile tile) {
-  return kStripBytesOfWarp * cooperative_strips(tile) * 4 * cooperative_consumers(tile) + kOnesBytes + kBarrierBytes;
+  return kStripBytesOfWarp * kCooperativeStrips * 4 * cooperative_consumers(tile) + kOnesBytes + kBarrierBytes;
 }
 constexpr int cooperative_stages(Tile tile) { return stages_beside(cooperative_rest(tile), tile); }
 constexpr std::int64_t persistent_cooperative_shared_bytes(Tile tile) { return shared_bytes_beside(cooperative_rest(tile), tile); }

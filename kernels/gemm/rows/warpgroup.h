@@ -21,11 +21,6 @@ inline constexpr std::int64_t kBlockBytes = std::int64_t{227} * 1024;  // of sha
 // A ring takes as many stages as fit in a block beside `rest` bytes; what the block then needs.
 constexpr int stages_beside(std::int64_t rest, Tile tile) { return static_cast<int>((kBlockBytes - rest) / stage_bytes(tile)); }
 constexpr std::int64_t shared_bytes_beside(std::int64_t rest, Tile tile) { return stages_beside(rest, tile) * stage_bytes(tile) + rest; }
-// Through how many strips each of so many warps stores, beside `rest`: two, or one where that makes room for another stage.
-constexpr int strips_of_warp(Tile tile, std::int64_t warps, std::int64_t rest) {
-  const auto stages = [&](std::int64_t strips) { return stages_beside(strips * warps * kStripBytesOfWarp + rest, tile); };
-  return stages(1) > stages(2) ? 1 : 2;
-}
 
 // Why the bulk copy engine cannot name the problem's elements; empty where it can.
 std::string refuse_beyond_coordinates(const GemmProblem& problem);

@@ -7,13 +7,11 @@ namespace tilewave {
 
 inline constexpr Tile kWorkspaceSplitKTiles[] = {{256, 128}, {192, 128}, {128, 128}};
 
-inline constexpr int kWorkspaceSplitWarps = 8;
-constexpr int workspace_split_strips(Tile tile) { return strips_of_warp(tile, kWorkspaceSplitWarps, kOnesBytes + kBarrierBytes); }
-constexpr std::int64_t workspace_split_k_rest(Tile tile) {
-  return kStripBytesOfWarp * workspace_split_strips(tile) * kWorkspaceSplitWarps + kOnesBytes + kBarrierBytes;
-}
-constexpr int workspace_split_k_stages(Tile tile) { return stages_beside(workspace_split_k_rest(tile), tile); }
-constexpr std::int64_t workspace_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(workspace_split_k_rest(tile), tile); }
+inline constexpr int kWorkspaceSplitStrips = 2, kWorkspaceSplitWarps = 8;
+inline constexpr std::int64_t kWorkspaceSplitRest =
+    kStripBytesOfWarp * kWorkspaceSplitStrips * kWorkspaceSplitWarps + kOnesBytes + kBarrierBytes;
+constexpr int workspace_split_k_stages(Tile tile) { return stages_beside(kWorkspaceSplitRest, tile); }
+constexpr std::int64_t workspace_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(kWorkspaceSplitRest, tile); }
 
 // The workspace: of each tile every block's sums, and those of its rows.
 constexpr std::int64_t workspace_split_k_bytes(std::int64_t tiles, std::int64_t split, Tile tile) {
