@@ -7,10 +7,11 @@
 namespace tilewave {
 namespace {
 
-template <int kM, int kN>
+// kGradient: what is_cooperative_gradient says.
+template <int kM, int kN, bool kGradient>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = cooperative_stages(kTile), kStrips = kCooperativeStrips;
+  static constexpr int kStages = cooperative_stages(kTile, kGradient), kStrips = cooperative_strips(kTile, kGradient);
   static constexpr int kConsumers = cooperative_consumers(kTile), kBlocks = kN / kBox / kConsumers;  // of 64 rows, each consumer's
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
@@ -24,7 +25,7 @@ struct Config {
     LoadsBegun loads;
     Mbarrier sides[kConsumers * 4][kStrips];
   };
-  static_assert(sizeof(SharedStorage) == persistent_cooperative_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(sizeof(SharedStorage) == cooperative_bytes(kTile, kGradient), "the plan knows what a block needs");
   static_assert(kConsumers * kBlocks * kBox == kN, "consumers share the rows of a tile");
 };
 
@@ -88,6 +89,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
       // Epilogue.
       if constexpr (std::is_same_v<P, AnyProduct>) {
         epilogue.finish(sums);
+      } else if constexpr (C::kStrips == 1) {
+        epilogue.template store_whole<typename P::T>(sums);
       } else {
         epilogue.template store<typename P::T>(sums);
       }
@@ -102,12 +105,17 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
 void launch_persistent_cooperative(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
-    using C = Config<kM, kN>;
     const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
-    with_gradient_product(gemm, [&]<class P>(P) {
+    const auto launch_product = [&]<class P>(P) {
+      using C = Config<kM, kN, !std::is_same_v<P, AnyProduct>>;
       launch_clusters(queue, "persistent_cooperative", persistent_cooperative<C, P>, gemm, plan.blocks, C::kThreads,
                       sizeof(typename C::SharedStorage));
-    });
+    };
+    if (is_cooperative_gradient(problem_of(args), plan.tile)) {
+      with_gradient_product(gemm, launch_product);
+    } else {
+      launch_product(AnyProduct{});
+    }
   };
   launch.template operator()<256, 128>();
   launch.template operator()<192, 128>();

@@ -311,7 +311,14 @@ struct TileEpilogue {
   __device__ __forceinline__ void store(const float (&sums)[kBlocks][kColumns / 2]) {
     if (!through_strips) {
       finish_by_elements(sums);
-    } else if (e.d.dtype == DType::f32) {
+    } else {
+      store_whole<T>(sums);
+    }
+  }
+  // The same of a D whose rows end on 16 bytes; one strip is enough for it.
+  template <class T>
+  __device__ __forceinline__ void store_whole(const float (&sums)[kBlocks][kColumns / 2]) {
+    if (e.d.dtype == DType::f32) {
       for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { strips.put(e.d_map, at, z, e.accumulate); });
     } else {
       for_each_share<kAll>(e, row, col, sums,
@@ -345,6 +352,7 @@ struct TileEpilogue {
 
  private:
   __device__ __forceinline__ void finish_by_elements(const float (&sums)[kBlocks][kColumns / 2]) {
+    static_assert(kStrips > 1, "elements take 4 KB");
     strips.settle();
     for_each_share<1>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { finish_elements(e, strips.first, at, z); });
   }

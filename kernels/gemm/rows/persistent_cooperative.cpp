@@ -12,10 +12,11 @@ namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("persistent_cooperative", problem, tile, device.sm_count);
-  plan.stages = cooperative_stages(tile);
+  const bool gradient = is_cooperative_gradient(problem, tile);
+  plan.stages = cooperative_stages(tile, gradient);
   plan.raster = "bands";
   const double rounds = plan_turns(plan, device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = gradient}, device);
   const TimeModel& model = time_model_of(device);
   const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles + time.epilogue);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
@@ -28,6 +29,10 @@ constexpr CudaGemmLaunch cuda_launch() {
 }
 
 }  // namespace
+
+bool is_cooperative_gradient(const GemmProblem& problem, Tile tile) {
+  return cooperative_strips(tile, true) > 1 ? makes_gradient(problem) : makes_whole_gradient(problem);
+}
 
 const GemmRow kPersistentCooperativeRow = {.name = "persistent_cooperative",
                                            .backend = Backend::cuda,

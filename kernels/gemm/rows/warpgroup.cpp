@@ -75,6 +75,11 @@ bool makes_gradient(const GemmProblem& problem) {
   return problem.a_major == Major::m && problem.b_major == Major::n && problem.d_alignment >= 16 && stores_sums(problem);
 }
 
+bool makes_whole_gradient(const GemmProblem& problem) {
+  const std::int64_t columns = problem.d_major == Major::m ? problem.m : problem.n;
+  return makes_gradient(problem) && columns * size_of(problem.output_dtype) % 16 == 0;
+}
+
 bool has_places(const GemmProblem& problem, std::int64_t blocks, const DeviceInfo& device) {
   if (problem.a_major != Major::m || problem.b_major != Major::n || problem.epilogue.bias_gradient) return false;
   return blocks <= device.sm_count && 2 * blocks > device.sm_count;

@@ -45,6 +45,8 @@ GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Til
 bool stores_sums(const GemmProblem& problem);
 // Whether they are a weight's gradient's, and the copy engine can store them: the rows have kernels of their own for that.
 bool makes_gradient(const GemmProblem& problem);
+// And whether it can store all of them: their rows end on 16 bytes.
+bool makes_whole_gradient(const GemmProblem& problem);
 
 // How many blocks a cluster has whose blocks share nothing but where they run: two, with tiles one behind the other along N, on
 // neighbouring SMs, which ask L2 for the columns that they have in common at about the same time, so that it is asked for them once.

@@ -139,6 +139,23 @@ GemmProblem gradient(std::int64_t m, std::int64_t n, std::int64_t k) {
   return problem;
 }
 
+// What sums alone leave through is small, and a ring of four stages has a fifth.
+TEST(HopperRows, SmallBuffersMakeRoomForAStage) {
+  const auto stages = [](const GemmRow& row, const GemmProblem& problem, Tile tile) { return row.plan(problem, tile, h200(), 0).stages; };
+  for (const Tile tile : {Tile{192, 128}, Tile{128, 192}}) {
+    GemmProblem problem = gradient(1024, 3072, 4096);
+    EXPECT_EQ(stages(kPersistentCooperativeRow, problem, tile), 5);
+    problem.m = 1023;  // elements at the right edge take more
+    EXPECT_EQ(stages(kPersistentCooperativeRow, problem, tile), 4);
+    EXPECT_EQ(stages(kPersistentCooperativeRow, aligned(1024, 3072, 4096), tile), 4) << "it may have a side input";
+  }
+  GemmProblem forward = aligned(3072, 16384, 768);
+  forward.epilogue.bias = true;
+  EXPECT_EQ(stages(kTransposedPingPongRow, forward, {128, 192}), 5);
+  forward.epilogue.activation = Activation::relu;
+  EXPECT_EQ(stages(kTransposedPingPongRow, forward, {128, 192}), 4);
+}
+
 TEST(HopperRows, TurnedTilesFillAWaveOfAWeightsGradient) {
   for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{768, 3072}, {3072, 768}}) {
     GemmProblem problem = gradient(m, n, 16384);
