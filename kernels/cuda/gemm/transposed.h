@@ -67,7 +67,7 @@ struct TransposedEpilogue {
   template <int kColumnsAtOnce, class T, int kBuffers>
   __device__ __forceinline__ void finish_in_parts(T, std::byte (&buffers)[kBuffers][kColumnsAtOnce * 128], const Sums& sums) const {
     constexpr int kParts = kTileN / kColumnsAtOnce;
-    static_assert(kTileN % kColumnsAtOnce == 0 && kColumnsAtOnce % kStripRows == 0 && C::kBlocks * kParts % kBuffers == 0);
+    static_assert(kTileN % kColumnsAtOnce == 0 && kColumnsAtOnce % kStripRows == 0 && C::kBlocks * kParts % kBuffers == 0 && kBuffers > 1);
     with_form<T, false>([&]<class Form>(Form) {
 #pragma unroll
       for (int part = 0; part < C::kBlocks * kParts; ++part) {
@@ -168,15 +168,18 @@ struct TransposedEpilogue {
   __device__ __forceinline__ bool saves() const { return !kPlain && e.saved_input.data != nullptr; }
   template <class T, bool kSides, class Body>
   __device__ __forceinline__ void with_form(Body&& body) const {
-    if constexpr (kPlain) return body(ShareForm<T, Activation::none, Side::none>{});
-    if constexpr (kSides) {
-      if (e.has_side && e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
-      if (e.has_side) {
-        return with_activation(e.derivative, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::derivative>{}); });
+    if constexpr (kPlain) {
+      body(ShareForm<T, Activation::none, Side::none>{});
+    } else {
+      if constexpr (kSides) {
+        if (e.has_side && e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
+        if (e.has_side) {
+          return with_activation(e.derivative, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::derivative>{}); });
+        }
       }
+      if (e.activation == Activation::none) return body(ShareForm<T, Activation::none, Side::none>{});
+      with_activation(e.activation, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::none>{}); });
     }
-    if (e.activation == Activation::none) return body(ShareForm<T, Activation::none, Side::none>{});
-    with_activation(e.activation, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::none>{}); });
   }
   template <class Form>
   __device__ __forceinline__ void finish_groups(std::byte* here, std::byte* saved, float (&z)[8]) const {
@@ -221,7 +224,8 @@ struct TransposedEpilogue {
       finish_groups<Form>(groups(lines, g), groups(saved_lines, g), z);
     }
   }
-  // 16 of N at a time, every fourth by the same warp: kLines lines of each of so many blocks, to M from `x` on and N from `y` on.
+  // 16 of N at a time, every fourth by the same warp: kLines lines of each of so many blocks, to M from `x` on and N from `y` on. Only to
+  // what is in fp32 may they be added.
   template <int kBlocks, int kLines, bool kFp32 = false>
   __device__ __forceinline__ void send(const CUtensorMap& map, const std::byte* lines, int x, int y) const {
     constexpr int kStrips = kLines / kStripRows, kWarps = kWarpgroup / 32;

@@ -147,7 +147,10 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const G
   };
   const auto launch_tile = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
-    if (is_plain(problem_of(args))) return launch_form.template operator()<Config<kM, kN, true>>();
+    if (is_plain(problem_of(args))) {
+      gemm.epilogue.d_map = make_tensor_map(args.d, kStripRows);  // a bias of any type takes it
+      return launch_form.template operator()<Config<kM, kN, true>>();
+    }
     launch_form.template operator()<Config<kM, kN, false>>();
   };
   launch_tile.template operator()<128, 160>();

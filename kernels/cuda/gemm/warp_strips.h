@@ -105,7 +105,7 @@ struct WarpStrips {
     }
     send(strip, map, at.row, at.col, false);
   }
-  // The same in fp32, through the next two, added to what is there with `add`.
+  // The same in fp32, one half after the other, added to what is there with `add`.
   __device__ __forceinline__ void put(const CUtensorMap& map, const ShareAt& at, const float (&z)[kShare], bool add) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

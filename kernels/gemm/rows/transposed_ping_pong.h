@@ -9,7 +9,7 @@ namespace tilewave {
 
 inline constexpr Tile kTransposedPingPongTiles[] = {{128, 160}, {128, 192}};
 
-// Sums with a bias at most, all of which the copy engine stores: they have a kernel of their own.
+// Sums with a bias at most, in rows of whole 16 bytes, which the copy engine stores: they have a kernel of their own.
 bool is_plain(const GemmProblem& problem);
 
 // Of N that leave a warpgroup at a time, by way of one of its two buffers. What is plain can do with small ones, which makes room for a

@@ -300,7 +300,12 @@ TEST_F(GpuGemmCatalog, ConsumersThatTakeTurnsEndTilesInEveryWay) {
     biased.bias = activated.bias = saved.bias = true;
     activated.activation = Activation::relu;
     saved.activation = Activation::gelu_tanh, saved.saved_input = true;
-    for (const Case& c : {sums, biased, activated, saved}) {
+    Case plain = sums;
+    plain.m += 3, plain.d_gap = 0;
+    Case plain_biased = plain, biased_in_fp32 = plain;
+    plain_biased.bias = biased_in_fp32.bias = true;
+    biased_in_fp32.side_dtype = DType::f32;
+    for (const Case& c : {sums, biased, activated, saved, plain, plain_biased, biased_in_fp32}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       ASSERT_EQ(row.refuse(problem, device_), "");

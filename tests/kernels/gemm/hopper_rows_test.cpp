@@ -147,6 +147,14 @@ TEST(HopperRows, SmallBuffersMakeRoomForAStage) {
     EXPECT_EQ(stages(kPersistentCooperativeRow, problem, tile), 5);
     problem.m = 1023;  // elements at the right edge take more
     EXPECT_EQ(stages(kPersistentCooperativeRow, problem, tile), 4);
+    problem.m = 1028;
+    EXPECT_EQ(stages(kPersistentCooperativeRow, problem, tile), 4);
+    problem.output_dtype = DType::f32;
+    EXPECT_EQ(stages(kPersistentCooperativeRow, problem, tile), 5) << "four of fp32 are 16 bytes";
+    problem.d_major = Major::n;
+    EXPECT_EQ(stages(kPersistentCooperativeRow, problem, tile), 5);
+    problem.n = 3071;
+    EXPECT_EQ(stages(kPersistentCooperativeRow, problem, tile), 4) << "it is n that D's rows run along";
     EXPECT_EQ(stages(kPersistentCooperativeRow, aligned(1024, 3072, 4096), tile), 4) << "it may have a side input";
   }
   GemmProblem forward = aligned(3072, 16384, 768);
