@@ -170,6 +170,23 @@ __device__ inline T activate_to(Activation activation, T x) {
   }
   return activate(activation, x);
 }
+// The same of several, each step of all of them before the next, so that none waits for the one before it.
+template <class To, int kCount>
+__device__ inline void activate_all_to(Activation activation, float (&x)[kCount]) {
+  if constexpr (std::is_same_v<To, bf16>) {
+    if (activation == Activation::gelu_tanh) {
+      float t[kCount];
+      for (int i = 0; i < kCount; ++i) t[i] = x[i] * x[i];
+      for (int i = 0; i < kCount; ++i) t[i] = 0.79788456f + 0.79788456f * 0.044715f * t[i];
+      for (int i = 0; i < kCount; ++i) t[i] *= x[i];
+      for (int i = 0; i < kCount; ++i) t[i] = tanh_to_11_bits(t[i]);
+      for (int i = 0; i < kCount; ++i) x[i] *= 0.5f;
+      for (int i = 0; i < kCount; ++i) x[i] += x[i] * t[i];
+      return;
+    }
+  }
+  for (float& one : x) one = activate_to<To>(activation, one);
+}
 // -16 <= x <= 16: beyond, the derivative is what it is there.
 __device__ inline float gelu_tanh_derivative_within_16(float x) {
   const float square = x * x, t = tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * square));
@@ -186,6 +203,27 @@ __device__ inline T activation_derivative_to(Activation activation, T x) {
     }
   }
   return activation_derivative(activation, x);
+}
+template <class To, int kCount>
+__device__ inline void activation_derivatives_to(Activation activation, float (&x)[kCount]) {
+  if constexpr (std::is_same_v<To, bf16>) {
+    if (activation == Activation::gelu_tanh) {
+      float square[kCount], t[kCount];
+      for (float& one : x) one = one < -16.0f ? -16.0f : one;
+      for (float& one : x) one = one > 16.0f ? 16.0f : one;
+      for (int i = 0; i < kCount; ++i) square[i] = x[i] * x[i];
+      for (int i = 0; i < kCount; ++i) t[i] = 0.79788456f + 0.79788456f * 0.044715f * square[i];
+      for (int i = 0; i < kCount; ++i) t[i] *= x[i];
+      for (int i = 0; i < kCount; ++i) t[i] = tanh_to_11_bits(t[i]);
+      for (int i = 0; i < kCount; ++i) square[i] = 0.5f * 0.79788456f + 1.5f * 0.79788456f * 0.044715f * square[i];
+      for (int i = 0; i < kCount; ++i) square[i] *= x[i];  // half the slope
+      for (int i = 0; i < kCount; ++i) x[i] = 0.5f + 0.5f * t[i];
+      for (int i = 0; i < kCount; ++i) t[i] = 1.0f - t[i] * t[i];
+      for (int i = 0; i < kCount; ++i) x[i] += square[i] * t[i];
+      return;
+    }
+  }
+  for (float& one : x) one = activation_derivative_to<To>(activation, one);
 }
 #endif
 

@@ -89,6 +89,57 @@ struct TransposedEpilogue {
     });
   }
 
+  // An activation's results, and its inputs where they are stored: kColumns of N at a time by way of pairs of buffers in turn. By the time
+  // that one is filled, what went through the next has left.
+  template <class T, int kBuffers, int kBytes>
+  __device__ __forceinline__ void finish_activated(T, std::byte (&buffers)[kBuffers][kBytes], const Sums& sums) const {
+    constexpr int kPairs = kBuffers / 2, kLines = kBytes / 128, kParts = kTileN / kLines;
+    static_assert(kTileN % kLines == 0 && kPairs > 2);
+    const int warp = warp_rank() % 4;
+    with_activation(e.activation, [&]<Activation kWhich>() {
+#pragma unroll
+      for (int part = 0; part < C::kBlocks * kParts; ++part) {
+        const int block = part / kParts, column = part % kParts * kLines, first = part % kPairs * 2;
+        finish_columns<ShareForm<T, kWhich, Side::none>, kLines, true>(buffers[first], buffers[first + 1], block, column, sums);
+        fence_shared_for_engines();
+        wait_boxes_read<kPairs - 2>();
+        sync();
+        if (warp == 0) send_part(e.d_map, buffers[first], block, column);
+        if (warp == 1 && saves()) send_part(e.saved_input_map, buffers[first + 1], block, column);
+      }
+    });
+    wait_boxes_read<0>();
+  }
+
+  // Sums by what a side input says: it comes kColumns of N at a time into buffers in turn, from `at` on, from where the result leaves.
+  template <class T, int kBuffers, int kBytes>
+  __device__ __forceinline__ void finish_sided(T, std::byte (&buffers)[kBuffers][kBytes], Mbarrier (&full)[kBuffers],
+                                               Mbarrier (&empty)[kBuffers], RingPosition<kBuffers>& at, const Sums& sums) const {
+    constexpr int kLines = kBytes / 128, kParts = kTileN / kLines, kLeaving = 2;
+    static_assert(kTileN % kLines == 0 && kBuffers > kLeaving);
+    const bool sends = warp_rank() % 4 == 0;
+    with_side<T>([&]<class Form>(Form) {
+      RingPosition<kBuffers> left = at;
+      const auto release = [&] {
+        if (sends && elect_lane()) mbarrier_arrive(empty[left.stage]);
+        left.advance();
+      };
+#pragma unroll
+      for (int part = 0; part < C::kBlocks * kParts; ++part, at.advance()) {
+        const int block = part / kParts, column = part % kParts * kLines;
+        mbarrier_wait(full[at.stage], at.parity);
+        finish_columns<Form, kLines, true>(buffers[at.stage], buffers[at.stage], block, column, sums);
+        fence_shared_for_engines();
+        sync();
+        if (sends) send_part(e.d_map, buffers[at.stage], block, column);
+        wait_boxes_read<kLeaving>();
+        if (part >= kLeaving) release();
+      }
+      wait_boxes_read<0>();
+      for (int part = 0; part < kLeaving; ++part) release();
+    });
+  }
+
   // What the engine leaves of D's rows, fewer than eight elements of each: by the threads that have their sums, with a bias or without.
   __device__ __forceinline__ void store_last_columns(const Sums& sums) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -166,16 +217,18 @@ struct TransposedEpilogue {
   }
   __device__ __forceinline__ void sync() const { sync_warpgroup(consumer); }
   __device__ __forceinline__ bool saves() const { return !kPlain && e.saved_input.data != nullptr; }
+  template <class T, class Body>
+  __device__ __forceinline__ void with_side(Body&& body) const {
+    if (e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
+    with_activation(e.derivative, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::derivative>{}); });
+  }
   template <class T, bool kSides, class Body>
   __device__ __forceinline__ void with_form(Body&& body) const {
     if constexpr (kPlain) {
       body(ShareForm<T, Activation::none, Side::none>{});
     } else {
       if constexpr (kSides) {
-        if (e.has_side && e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
-        if (e.has_side) {
-          return with_activation(e.derivative, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::derivative>{}); });
-        }
+        if (e.has_side) return with_side<T>(body);
       }
       if (e.activation == Activation::none) return body(ShareForm<T, Activation::none, Side::none>{});
       with_activation(e.activation, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::none>{}); });
@@ -189,28 +242,25 @@ struct TransposedEpilogue {
     };
     if constexpr (Form::kSide == Side::none) {
       if (saves()) put(saved);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) z[i] = activate_to<T>(Form::kActivation, z[i]);
+      activate_all_to<T>(Form::kActivation, z);
     } else {
       std::uint32_t pairs[4];
       ldmatrix_transposed(pairs, shared_address(here));
       __syncwarp();
+      float x[8];
 #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const float2 x = unpack<T>(pairs[i / 2]);
-        if constexpr (Form::kSide == Side::derivative) {
-          z[i] *= activation_derivative_to<T>(Form::kActivation, x.x);
-          z[i + 1] *= activation_derivative_to<T>(Form::kActivation, x.y);
-        } else {
-          z[i] += x.x;
-          z[i + 1] += x.y;
-        }
+        const float2 both = unpack<T>(pairs[i / 2]);
+        x[i] = both.x, x[i + 1] = both.y;
       }
+      if constexpr (Form::kSide == Side::derivative) activation_derivatives_to<T>(Form::kActivation, x);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) z[i] = Form::kSide == Side::derivative ? z[i] * x[i] : z[i] + x[i];
     }
     put(here);
   }
   // A block's kLines columns of N from `column` on.
-  template <class Form, int kLines>
+  template <class Form, int kLines, bool kInOrder = kPlain>
   __device__ __forceinline__ void finish_columns(std::byte* lines, std::byte* saved_lines, int block, int column, const Sums& sums) const {
 #pragma unroll
     for (int g = 0; g < kLines / 8; g += 2) {
@@ -218,11 +268,17 @@ struct TransposedEpilogue {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         z[i] = sums[block][column / 2 + 4 * g + i];
-        if constexpr (kPlain) asm volatile("" : "+f"(z[i]));  // or straight code packs all sums at once, beside those not packed yet
+        if constexpr (kInOrder) asm volatile("" : "+f"(z[i]));  // or straight code packs all sums at once, beside those not packed yet
         z[i] += bias[block][i / 2 % 2];
       }
       finish_groups<Form>(groups(lines, g), groups(saved_lines, g), z);
     }
+  }
+  // By one lane of a warp, a buffer's lines of a block, from its column `column` on.
+  __device__ __forceinline__ void send_part(const CUtensorMap& map, const std::byte* lines, int block, int column) const {
+    if (!elect_lane()) return;
+    store_box(map, lines, m + block * kBox, n + column);
+    commit_boxes();
   }
   // 16 of N at a time, every fourth by the same warp: kLines lines of each of so many blocks, to M from `x` on and N from `y` on. Only to
   // what is in fp32 may they be added.

@@ -7,26 +7,29 @@
 namespace tilewave {
 namespace {
 
-// kIsPlain: what is_plain says.
-template <int kM, int kN, bool kIsPlain>
+template <int kM, int kN, TurnedForm kWhich>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
   static constexpr int kTileM = kM, kTileN = kN, kBlocks = kM / kBox;
-  static constexpr bool kPlain = kIsPlain;
-  static constexpr int kStages = transposed_ping_pong_stages(kTile, kPlain), kConsumers = 2;
+  static constexpr TurnedForm kForm = kWhich;
+  static constexpr int kStages = transposed_ping_pong_stages(kTile, kForm), kConsumers = 2;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-  static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile, kPlain)), kBuffers = 2;
+  static constexpr bool kInTurn = takes_turns_at_buffers(kForm);  // or each has buffers of its own
+  static constexpr int kProducerRegisters = kInTurn ? 24 : 40, kConsumerRegisters = kInTurn ? 240 : 232;
+  static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile, kForm));
+  static constexpr int kBuffers = buffers_of_block(kForm) / (kInTurn ? 1 : kConsumers);
+  static constexpr int kParts = kBlocks * kTileN / kColumnsAtOnce;  // of a tile
 
   struct SharedStorage {
     TransposedStage<kTileM, kTileN> stages[kStages];
-    alignas(1024) std::byte buffers[kConsumers][kBuffers][kColumnsAtOnce * 128];  // through which D goes out
+    alignas(1024) std::byte buffers[kInTurn ? 1 : kConsumers][kBuffers][kColumnsAtOnce * 128];  // through which D goes out
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
-    Mbarrier turn[kConsumers];
+    Mbarrier turn[kConsumers], turn_at_buffers[kConsumers];
+    Mbarrier side_full[kBuffers], side_empty[kBuffers];
   };
-  static_assert(sizeof(SharedStorage) == transposed_ping_pong_bytes(kTile, kPlain), "the plan knows what a block needs");
-  static_assert(kPlain || kColumnsAtOnce * 128 * kBuffers >= 16 << 10, "elements go out by way of 16 KB");
+  static_assert(sizeof(SharedStorage) == transposed_ping_pong_bytes(kTile, kForm), "the plan knows what a block needs");
+  static_assert(kForm != TurnedForm::any || kColumnsAtOnce * 128 * kBuffers >= 16 << 10, "elements go out by way of 16 KB");
 };
 
 // The blocks of a cluster take tiles side by side along M.
@@ -47,6 +50,23 @@ __device__ __forceinline__ void load_turned_stage(TransposedStage<kM, kN>& stage
   load_box_multicast(cols + first * 128, gemm.cols, full, k, n + first, 0b11);
 }
 
+// The side inputs of the block's tiles, into the buffers from where the results leave, as soon as those have.
+template <class C>
+__device__ __forceinline__ void load_sides(typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
+  constexpr int kBytes = C::kColumnsAtOnce * 128;
+  RingPosition<C::kBuffers> at;
+  for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
+    const TileAt tile = own_turned_tile(gemm, turn);
+    for (int part = 0; part < C::kParts; ++part, at.advance()) {
+      constexpr int kPartsOfBlock = C::kParts / C::kBlocks;
+      const int m = tile.m * C::kTileM + part / kPartsOfBlock * kBox, n = tile.n * C::kTileN + part % kPartsOfBlock * C::kColumnsAtOnce;
+      mbarrier_wait(shared.side_empty[at.stage], at.parity ^ 1);
+      mbarrier_arrive_expecting(shared.side_full[at.stage], kBytes);
+      load_box(shared.buffers[0][at.stage], gemm.epilogue.side_map, shared.side_full[at.stage], m, n);
+    }
+  }
+}
+
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
@@ -60,6 +80,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, gemm.cluster);
     mbarrier_init(shared.turn, 1);
+    mbarrier_init(shared.turn_at_buffers, 1);
+    mbarrier_init(shared.side_full, 1);
+    mbarrier_init(shared.side_empty, 1);
     mbarrier_init_fence();
   }
   __syncthreads();
@@ -70,7 +93,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     const int rank = of_warp(static_cast<int>(cluster_rank()));
-    if (elect_lane_of(0)) {
+    const int warp = warp_rank();
+    if (warp == 0 && elect_lane()) {
       for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
         const TileAt tile = own_turned_tile(gemm, turn);
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
@@ -79,6 +103,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
                                rank);
         }
       }
+    } else if (C::kForm == TurnedForm::sided && warp == 1 && elect_lane()) {
+      load_sides<C>(shared, gemm);
     }
   } else {  // A consumer, of every second tile.
     take_registers<C::kConsumerRegisters>();
@@ -86,7 +112,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
-    if (consumer == 1) at.advance(gemm.blocks_k);
+    RingPosition<C::kBuffers> side_at;
+    if (consumer == 1) {
+      at.advance(gemm.blocks_k);
+      side_at.advance(std::int64_t{C::kParts});
+    }
     unsigned turn = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
     for (int index = first_turn(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
       const TileAt tile = own_turned_tile(gemm, index);
@@ -94,7 +124,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
 
       // Main loop.
       mbarrier_wait(shared.turn[consumer], turn);
-      turn ^= 1;
       float sums[C::kBlocks][C::kTileN / 2];  // [64, tile n] of each
       int previous = 0;
       for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
@@ -110,13 +139,23 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       at.advance(gemm.blocks_k);  // the partner's
 
       // Epilogue.
-      const TransposedEpilogue<C, C::kPlain> epilogue(e, m, n, consumer);
-      auto& buffers = shared.buffers[consumer];
-      if constexpr (C::kPlain) {
+      const TransposedEpilogue<C, C::kForm == TurnedForm::plain> epilogue(e, m, n, consumer);
+      auto& buffers = shared.buffers[C::kInTurn ? 0 : consumer];
+      if constexpr (C::kInTurn) {
+        mbarrier_wait(shared.turn_at_buffers[consumer], turn);
+        if constexpr (C::kForm == TurnedForm::activated) {
+          epilogue.finish_activated(typename P::T{}, buffers, sums);
+        } else {
+          epilogue.finish_sided(typename P::T{}, buffers, shared.side_full, shared.side_empty, side_at, sums);
+          side_at.advance(std::int64_t{C::kParts});
+        }
+        sync_warpgroup(consumer);
+        if (thread == 0) mbarrier_arrive(shared.turn_at_buffers[1 - consumer]);
+      } else if constexpr (C::kForm == TurnedForm::plain) {
         epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers, sums);
       } else {
         const bool whole = min(m + C::kTileM, e.cols) <= e.d.mapped_cols;
-        if (e.through_strips && (whole || (e.activation == Activation::none && e.saved_input.data == nullptr))) {
+        if (e.through_strips && !e.has_side && (whole || (e.activation == Activation::none && e.saved_input.data == nullptr))) {
           epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers, sums);
           if (!whole) epilogue.store_last_columns(sums);
         } else {
@@ -124,6 +163,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
           epilogue.finish_elements(buffers[0], sums);
         }
       }
+      turn ^= 1;
     }
     wait_boxes_read<0>();
   }
@@ -147,11 +187,22 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const G
   };
   const auto launch_tile = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
-    if (is_plain(problem_of(args))) {
-      gemm.epilogue.d_map = make_tensor_map(args.d, kStripRows);  // a bias of any type takes it
-      return launch_form.template operator()<Config<kM, kN, true>>();
+    const auto map_of = [](const ConstMatrixView& like_d) { return like_d ? make_tensor_map(like_d, 32) : CUtensorMap{}; };
+    switch (turned_form(problem_of(args))) {
+      case TurnedForm::plain:
+        gemm.epilogue.d_map = make_tensor_map(args.d, kStripRows);  // a bias of any type takes it
+        return launch_form.template operator()<Config<kM, kN, TurnedForm::plain>>();
+      case TurnedForm::activated:
+        gemm.epilogue.d_map = map_of(args.d);
+        gemm.epilogue.saved_input_map = map_of(args.saved_input);
+        return launch_form.template operator()<Config<kM, kN, TurnedForm::activated>>();
+      case TurnedForm::sided:
+        gemm.epilogue.d_map = map_of(args.d);
+        gemm.epilogue.side_map = map_of(args.derivative_of ? args.derivative_of : args.residual ? args.residual : args.d);
+        return launch_form.template operator()<Config<kM, kN, TurnedForm::sided>>();
+      case TurnedForm::any:
+        return launch_form.template operator()<Config<kM, kN, TurnedForm::any>>();
     }
-    launch_form.template operator()<Config<kM, kN, false>>();
   };
   launch_tile.template operator()<128, 160>();
   launch_tile.template operator()<128, 192>();

@@ -14,7 +14,6 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (problem.b_major != Major::k) return "its columns come from rows of B along K; make B k-major.";
   const Epilogue& e = problem.epilogue;
   if (problem.output_dtype == DType::f32) return "it transposes sums in 16 bits, not in f32.";
-  if (e.residual || e.accumulate || e.derivative != Activation::none) return "it takes no side input.";
   if (e.bias_gradient) return "it sums no bias gradient.";
   if (problem.d_alignment < 16) return "it stores whole 16 bytes: pad the pitch of D, and of what lies like it, to such.";
   return {};
@@ -22,7 +21,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("transposed_ping_pong", problem, tile, device.sm_count);
-  plan.stages = transposed_ping_pong_stages(tile, is_plain(problem));
+  plan.stages = transposed_ping_pong_stages(tile, turned_form(problem));
   plan.raster = "bands";
   GemmPlan turned = plan;  // pairs lie side by side along M, and share what lies along N
   std::swap(turned.tile.m, turned.tile.n);
@@ -45,8 +44,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-bool is_plain(const GemmProblem& problem) {
-  return problem.epilogue.activation == Activation::none && !problem.epilogue.saved_input && problem.m % 8 == 0;
+TurnedForm turned_form(const GemmProblem& problem) {
+  const Epilogue& e = problem.epilogue;
+  const bool activates = e.activation != Activation::none;
+  const int sides = (e.derivative != Activation::none ? 1 : 0) + (e.residual ? 1 : 0) + (e.accumulate ? 1 : 0);
+  if (problem.m % 8 != 0 || sides > 1 || (sides == 1 && (activates || e.saved_input)) || (e.saved_input && !activates))
+    return TurnedForm::any;
+  return activates ? TurnedForm::activated : sides == 1 ? TurnedForm::sided : TurnedForm::plain;
 }
 
 const GemmRow kTransposedPingPongRow = {.name = "transposed_ping_pong",

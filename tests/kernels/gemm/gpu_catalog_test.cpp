@@ -259,12 +259,20 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
       biased.bias = true;
       Case activated = biased;
       activated.saved_input = true, activated.saved_gap = 8, activated.activation = Activation::gelu_tanh;
+      Case derivative = dgrad;
+      derivative.derivative = Activation::gelu_tanh, derivative.saved_gap = 8;
       Case odd_rows = into_fp32, rows_of_fours = wgrad;  // of K, that no one padded
       odd_rows.n -= 1, rows_of_fours.n -= 4;
-      const std::pair<std::string_view, const Case*> cases[] = {
-          {"wgrad", &wgrad},         {"into_fp32", &into_fp32},       {"dgrad", &dgrad},
-          {"forward", &forward},     {"last_columns", &last_columns}, {"biased", &biased},
-          {"activated", &activated}, {"odd_rows", &odd_rows},         {"rows_of_fours", &rows_of_fours}};
+      const std::pair<std::string_view, const Case*> cases[] = {{"wgrad", &wgrad},
+                                                                {"into_fp32", &into_fp32},
+                                                                {"dgrad", &dgrad},
+                                                                {"forward", &forward},
+                                                                {"last_columns", &last_columns},
+                                                                {"biased", &biased},
+                                                                {"activated", &activated},
+                                                                {"derivative", &derivative},
+                                                                {"odd_rows", &odd_rows},
+                                                                {"rows_of_fours", &rows_of_fours}};
       for (const auto& [name, c] : cases) {
         Operands operands(*c, random);
         const GemmProblem problem = problem_of(operands.args(*c));
@@ -283,7 +291,7 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
   expect(kPersistentLateStoreRow, {"wgrad", "dgrad", "forward", "last_columns", "biased", "activated"});
   expect(kPersistentCooperativeRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
   expect(kPersistentPingPongRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
-  expect(kTransposedPingPongRow, {"dgrad", "forward", "last_columns", "biased", "activated"});
+  expect(kTransposedPingPongRow, {"dgrad", "forward", "last_columns", "biased", "activated", "derivative"});
   expect(kRealignedFragmentsRow, {"wgrad", "into_fp32", "odd_rows", "rows_of_fours"});
 }
 
@@ -301,11 +309,19 @@ TEST_F(GpuGemmCatalog, ConsumersThatTakeTurnsEndTilesInEveryWay) {
     activated.activation = Activation::relu;
     saved.activation = Activation::gelu_tanh, saved.saved_input = true;
     Case plain = sums;
-    plain.m += 3, plain.d_gap = 0;
+    plain.m += 3, plain.d_gap = plain.saved_gap = 0;
     Case plain_biased = plain, biased_in_fp32 = plain;
     plain_biased.bias = biased_in_fp32.bias = true;
     biased_in_fp32.side_dtype = DType::f32;
-    for (const Case& c : {sums, biased, activated, saved, plain, plain_biased, biased_in_fp32}) {
+    Case whole_activated = plain_biased, whole_saved = plain_biased, relu_derivative = plain, gelu_derivative = plain;
+    whole_activated.activation = Activation::relu;
+    whole_saved.activation = Activation::gelu_tanh, whole_saved.saved_input = true, whole_saved.saved_gap = 8;
+    relu_derivative.derivative = Activation::relu, gelu_derivative.derivative = Activation::gelu_erf, gelu_derivative.saved_gap = 8;
+    Case beside_residual = plain_biased, in_place = plain, one_block_of_k = gelu_derivative;
+    beside_residual.residual = Residual::beside, in_place.residual = Residual::in_place;
+    one_block_of_k.k = 40;  // the other consumer's products end before the epilogue that lies under them
+    for (const Case& c : {sums, biased, activated, saved, plain, plain_biased, biased_in_fp32, whole_activated, whole_saved,
+                          relu_derivative, gelu_derivative, beside_residual, in_place, one_block_of_k}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       ASSERT_EQ(row.refuse(problem, device_), "");
