@@ -25,6 +25,13 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
   }
 }
 
+// Of bf16, each no further from 0 than 16; a NaN stays one.
+__device__ __forceinline__ unsigned within_16(unsigned pair) {
+  auto& both = reinterpret_cast<__nv_bfloat162&>(pair);
+  both = __hmin2_nan(__hmax2_nan(both, __float2bfloat162_rn(-16.0f)), __float2bfloat162_rn(16.0f));
+  return pair;
+}
+
 // Word i of each of a quad's lanes becomes lane i's, in the lanes' order: what were 2 columns of 4 groups in each are 8 columns of one.
 template <class Word>
 __device__ __forceinline__ void transpose_in_quad(Word (&w)[4]) {

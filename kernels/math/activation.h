@@ -160,70 +160,51 @@ __device__ inline float tanh_to_11_bits(float x) {
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// Of several at a time, each step of all of them before the next, so that none waits for the one before it.
+template <int kCount>
+__device__ inline void gelu_tanh_to_8_bits(float (&x)[kCount]) {
+  float t[kCount];
+  for (int i = 0; i < kCount; ++i) t[i] = x[i] * x[i];
+  for (int i = 0; i < kCount; ++i) t[i] = 0.79788456f + 0.79788456f * 0.044715f * t[i];
+  for (int i = 0; i < kCount; ++i) t[i] = tanh_to_11_bits(t[i] * x[i]);
+  for (int i = 0; i < kCount; ++i) x[i] *= 0.5f;
+  for (int i = 0; i < kCount; ++i) x[i] += x[i] * t[i];
+}
+// -16 <= x <= 16: beyond, the derivative is what it is there.
+template <int kCount>
+__device__ inline void gelu_tanh_derivative_to_8_bits(float (&x)[kCount]) {
+  float square[kCount], t[kCount];
+  for (int i = 0; i < kCount; ++i) square[i] = x[i] * x[i];
+  for (int i = 0; i < kCount; ++i) t[i] = 0.79788456f + 0.79788456f * 0.044715f * square[i];
+  for (int i = 0; i < kCount; ++i) t[i] = tanh_to_11_bits(t[i] * x[i]);
+  for (int i = 0; i < kCount; ++i) square[i] = 0.5f * 0.79788456f + 1.5f * 0.79788456f * 0.044715f * square[i];
+  for (int i = 0; i < kCount; ++i) square[i] *= x[i];  // half the slope of tanh's argument, times x
+  for (int i = 0; i < kCount; ++i) x[i] = 0.5f + 0.5f * t[i];
+  for (int i = 0; i < kCount; ++i) t[i] = 1.0f - t[i] * t[i];
+  for (int i = 0; i < kCount; ++i) x[i] += square[i] * t[i];
+}
 template <class To, class T>
 __device__ inline T activate_to(Activation activation, T x) {
   if constexpr (std::is_same_v<To, bf16> && std::is_same_v<T, float>) {
     if (activation == Activation::gelu_tanh) {
-      const float half = 0.5f * x;
-      return half + half * tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * x * x));
+      float one[] = {x};
+      gelu_tanh_to_8_bits(one);
+      return one[0];
     }
   }
   return activate(activation, x);
-}
-// The same of several, each step of all of them before the next, so that none waits for the one before it.
-template <class To, int kCount>
-__device__ inline void activate_all_to(Activation activation, float (&x)[kCount]) {
-  if constexpr (std::is_same_v<To, bf16>) {
-    if (activation == Activation::gelu_tanh) {
-      float t[kCount];
-      for (int i = 0; i < kCount; ++i) t[i] = x[i] * x[i];
-      for (int i = 0; i < kCount; ++i) t[i] = 0.79788456f + 0.79788456f * 0.044715f * t[i];
-      for (int i = 0; i < kCount; ++i) t[i] *= x[i];
-      for (int i = 0; i < kCount; ++i) t[i] = tanh_to_11_bits(t[i]);
-      for (int i = 0; i < kCount; ++i) x[i] *= 0.5f;
-      for (int i = 0; i < kCount; ++i) x[i] += x[i] * t[i];
-      return;
-    }
-  }
-  for (float& one : x) one = activate_to<To>(activation, one);
-}
-// -16 <= x <= 16: beyond, the derivative is what it is there.
-__device__ inline float gelu_tanh_derivative_within_16(float x) {
-  const float square = x * x, t = tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * square));
-  const float half_slope = x * (0.5f * 0.79788456f + 1.5f * 0.79788456f * 0.044715f * square);
-  return (0.5f + 0.5f * t) + half_slope * (1.0f - t * t);
 }
 template <class To, class T>
 __device__ inline T activation_derivative_to(Activation activation, T x) {
   if constexpr (std::is_same_v<To, bf16> && std::is_same_v<T, float>) {
     if (activation == Activation::gelu_tanh) {
       x = x < -16.0f ? -16.0f : x;
-      x = x > 16.0f ? 16.0f : x;
-      return gelu_tanh_derivative_within_16(x);
+      float one[] = {x > 16.0f ? 16.0f : x};
+      gelu_tanh_derivative_to_8_bits(one);
+      return one[0];
     }
   }
   return activation_derivative(activation, x);
-}
-template <class To, int kCount>
-__device__ inline void activation_derivatives_to(Activation activation, float (&x)[kCount]) {
-  if constexpr (std::is_same_v<To, bf16>) {
-    if (activation == Activation::gelu_tanh) {
-      float square[kCount], t[kCount];
-      for (float& one : x) one = one < -16.0f ? -16.0f : one;
-      for (float& one : x) one = one > 16.0f ? 16.0f : one;
-      for (int i = 0; i < kCount; ++i) square[i] = x[i] * x[i];
-      for (int i = 0; i < kCount; ++i) t[i] = 0.79788456f + 0.79788456f * 0.044715f * square[i];
-      for (int i = 0; i < kCount; ++i) t[i] *= x[i];
-      for (int i = 0; i < kCount; ++i) t[i] = tanh_to_11_bits(t[i]);
-      for (int i = 0; i < kCount; ++i) square[i] = 0.5f * 0.79788456f + 1.5f * 0.79788456f * 0.044715f * square[i];
-      for (int i = 0; i < kCount; ++i) square[i] *= x[i];  // half the slope
-      for (int i = 0; i < kCount; ++i) x[i] = 0.5f + 0.5f * t[i];
-      for (int i = 0; i < kCount; ++i) t[i] = 1.0f - t[i] * t[i];
-      for (int i = 0; i < kCount; ++i) x[i] += square[i] * t[i];
-      return;
-    }
-  }
-  for (float& one : x) one = activation_derivative_to<To>(activation, one);
 }
 #endif
 

@@ -71,10 +71,10 @@ template <class T, Activation kActivation>
 __device__ __forceinline__ unsigned times_derivatives(unsigned sums, unsigned inputs) {
   const float2 z = unpack<T>(sums);
   if constexpr (std::is_same_v<T, bf16> && kActivation == Activation::gelu_tanh) {
-    auto& both = reinterpret_cast<__nv_bfloat162&>(inputs);
-    both = __hmin2_nan(__hmax2_nan(both, __float2bfloat162_rn(-16.0f)), __float2bfloat162_rn(16.0f));
-    const float2 x = unpack<T>(inputs);
-    return pack<T>(z.x * gelu_tanh_derivative_within_16(x.x), z.y * gelu_tanh_derivative_within_16(x.y));
+    const float2 both = unpack<T>(within_16(inputs));
+    float x[] = {both.x, both.y};
+    gelu_tanh_derivative_to_8_bits(x);
+    return pack<T>(z.x * x[0], z.y * x[1]);
   } else {
     const float2 x = unpack<T>(inputs);
     return pack<T>(z.x * activation_derivative_to<T>(kActivation, x.x), z.y * activation_derivative_to<T>(kActivation, x.y));

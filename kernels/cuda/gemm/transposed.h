@@ -89,55 +89,93 @@ struct TransposedEpilogue {
     });
   }
 
-  // An activation's results, and its inputs where they are stored: kColumns of N at a time by way of pairs of buffers in turn. By the time
-  // that one is filled, what went through the next has left.
+  // An activation's results, and its inputs where they are stored: so many of N at a time by way of pairs of buffers in turn. What was put
+  // there goes out once the next part has been computed: shared memory is busy with products, and takes its time.
   template <class T, int kBuffers, int kBytes>
   __device__ __forceinline__ void finish_activated(T, std::byte (&buffers)[kBuffers][kBytes], const Sums& sums) const {
-    constexpr int kPairs = kBuffers / 2, kLines = kBytes / 128, kParts = kTileN / kLines;
+    constexpr int kPairs = kBuffers / 2, kLines = kBytes / 128, kGroups = kLines / 16, kParts = C::kBlocks * kTileN / kLines;
     static_assert(kTileN % kLines == 0 && kPairs > 2);
     const int warp = warp_rank() % 4;
+    const auto send = [&](int part) {
+      fence_shared_for_engines();
+      wait_boxes_read<kPairs - 2>();  // the next part has a place
+      sync();
+      if (warp == 0) send_part<kLines>(e.d_map, buffers[part % kPairs * 2], part);
+      if (warp == 1 && saves()) send_part<kLines>(e.saved_input_map, buffers[part % kPairs * 2 + 1], part);
+    };
     with_activation(e.activation, [&]<Activation kWhich>() {
+      unsigned results[kGroups][4], inputs[kGroups][4];
 #pragma unroll
-      for (int part = 0; part < C::kBlocks * kParts; ++part) {
-        const int block = part / kParts, column = part % kParts * kLines, first = part % kPairs * 2;
-        finish_columns<ShareForm<T, kWhich, Side::none>, kLines, true>(buffers[first], buffers[first + 1], block, column, sums);
-        fence_shared_for_engines();
-        wait_boxes_read<kPairs - 2>();
-        sync();
-        if (warp == 0) send_part(e.d_map, buffers[first], block, column);
-        if (warp == 1 && saves()) send_part(e.saved_input_map, buffers[first + 1], block, column);
+      for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) {
+          float z[8];
+          take_sums<true>(sums, part * kGroups + g, z);
+          pack_all<T>(inputs[g], z);
+          activate_all<T, kWhich>(z);
+          pack_all<T>(results[g], z);
+        }
+        if (part > 0) send(part - 1);
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) {
+          put(groups(buffers[part % kPairs * 2], 2 * g), results[g]);
+          if (saves()) put(groups(buffers[part % kPairs * 2 + 1], 2 * g), inputs[g]);
+        }
       }
+      send(kParts - 1);
     });
     wait_boxes_read<0>();
   }
 
-  // Sums by what a side input says: it comes kColumns of N at a time into buffers in turn, from `at` on, from where the result leaves.
+  // Sums by what a side input says, which comes so many of N at a time into buffers in turn, from `at` on, from where the result leaves,
+  // likewise once the next part has been computed; that one's input is read before.
   template <class T, int kBuffers, int kBytes>
   __device__ __forceinline__ void finish_sided(T, std::byte (&buffers)[kBuffers][kBytes], Mbarrier (&full)[kBuffers],
                                                Mbarrier (&empty)[kBuffers], RingPosition<kBuffers>& at, const Sums& sums) const {
-    constexpr int kLines = kBytes / 128, kParts = kTileN / kLines, kLeaving = 2;
-    static_assert(kTileN % kLines == 0 && kBuffers > kLeaving);
+    constexpr int kLines = kBytes / 128, kGroups = kLines / 16, kParts = C::kBlocks * kTileN / kLines, kLeaving = kBuffers / 3;
+    static_assert(kTileN % kLines == 0 && kBuffers > kLeaving + 1);
     const bool sends = warp_rank() % 4 == 0;
+    RingPosition<kBuffers> left = at, leaving = at;
+    const auto release = [&] {
+      if (sends && elect_lane()) mbarrier_arrive(empty[left.stage]);
+      left.advance();
+    };
+    const auto send = [&](int part) {
+      fence_shared_for_engines();
+      sync();
+      if (sends) send_part<kLines>(e.d_map, buffers[leaving.stage], part);
+      leaving.advance();
+      wait_boxes_read<kLeaving>();
+      if (part >= kLeaving) release();
+    };
     with_side<T>([&]<class Form>(Form) {
-      RingPosition<kBuffers> left = at;
-      const auto release = [&] {
-        if (sends && elect_lane()) mbarrier_arrive(empty[left.stage]);
-        left.advance();
-      };
-#pragma unroll
-      for (int part = 0; part < C::kBlocks * kParts; ++part, at.advance()) {
-        const int block = part / kParts, column = part % kParts * kLines;
+      unsigned results[kGroups][4], inputs[kGroups][4];
+      const auto get = [&] {
         mbarrier_wait(full[at.stage], at.parity);
-        finish_columns<Form, kLines, true>(buffers[at.stage], buffers[at.stage], block, column, sums);
-        fence_shared_for_engines();
-        sync();
-        if (sends) send_part(e.d_map, buffers[at.stage], block, column);
-        wait_boxes_read<kLeaving>();
-        if (part >= kLeaving) release();
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) ldmatrix_transposed(inputs[g], shared_address(groups(buffers[at.stage], 2 * g)));
+      };
+      get();
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) {
+          float z[8];
+          take_sums<Form::kSide == Side::added>(sums, part * kGroups + g, z);
+          combine<Form>(z, inputs[g]);
+          pack_all<T>(results[g], z);
+        }
+        std::byte* const lines = buffers[at.stage];
+        at.advance();
+        if (part + 1 < kParts) get();
+        if (part > 0) send(part - 1);
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) put(groups(lines, 2 * g), results[g]);
       }
-      wait_boxes_read<0>();
-      for (int part = 0; part < kLeaving; ++part) release();
+      send(kParts - 1);
     });
+    wait_boxes_read<0>();
+    for (int part = 0; part < kLeaving; ++part) release();
   }
 
   // What the engine leaves of D's rows, fewer than eight elements of each: by the threads that have their sums, with a bias or without.
@@ -234,33 +272,72 @@ struct TransposedEpilogue {
       with_activation(e.activation, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::none>{}); });
     }
   }
+  template <class T>
+  __device__ __forceinline__ static void pack_all(unsigned (&words)[4], const float (&z)[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = pack<T>(z[2 * i], z[2 * i + 1]);
+  }
+  __device__ __forceinline__ static void put(std::byte* to, const unsigned (&words)[4]) {
+    store_matrices_transposed(to, words[0], words[1], words[2], words[3]);
+  }
+  template <class T, Activation kWhich>
+  __device__ __forceinline__ static void activate_all(float (&z)[8]) {
+    if constexpr (kWhich == Activation::gelu_tanh && std::is_same_v<T, bf16>) {
+      gelu_tanh_to_8_bits(z);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) z[i] = activate_to<T>(kWhich, z[i]);
+    }
+  }
+  // z by a side input, packed as ldmatrix hands it out.
+  template <class Form>
+  __device__ __forceinline__ static void combine(float (&z)[8], const std::uint32_t (&words)[4]) {
+    using T = typename Form::T;
+    constexpr bool kToBf16 = Form::kActivation == Activation::gelu_tanh && std::is_same_v<T, bf16>;
+    float x[8];
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) {
+      const float2 both = unpack<T>(kToBf16 ? within_16(words[i / 2]) : words[i / 2]);
+      x[i] = both.x, x[i + 1] = both.y;
+    }
+    if constexpr (kToBf16) gelu_tanh_derivative_to_8_bits(x);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if constexpr (Form::kSide == Side::added) z[i] += x[i];
+      if constexpr (Form::kSide == Side::derivative) z[i] *= kToBf16 ? x[i] : activation_derivative_to<T>(Form::kActivation, x[i]);
+    }
+  }
+  // A thread's sums of 16 columns of N, which a block has kTileN / 16 of, perhaps with their bias; computed no sooner than they are used.
+  template <bool kBiased>
+  __device__ __forceinline__ void take_sums(const Sums& sums, int index, float (&z)[8]) const {
+    const int block = index / (kTileN / 16), first = index % (kTileN / 16) * 8;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      z[i] = sums[block][first + i];
+      asm volatile("" : "+f"(z[i]));
+      if constexpr (kBiased) z[i] += bias[block][i / 2 % 2];
+    }
+  }
   template <class Form>
   __device__ __forceinline__ void finish_groups(std::byte* here, std::byte* saved, float (&z)[8]) const {
     using T = typename Form::T;
-    const auto put = [&](std::byte* to) {
-      store_matrices_transposed(to, pack<T>(z[0], z[1]), pack<T>(z[2], z[3]), pack<T>(z[4], z[5]), pack<T>(z[6], z[7]));
-    };
+    unsigned words[4];
     if constexpr (Form::kSide == Side::none) {
-      if (saves()) put(saved);
-      activate_all_to<T>(Form::kActivation, z);
-    } else {
-      std::uint32_t pairs[4];
-      ldmatrix_transposed(pairs, shared_address(here));
-      __syncwarp();
-      float x[8];
-#pragma unroll
-      for (int i = 0; i < 8; i += 2) {
-        const float2 both = unpack<T>(pairs[i / 2]);
-        x[i] = both.x, x[i + 1] = both.y;
+      if (saves()) {
+        pack_all<T>(words, z);
+        put(saved, words);
       }
-      if constexpr (Form::kSide == Side::derivative) activation_derivatives_to<T>(Form::kActivation, x);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) z[i] = Form::kSide == Side::derivative ? z[i] * x[i] : z[i] + x[i];
+      activate_all<T, Form::kActivation>(z);
+    } else {
+      ldmatrix_transposed(words, shared_address(here));
+      __syncwarp();
+      combine<Form>(z, words);
     }
-    put(here);
+    pack_all<T>(words, z);
+    put(here, words);
   }
   // A block's kLines columns of N from `column` on.
-  template <class Form, int kLines, bool kInOrder = kPlain>
+  template <class Form, int kLines>
   __device__ __forceinline__ void finish_columns(std::byte* lines, std::byte* saved_lines, int block, int column, const Sums& sums) const {
 #pragma unroll
     for (int g = 0; g < kLines / 8; g += 2) {
@@ -268,16 +345,17 @@ struct TransposedEpilogue {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         z[i] = sums[block][column / 2 + 4 * g + i];
-        if constexpr (kInOrder) asm volatile("" : "+f"(z[i]));  // or straight code packs all sums at once, beside those not packed yet
+        if constexpr (kPlain) asm volatile("" : "+f"(z[i]));  // or straight code packs all sums at once, beside those not packed yet
         z[i] += bias[block][i / 2 % 2];
       }
       finish_groups<Form>(groups(lines, g), groups(saved_lines, g), z);
     }
   }
-  // By one lane of a warp, a buffer's lines of a block, from its column `column` on.
-  __device__ __forceinline__ void send_part(const CUtensorMap& map, const std::byte* lines, int block, int column) const {
+  // By one lane of a warp: a buffer's lines, the tile's part `part` of so many columns.
+  template <int kLines>
+  __device__ __forceinline__ void send_part(const CUtensorMap& map, const std::byte* lines, int part) const {
     if (!elect_lane()) return;
-    store_box(map, lines, m + block * kBox, n + column);
+    store_box(map, lines, m + part * kLines / kTileN * kBox, n + part * kLines % kTileN);
     commit_boxes();
   }
   // 16 of N at a time, every fourth by the same warp: kLines lines of each of so many blocks, to M from `x` on and N from `y` on. Only to

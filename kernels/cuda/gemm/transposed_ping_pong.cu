@@ -17,7 +17,7 @@ struct Config {
   static constexpr bool kInTurn = takes_turns_at_buffers(kForm);  // or each has buffers of its own
   static constexpr int kProducerRegisters = kInTurn ? 24 : 40, kConsumerRegisters = kInTurn ? 240 : 232;
   static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile, kForm));
-  static constexpr int kBuffers = buffers_of_block(kForm) / (kInTurn ? 1 : kConsumers);
+  static constexpr int kBuffers = buffers_of_block(kTile, kForm) / (kInTurn ? 1 : kConsumers);
   static constexpr int kParts = kBlocks * kTileN / kColumnsAtOnce;  // of a tile
 
   struct SharedStorage {
@@ -121,6 +121,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     for (int index = first_turn(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
       const TileAt tile = own_turned_tile(gemm, index);
       const int m = tile.m * C::kTileM, n = tile.n * C::kTileN;
+      const TransposedEpilogue<C, C::kForm == TurnedForm::plain> epilogue(e, m, n, consumer);  // its bias comes meanwhile
 
       // Main loop.
       mbarrier_wait(shared.turn[consumer], turn);
@@ -139,7 +140,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       at.advance(gemm.blocks_k);  // the partner's
 
       // Epilogue.
-      const TransposedEpilogue<C, C::kForm == TurnedForm::plain> epilogue(e, m, n, consumer);
       auto& buffers = shared.buffers[C::kInTurn ? 0 : consumer];
       if constexpr (C::kInTurn) {
         mbarrier_wait(shared.turn_at_buffers[consumer], turn);

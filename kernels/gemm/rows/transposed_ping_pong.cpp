@@ -29,9 +29,16 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const double rounds = plan_turns(turned, device);
   plan.cluster = turned.cluster;
   plan.blocks = turned.blocks;
-  const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true}, device);
+  const TurnedForm form = turned_form(problem);
+  const bool late = form == TurnedForm::activated;
+  const WarpgroupTime time =
+      warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true, .inputs_leave_late = late}, device);
   const TimeModel& model = time_model_of(device);
-  const double turn = time.products + model.turn_cycles + (time.late - model.packing_cycles);
+  const double under_products = time.products + model.turn_cycles + (time.late - model.packing_cycles);
+  // Element by element, in one warpgroup, it takes longer than the other's products.
+  const int sides = problem.epilogue.passes() - 1;
+  const double elements = form == TurnedForm::any && sides > 0 ? model.narrow_store_cycles + model.narrow_side_cycles * sides : 0.0;
+  const double turn = std::max(under_products, 0.5 * (time.products + elements * static_cast<double>(tile.m * tile.n)));
   const double cycles = model.fill_cycles + rounds * turn + model.last_turn_cycles + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, turned, cycles, device);
   return plan;
@@ -46,11 +53,11 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 TurnedForm turned_form(const GemmProblem& problem) {
   const Epilogue& e = problem.epilogue;
-  const bool activates = e.activation != Activation::none;
-  const int sides = (e.derivative != Activation::none ? 1 : 0) + (e.residual ? 1 : 0) + (e.accumulate ? 1 : 0);
-  if (problem.m % 8 != 0 || sides > 1 || (sides == 1 && (activates || e.saved_input)) || (e.saved_input && !activates))
-    return TurnedForm::any;
-  return activates ? TurnedForm::activated : sides == 1 ? TurnedForm::sided : TurnedForm::plain;
+  const bool activates = e.activation != Activation::none, derives = e.derivative != Activation::none;
+  const int sides = (derives ? 1 : 0) + (e.residual ? 1 : 0) + (e.accumulate ? 1 : 0);
+  if (problem.m % 8 != 0 || (e.saved_input && !activates) || sides > 1) return TurnedForm::any;
+  if (sides == 0) return activates ? TurnedForm::activated : TurnedForm::plain;
+  return activates || (derives && e.bias) ? TurnedForm::any : TurnedForm::sided;
 }
 
 const GemmRow kTransposedPingPongRow = {.name = "transposed_ping_pong",

@@ -9,21 +9,26 @@ namespace tilewave {
 
 inline constexpr Tile kTransposedPingPongTiles[] = {{128, 160}, {128, 192}};
 
-// What a kernel is compiled for: sums with a bias at most; an activation, whose input may be stored; sums that are multiplied by a
-// derivative or added to; all of these in rows of whole 16 bytes, which the copy engine brings and stores. Or any of what the row takes.
+// What a kernel is compiled for: sums with a bias at most; an activation, whose input may be stored; sums that a derivative multiplies, or
+// to which, with a bias at most, something of D's shape is added; all of these in rows of whole 16 bytes, which the copy engine brings and
+// stores. Or any of what the row takes.
 enum class TurnedForm : std::uint8_t { plain, activated, sided, any };
 TurnedForm turned_form(const GemmProblem& problem);
 
 // What is computed of sums leaves through six buffers, at which the warpgroups take turns; other sums through two of each warpgroup's own.
 constexpr bool takes_turns_at_buffers(TurnedForm form) { return form == TurnedForm::activated || form == TurnedForm::sided; }
-constexpr int buffers_of_block(TurnedForm form) { return takes_turns_at_buffers(form) ? 6 : 4; }
+constexpr int buffers_of_block(Tile tile, TurnedForm form) {
+  if (form == TurnedForm::sided) return tile.n == 192 ? 6 : 10;
+  if (form == TurnedForm::activated) return tile.n == 192 ? 6 : 10;
+  return 4;
+}
 // Columns of N in a buffer. Small ones make room for a fifth stage of the wider tile.
 constexpr std::int64_t columns_at_once(Tile tile, TurnedForm form) {
   if (takes_turns_at_buffers(form)) return 32;
   return form == TurnedForm::plain && tile.n == 192 ? tile.n / 4 : tile.n / 2;
 }
 constexpr std::int64_t transposed_ping_pong_rest(Tile tile, TurnedForm form) {
-  return buffers_of_block(form) * columns_at_once(tile, form) * 128 + kBarrierBytes;
+  return buffers_of_block(tile, form) * columns_at_once(tile, form) * 128 + kBarrierBytes;
 }
 constexpr int transposed_ping_pong_stages(Tile tile, TurnedForm form) { return stages_beside(transposed_ping_pong_rest(tile, form), tile); }
 constexpr std::int64_t transposed_ping_pong_bytes(Tile tile, TurnedForm form) {
