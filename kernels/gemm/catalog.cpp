@@ -15,7 +15,6 @@
 #include "kernels/gemm/rows/packed_pairs.h"
 #include "kernels/gemm/rows/packed_tiles.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
-#include "kernels/gemm/rows/persistent_epilogue_warps.h"
 #include "kernels/gemm/rows/persistent_late_derivative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
@@ -56,7 +55,6 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kPersistentCooperativeRow,
                                             &kPersistentLateStoreRow,
                                             &kPersistentLateDerivativeRow,
-                                            &kPersistentEpilogueWarpsRow,
                                             &kPersistentPingPongRow,
                                             &kTransposedPingPongRow,
                                             &kClusterSplitKRow,

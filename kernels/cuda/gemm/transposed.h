@@ -89,95 +89,6 @@ struct TransposedEpilogue {
     });
   }
 
-  // An activation's results, and its inputs where they are stored: so many of N at a time by way of pairs of buffers in turn. What was put
-  // there goes out once the next part has been computed: shared memory is busy with products, and takes its time.
-  template <class T, int kBuffers, int kBytes>
-  __device__ __forceinline__ void finish_activated(T, std::byte (&buffers)[kBuffers][kBytes], const Sums& sums) const {
-    constexpr int kPairs = kBuffers / 2, kLines = kBytes / 128, kGroups = kLines / 16, kParts = C::kBlocks * kTileN / kLines;
-    static_assert(kTileN % kLines == 0 && kPairs > 2);
-    const int warp = warp_rank() % 4;
-    const auto send = [&](int part) {
-      fence_shared_for_engines();
-      wait_boxes_read<kPairs - 2>();  // the next part has a place
-      sync();
-      if (warp == 0) send_part<kLines>(e.d_map, buffers[part % kPairs * 2], part);
-      if (warp == 1 && saves()) send_part<kLines>(e.saved_input_map, buffers[part % kPairs * 2 + 1], part);
-    };
-    with_activation(e.activation, [&]<Activation kWhich>() {
-      unsigned results[kGroups][4], inputs[kGroups][4];
-#pragma unroll
-      for (int part = 0; part < kParts; ++part) {
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-          float z[8];
-          take_sums<true>(sums, part * kGroups + g, z);
-          pack_all<T>(inputs[g], z);
-          activate_all<T, kWhich>(z);
-          pack_all<T>(results[g], z);
-        }
-        if (part > 0) send(part - 1);
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-          put(groups(buffers[part % kPairs * 2], 2 * g), results[g]);
-          if (saves()) put(groups(buffers[part % kPairs * 2 + 1], 2 * g), inputs[g]);
-        }
-      }
-      send(kParts - 1);
-    });
-    wait_boxes_read<0>();
-  }
-
-  // Sums by what a side input says, which comes so many of N at a time into buffers in turn, from `at` on, from where the result leaves,
-  // likewise once the next part has been computed; that one's input is read before.
-  template <class T, int kBuffers, int kBytes>
-  __device__ __forceinline__ void finish_sided(T, std::byte (&buffers)[kBuffers][kBytes], Mbarrier (&full)[kBuffers],
-                                               Mbarrier (&empty)[kBuffers], RingPosition<kBuffers>& at, const Sums& sums) const {
-    constexpr int kLines = kBytes / 128, kGroups = kLines / 16, kParts = C::kBlocks * kTileN / kLines, kLeaving = kBuffers / 3;
-    static_assert(kTileN % kLines == 0 && kBuffers > kLeaving + 1);
-    const bool sends = warp_rank() % 4 == 0;
-    RingPosition<kBuffers> left = at, leaving = at;
-    const auto release = [&] {
-      if (sends && elect_lane()) mbarrier_arrive(empty[left.stage]);
-      left.advance();
-    };
-    const auto send = [&](int part) {
-      fence_shared_for_engines();
-      sync();
-      if (sends) send_part<kLines>(e.d_map, buffers[leaving.stage], part);
-      leaving.advance();
-      wait_boxes_read<kLeaving>();
-      if (part >= kLeaving) release();
-    };
-    with_side<T>([&]<class Form>(Form) {
-      unsigned results[kGroups][4], inputs[kGroups][4];
-      const auto get = [&] {
-        mbarrier_wait(full[at.stage], at.parity);
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) ldmatrix_transposed(inputs[g], shared_address(groups(buffers[at.stage], 2 * g)));
-      };
-      get();
-#pragma unroll
-      for (int part = 0; part < kParts; ++part) {
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-          float z[8];
-          take_sums<Form::kSide == Side::added>(sums, part * kGroups + g, z);
-          combine<Form>(z, inputs[g]);
-          pack_all<T>(results[g], z);
-        }
-        std::byte* const lines = buffers[at.stage];
-        at.advance();
-        if (part + 1 < kParts) get();
-        if (part > 0) send(part - 1);
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) put(groups(lines, 2 * g), results[g]);
-      }
-      send(kParts - 1);
-    });
-    wait_boxes_read<0>();
-    for (int part = 0; part < kLeaving; ++part) release();
-  }
-
   // What the engine leaves of D's rows, fewer than eight elements of each: by the threads that have their sums, with a bias or without.
   __device__ __forceinline__ void store_last_columns(const Sums& sums) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -244,7 +155,7 @@ struct TransposedEpilogue {
     }
   }
 
- private:
+ protected:
   // Where this lane points stmatrix and ldmatrix for columns 8 g to 8 g + 15 of a block of what has D's shape.
   __device__ __forceinline__ static std::byte* groups(std::byte* lines, int g) {
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32 % 4);
@@ -307,17 +218,6 @@ struct TransposedEpilogue {
       if constexpr (Form::kSide == Side::derivative) z[i] *= kToBf16 ? x[i] : activation_derivative_to<T>(Form::kActivation, x[i]);
     }
   }
-  // A thread's sums of 16 columns of N, which a block has kTileN / 16 of, perhaps with their bias; computed no sooner than they are used.
-  template <bool kBiased>
-  __device__ __forceinline__ void take_sums(const Sums& sums, int index, float (&z)[8]) const {
-    const int block = index / (kTileN / 16), first = index % (kTileN / 16) * 8;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      z[i] = sums[block][first + i];
-      asm volatile("" : "+f"(z[i]));
-      if constexpr (kBiased) z[i] += bias[block][i / 2 % 2];
-    }
-  }
   template <class Form>
   __device__ __forceinline__ void finish_groups(std::byte* here, std::byte* saved, float (&z)[8]) const {
     using T = typename Form::T;
@@ -350,13 +250,6 @@ struct TransposedEpilogue {
       }
       finish_groups<Form>(groups(lines, g), groups(saved_lines, g), z);
     }
-  }
-  // By one lane of a warp: a buffer's lines, the tile's part `part` of so many columns.
-  template <int kLines>
-  __device__ __forceinline__ void send_part(const CUtensorMap& map, const std::byte* lines, int part) const {
-    if (!elect_lane()) return;
-    store_box(map, lines, m + part * kLines / kTileN * kBox, n + part * kLines % kTileN);
-    commit_boxes();
   }
   // 16 of N at a time, every fourth by the same warp: kLines lines of each of so many blocks, to M from `x` on and N from `y` on. Only to
   // what is in fp32 may they be added.

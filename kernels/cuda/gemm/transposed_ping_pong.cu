@@ -1,7 +1,8 @@
 // Adds to persistent_ping_pong turned tiles of 128 x 160 and 128 x 192: wide enough that one consumer's products take about as long as L2
 // takes to bring their operands, where those of 128 x 128 wait for it, and still narrow enough for a thread's registers. So the tensor
-// cores go from one tile's products to the next one's, and every epilogue but a block's last lies under the other consumer's.
-#include "kernels/cuda/gemm/transposed.h"
+// cores go from one tile's products to the next one's, and every epilogue but a block's last lies under the other consumer's, side input
+// and all: another warp asks for that, as far ahead as there are buffers.
+#include "kernels/cuda/gemm/transposed_parts.h"
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
 namespace tilewave {
@@ -28,6 +29,7 @@ struct Config {
     Mbarrier turn[kConsumers], turn_at_buffers[kConsumers];
     Mbarrier side_full[kBuffers], side_empty[kBuffers];
   };
+  using Epilogue = std::conditional_t<kInTurn, EpilogueInParts<Config>, TransposedEpilogue<Config, kForm == TurnedForm::plain>>;
   static_assert(sizeof(SharedStorage) == transposed_ping_pong_bytes(kTile, kForm), "the plan knows what a block needs");
   static_assert(kForm != TurnedForm::any || kColumnsAtOnce * 128 * kBuffers >= 16 << 10, "elements go out by way of 16 KB");
 };
@@ -121,7 +123,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     for (int index = first_turn(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
       const TileAt tile = own_turned_tile(gemm, index);
       const int m = tile.m * C::kTileM, n = tile.n * C::kTileN;
-      const TransposedEpilogue<C, C::kForm == TurnedForm::plain> epilogue(e, m, n, consumer);  // its bias comes meanwhile
+      const typename C::Epilogue epilogue(e, m, n, consumer);  // its bias comes meanwhile
 
       // Main loop.
       mbarrier_wait(shared.turn[consumer], turn);
@@ -187,8 +189,10 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const G
   };
   const auto launch_tile = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
-    const auto map_of = [](const ConstMatrixView& like_d) { return like_d ? make_tensor_map(like_d, 32) : CUtensorMap{}; };
-    switch (turned_form(problem_of(args))) {
+    const auto form = turned_form(problem_of(args));
+    const auto columns = static_cast<int>(columns_at_once(plan.tile, form));
+    const auto map_of = [columns](const ConstMatrixView& like_d) { return like_d ? make_tensor_map(like_d, columns) : CUtensorMap{}; };
+    switch (form) {
       case TurnedForm::plain:
         gemm.epilogue.d_map = make_tensor_map(args.d, kStripRows);  // a bias of any type takes it
         return launch_form.template operator()<Config<kM, kN, TurnedForm::plain>>();
