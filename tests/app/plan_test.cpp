@@ -28,7 +28,11 @@ class PlanCommand : public testing::Test {
     EXPECT_EQ(outcome.status, 0) << outcome.output;
     std::vector<json> all;
     std::istringstream lines(outcome.output);
-    for (std::string line; std::getline(lines, line);) all.push_back(json::parse(line));
+    for (std::string line; std::getline(lines, line);) {
+      const json object = json::parse(line, nullptr, false);
+      EXPECT_TRUE(object.is_object()) << outcome.output;
+      all.push_back(object);
+    }
     return all;
   }
   static std::string recipe(const std::string& name) {
