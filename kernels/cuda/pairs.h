@@ -25,11 +25,31 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
   }
 }
 
-// Of bf16, each no further from 0 than 16; a NaN stays one.
-__device__ __forceinline__ unsigned within_16(unsigned pair) {
-  auto& both = reinterpret_cast<__nv_bfloat162&>(pair);
-  both = __hmin2_nan(__hmax2_nan(both, __float2bfloat162_rn(-16.0f)), __float2bfloat162_rn(16.0f));
-  return pair;
+// The derivatives of gelu_tanh (kernels/math/activation.h) at pairs of bf16, for what is rounded to bf16's 8 bits next: in f16, two at a
+// time. Where x is normally distributed their error's root mean square is 0.0003, a quarter of what bf16 rounds them by. Each step of all
+// pairs comes before the next step, so that none waits for the one before it.
+template <int kCount>
+__device__ __forceinline__ void gelu_tanh_derivatives_to_8_bits(const unsigned (&pairs)[kCount], float2 (&derivatives)[kCount]) {
+  const auto twice = [](float x) { return __float2half2_rn(x); };
+  __half2 x[kCount], square[kCount], t[kCount];
+  for (int i = 0; i < kCount; ++i) {  // a NaN stays one; beyond -16 and 16 the derivative is what it is there
+    unsigned pair = pairs[i];
+    auto& both = reinterpret_cast<__nv_bfloat162&>(pair);
+    both = __hmin2_nan(__hmax2_nan(both, __float2bfloat162_rn(-16.0f)), __float2bfloat162_rn(16.0f));
+    const float2 wide = unpack<bf16>(pair);
+    x[i] = __floats2half2_rn(wide.x, wide.y);
+  }
+  for (int i = 0; i < kCount; ++i) square[i] = __hmul2(x[i], x[i]);
+  for (int i = 0; i < kCount; ++i) t[i] = __hmul2(x[i], __hfma2(square[i], twice(0.79788456f * 0.044715f), twice(0.79788456f)));
+  for (int i = 0; i < kCount; ++i) {
+    asm("tanh.approx.f16x2 %0, %1;" : "=r"(reinterpret_cast<unsigned&>(t[i])) : "r"(reinterpret_cast<const unsigned&>(t[i])));
+  }
+  for (int i = 0; i < kCount; ++i) {  // half the slope of tanh's argument, times x
+    square[i] = __hmul2(x[i], __hfma2(square[i], twice(1.5f * 0.79788456f * 0.044715f), twice(0.5f * 0.79788456f)));
+  }
+  for (int i = 0; i < kCount; ++i) x[i] = __hfma2(t[i], twice(0.5f), twice(0.5f));
+  for (int i = 0; i < kCount; ++i) t[i] = __hfma2(__hneg2(t[i]), t[i], twice(1.0f));
+  for (int i = 0; i < kCount; ++i) derivatives[i] = __half22float2(__hfma2(square[i], t[i], x[i]));
 }
 
 // Word i of each of a quad's lanes becomes lane i's, in the lanes' order: what were 2 columns of 4 groups in each are 8 columns of one.

@@ -170,19 +170,6 @@ __device__ inline void gelu_tanh_to_8_bits(float (&x)[kCount]) {
   for (int i = 0; i < kCount; ++i) x[i] *= 0.5f;
   for (int i = 0; i < kCount; ++i) x[i] += x[i] * t[i];
 }
-// -16 <= x <= 16: beyond, the derivative is what it is there.
-template <int kCount>
-__device__ inline void gelu_tanh_derivative_to_8_bits(float (&x)[kCount]) {
-  float square[kCount], t[kCount];
-  for (int i = 0; i < kCount; ++i) square[i] = x[i] * x[i];
-  for (int i = 0; i < kCount; ++i) t[i] = 0.79788456f + 0.79788456f * 0.044715f * square[i];
-  for (int i = 0; i < kCount; ++i) t[i] = tanh_to_11_bits(t[i] * x[i]);
-  for (int i = 0; i < kCount; ++i) square[i] = 0.5f * 0.79788456f + 1.5f * 0.79788456f * 0.044715f * square[i];
-  for (int i = 0; i < kCount; ++i) square[i] *= x[i];  // half the slope of tanh's argument, times x
-  for (int i = 0; i < kCount; ++i) x[i] = 0.5f + 0.5f * t[i];
-  for (int i = 0; i < kCount; ++i) t[i] = 1.0f - t[i] * t[i];
-  for (int i = 0; i < kCount; ++i) x[i] += square[i] * t[i];
-}
 template <class To, class T>
 __device__ inline T activate_to(Activation activation, T x) {
   if constexpr (std::is_same_v<To, bf16> && std::is_same_v<T, float>) {
@@ -198,10 +185,11 @@ template <class To, class T>
 __device__ inline T activation_derivative_to(Activation activation, T x) {
   if constexpr (std::is_same_v<To, bf16> && std::is_same_v<T, float>) {
     if (activation == Activation::gelu_tanh) {
-      x = x < -16.0f ? -16.0f : x;
-      float one[] = {x > 16.0f ? 16.0f : x};
-      gelu_tanh_derivative_to_8_bits(one);
-      return one[0];
+      x = x < -16.0f ? -16.0f : x;  // beyond, it is what it is there
+      x = x > 16.0f ? 16.0f : x;
+      const float square = x * x, t = tanh_to_11_bits(x * (0.79788456f + 0.79788456f * 0.044715f * square));
+      const float half_slope = x * (0.5f * 0.79788456f + 1.5f * 0.79788456f * 0.044715f * square);
+      return (0.5f + 0.5f * t) + half_slope * (1.0f - t * t);
     }
   }
   return activation_derivative(activation, x);

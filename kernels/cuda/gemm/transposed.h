@@ -204,18 +204,23 @@ struct TransposedEpilogue {
   template <class Form>
   __device__ __forceinline__ static void combine(float (&z)[8], const std::uint32_t (&words)[4]) {
     using T = typename Form::T;
-    constexpr bool kToBf16 = Form::kActivation == Activation::gelu_tanh && std::is_same_v<T, bf16>;
-    float x[8];
+    float2 x[4];
+    if constexpr (Form::kActivation == Activation::gelu_tanh && std::is_same_v<T, bf16>) {
+      gelu_tanh_derivatives_to_8_bits(words, x);
+    } else {
 #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const float2 both = unpack<T>(kToBf16 ? within_16(words[i / 2]) : words[i / 2]);
-      x[i] = both.x, x[i + 1] = both.y;
+      for (int i = 0; i < 4; ++i) {
+        x[i] = unpack<T>(words[i]);
+        if constexpr (Form::kSide == Side::derivative) {
+          x[i].x = activation_derivative_to<T>(Form::kActivation, x[i].x);
+          x[i].y = activation_derivative_to<T>(Form::kActivation, x[i].y);
+        }
+      }
     }
-    if constexpr (kToBf16) gelu_tanh_derivative_to_8_bits(x);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if constexpr (Form::kSide == Side::added) z[i] += x[i];
-      if constexpr (Form::kSide == Side::derivative) z[i] *= kToBf16 ? x[i] : activation_derivative_to<T>(Form::kActivation, x[i]);
+    for (int i = 0; i < 4; ++i) {
+      z[2 * i] = Form::kSide == Side::added ? z[2 * i] + x[i].x : z[2 * i] * x[i].x;
+      z[2 * i + 1] = Form::kSide == Side::added ? z[2 * i + 1] + x[i].y : z[2 * i + 1] * x[i].y;
     }
   }
   template <class Form>

@@ -31,8 +31,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.blocks = turned.blocks;
   const TurnedForm form = turned_form(problem);
   const bool late = form == TurnedForm::activated;
-  const WarpgroupTime time =
-      warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true, .inputs_leave_late = late}, device);
+  const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true, .inputs_leave_late = late}, device);
   const TimeModel& model = time_model_of(device);
   const double under_products = time.products + model.turn_cycles + (time.late - model.packing_cycles);
   // Element by element, in one warpgroup, it takes longer than the other's products.
