@@ -49,8 +49,8 @@ struct TimeModel {
   double narrow_side_cycles = 6.2;                                           // and for each element beside D's there
   // Likewise, where it delays the next tile's products that it runs under:
   double late_side_cycles = 0.175;         // for each element that is loaded or stored beside D's,
-  double late_input_cycles = 0.02;         // for each that an activation's result leaves with, straight from registers,
-  double late_activation_cycles = 0.0333;  // for a GELU
+  double late_input_cycles = 0.02;         // for each that leaves or comes with a result in nobody's way,
+  double late_activation_cycles = 0.0333;  // for a GELU or its derivative
   // Sums that several blocks make of one tile:
   double exchange_bytes_per_cycle = 13.5;  // of those that a cluster's blocks leave and fetch
   double sharing_cycles = 19300.0;         // of a launch that shares out tiles: the last sums wait for others

@@ -38,7 +38,8 @@ GemmPlan plan(const GemmProblem& whole_problem, Tile tile, const DeviceInfo& dev
   const std::int64_t row_bytes = (problem.d_major == Major::m ? problem.m : problem.n) * size_of(problem.output_dtype);
   const bool whole = problem.d_alignment >= 16 && row_bytes % 16 == 0;
   const double rounds = plan_turns(plan, device, whole ? Pairs::where_they_gain : Pairs::no);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true, .inputs_leave_late = true}, device);
+  const int late_sides = problem.epilogue.saved_input ? 1 : 0;
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true, .late_sides = late_sides}, device);
   const TimeModel& model = time_model_of(device);
   const double narrow = whole ? 0.0 : 0.5 * static_cast<double>(tile.m * tile.n) * model.narrow_store_cycles;
   const double cycles = model.fill_cycles + rounds * (time.products + time.late + narrow) + time.epilogue;

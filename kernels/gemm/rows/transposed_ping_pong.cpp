@@ -30,12 +30,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.cluster = turned.cluster;
   plan.blocks = turned.blocks;
   const TurnedForm form = turned_form(problem);
-  const bool late = form == TurnedForm::activated;
-  const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true, .inputs_leave_late = late}, device);
+  const int sides = problem.epilogue.passes() - 1, late_sides = takes_turns_at_buffers(form) ? sides : 0;
+  const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true, .late_sides = late_sides}, device);
   const TimeModel& model = time_model_of(device);
   const double under_products = time.products + model.turn_cycles + (time.late - model.packing_cycles);
   // Element by element, in one warpgroup, it takes longer than the other's products.
-  const int sides = problem.epilogue.passes() - 1;
   const double elements = form == TurnedForm::any && sides > 0 ? model.narrow_store_cycles + model.narrow_side_cycles * sides : 0.0;
   const double turn = std::max(under_products, 0.5 * (time.products + elements * static_cast<double>(tile.m * tile.n)));
   const double cycles = model.fill_cycles + rounds * turn + model.last_turn_cycles + time.epilogue;

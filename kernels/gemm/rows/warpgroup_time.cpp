@@ -33,8 +33,9 @@ WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const Warpgr
   const double narrow = time.narrow_store_cycles + time.narrow_side_cycles * (epilogue.passes() - 1);
   const double computing =
       finishing + time.activation_cycles * activates + time.derivative_cycles * derives + (problem.d_alignment >= 16 ? 0.0 : narrow);
-  const int inputs = shape.inputs_leave_late && epilogue.saved_input ? 1 : 0, sides = epilogue.passes() - 1 - inputs;
-  const double late = finishing + time.late_side_cycles * sides + time.late_input_cycles * inputs + time.late_activation_cycles * activates;
+  const int sides = epilogue.passes() - 1 - shape.late_sides;
+  const double late = finishing + time.late_side_cycles * sides + time.late_input_cycles * shape.late_sides +
+                      time.late_activation_cycles * (activates + derives);
   return {.products = stages * (shape.own_loop ? math : std::max(math, shared)) * (1.0 + row_sums) / time.wgmma_fraction,
           .epilogue = area * bytes.stored / store_rate + half * computing,
           .late = time.packing_cycles + half * late};

@@ -18,8 +18,8 @@ struct WarpgroupShape {
   std::int64_t columns = 0;  // of M, that one wgmma has
   bool own_loop = false;     // compiled for the problem's types and majors
   bool direct_stores = false;
-  bool inputs_leave_late = false;  // an activation's, with its result under the next tile's products
-  double words_loaded = 0.0;       // for each word of row operands that go through registers
+  int late_sides = 0;         // of what lies beside D, what comes or leaves with it under products, in nobody's way
+  double words_loaded = 0.0;  // for each word of row operands that go through registers
 };
 WarpgroupTime warpgroup_time(const GemmProblem& problem, Tile tile, const WarpgroupShape& shape, const DeviceInfo& device);
 
