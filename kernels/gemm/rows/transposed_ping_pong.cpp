@@ -1,5 +1,6 @@
-// Model: every block's tiles one after another, each its products and by how much an epilogue that computes delays the next one's; the
-// last one stands alone, in one warpgroup, part by part. wgmma's rows run along M here.
+// Model: every block's tiles one after another, each its products and by how much an epilogue that computes delays the next one's, or half
+// of both where it goes element by element and takes longer; the last one stands alone, in one warpgroup, part by part. wgmma's rows run
+// along M here.
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
 #include "kernels/gemm/rows/warpgroup_time.h"
@@ -21,7 +22,8 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("transposed_ping_pong", problem, tile, device.sm_count);
-  plan.stages = transposed_ping_pong_stages(tile, turned_form(problem));
+  const TurnedForm form = turned_form(problem);
+  plan.stages = transposed_ping_pong_stages(tile, form);
   plan.raster = "bands";
   GemmPlan turned = plan;  // pairs lie side by side along M, and share what lies along N
   std::swap(turned.tile.m, turned.tile.n);
@@ -29,7 +31,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const double rounds = plan_turns(turned, device);
   plan.cluster = turned.cluster;
   plan.blocks = turned.blocks;
-  const TurnedForm form = turned_form(problem);
   const int sides = problem.epilogue.passes() - 1, late_sides = takes_turns_at_buffers(form) ? sides : 0;
   const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true, .late_sides = late_sides}, device);
   const TimeModel& model = time_model_of(device);

@@ -15,12 +15,12 @@ inline constexpr Tile kTransposedPingPongTiles[] = {{128, 160}, {128, 192}};
 enum class TurnedForm : std::uint8_t { plain, activated, sided, any };
 TurnedForm turned_form(const GemmProblem& problem);
 
-// What is computed of sums leaves through six buffers, at which the warpgroups take turns; other sums through two of each warpgroup's own.
+// What is computed of sums leaves through buffers at which the warpgroups take turns, as many as fit beside five stages; other sums through
+// two of each warpgroup's own.
 constexpr bool takes_turns_at_buffers(TurnedForm form) { return form == TurnedForm::activated || form == TurnedForm::sided; }
 constexpr int buffers_of_block(Tile tile, TurnedForm form) {
-  if (form == TurnedForm::sided) return tile.n == 192 ? 6 : 10;
-  if (form == TurnedForm::activated) return tile.n == 192 ? 6 : 10;
-  return 4;
+  if (!takes_turns_at_buffers(form)) return 4;
+  return tile.n == 192 ? 6 : 10;
 }
 // Columns of N in a buffer. Small ones make room for a fifth stage of the wider tile.
 constexpr std::int64_t columns_at_once(Tile tile, TurnedForm form) {

@@ -402,7 +402,7 @@ TEST(HopperRows, ADerivativeMultipliesUnderTheOtherConsumersProducts) {
   }
 }
 
-// What copies of the plan's arithmetic would have to agree on with the kernels: which of them a problem takes.
+// Which of the row's kernels a problem takes, and with it how many stages its plan has.
 TEST(HopperRows, AnEpilogueHasAKernelOfItsOwnWhereItIsWholeAndOne) {
   GemmProblem problem = aligned(4096, 16384, 1024);
   const auto form = [&](const Epilogue& epilogue) {
