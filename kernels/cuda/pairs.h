@@ -26,8 +26,9 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
 }
 
 // The derivatives of gelu_tanh (kernels/math/activation.h) at pairs of bf16, for what is rounded to bf16's 8 bits next: in f16, two at a
-// time. Where x is normally distributed their error's root mean square is 0.0003, a quarter of what bf16 rounds them by. Each step of all
-// pairs comes before the next step, so that none waits for the one before it.
+// time. By the same arithmetic on a host, tanh off by up to 2^-11, their error's root mean square is 0.0003 where x is normally
+// distributed, a quarter of what bf16 rounds them by, and 0.006 at most. Each step of all pairs comes before the next step, so that none
+// waits for the one before it.
 template <int kCount>
 __device__ __forceinline__ void gelu_tanh_derivatives_to_8_bits(const unsigned (&pairs)[kCount], float2 (&derivatives)[kCount]) {
   const auto twice = [](float x) { return __float2half2_rn(x); };
