@@ -14,6 +14,7 @@
 #include "kernels/gemm/rows/naive.h"
 #include "kernels/gemm/rows/packed_pairs.h"
 #include "kernels/gemm/rows/packed_tiles.h"
+#include "kernels/gemm/rows/paired_k.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/rows/persistent_late_derivative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
@@ -60,6 +61,7 @@ std::span<const GemmRow* const> gemm_catalog() {
                                             &kClusterSplitKRow,
                                             &kWorkspaceSplitKRow,
                                             &kSlicedKRow,
+                                            &kPairedKRow,
                                             &kStreamKRow,
                                             &kPersistentResiduesRow,
                                             &kRealignedFragmentsRow,

@@ -24,7 +24,7 @@ struct TimeModel {
   double l2_bytes_per_cycle = 57.1;   // an SM, while all of them read
   double multicast_fraction = 0.932;  // of the traffic of two loads that one load for two blocks still makes
   double neighbours_fraction = 0.72;  // of the traffic of columns that neighbouring blocks load alike at the same time
-  double patches_fraction = 0.6;      // of all traffic, where tiles with operands in common lie in one GPC
+  double patches_fraction = 0.85;     // of all traffic, where tiles with operands in common lie in one GPC
   double memory_fraction = 0.623;     // of the bandwidth, loads and stores of a GEMM at once
   double repack_fraction = 0.645;     // of the bandwidth, of a pass from rows that start anywhere to aligned ones or back
 
@@ -38,7 +38,7 @@ struct TimeModel {
   double tile_cycles = 3270.0;       // where blocks stay,
   double packing_cycles = 1540.0;    // where they pack its sums and store them under the next one's products,
   double turn_cycles = 500.0;        // where another consumer's of a turned tile come next,
-  double last_turn_cycles = 7500.0;  // and behind the last of these,
+  double last_turn_cycles = 4500.0;  // and behind the last of these,
   double block_cycles = 8270.0;      // and where each tile has a block of its own.
   // An epilogue's stores (its loads run ahead), and what it computes of one element in one warpgroup:
   double store_bytes_per_cycle = 20.7, direct_store_bytes_per_cycle = 1.09;  // by the copy engine, and by warps

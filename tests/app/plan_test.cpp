@@ -230,7 +230,7 @@ TEST_F(PlanCommand, PredictsTheGuidesThirdStepAsDocsTellIt) {
   EXPECT_LT(of_gemms(h200), 0.6 * h200.at("gain_fraction").get<double>());
   const auto why = [](const json& setting) { return setting.at("adjustments").at(0).at("why").get<std::string>(); };
   EXPECT_NE(why(v100).find("3.20 waves; then 4096 x 2560 in 256x128: 320 tiles, 4.00 waves"), std::string::npos) << why(v100);
-  EXPECT_NE(why(h200).find("1.94 waves; then 4096 x 2560 in 128x128: 640 tiles, 4.85 waves"), std::string::npos) << why(h200);
+  EXPECT_NE(why(h200).find("1.94 waves; then 4096 x 2560 in 128x160: 512 tiles, 3.88 waves"), std::string::npos) << why(h200);
 }
 
 // The settings that can be planned are printed, and the exit code is that of the one that cannot.

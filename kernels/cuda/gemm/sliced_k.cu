@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
       leave_places(gemm);
       if (!gemm.epilogue.accumulate || is_no_tile(gemm, tile)) return;
       const auto [row, col] = corner(tile);
-      return bring_tile_of_d<kTileM, kTileN>(shared.loads, gemm, row, col, 0);
+      return bring_tile_of_d<kTileM, kTileN>(shared.loads, gemm, row, col, 0, gemm.blocks_k);
     }
     // The producer. It fills the ring before anybody waits for anybody.
     const auto load = [&](const Corner& at, int stage, int block) {

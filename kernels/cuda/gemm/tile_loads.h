@@ -51,11 +51,12 @@ __device__ __forceinline__ void bring_rows_of_d(const WarpgroupGemm& gemm, int f
     bring_line_to_l2(d.data + (row * d.ld + col) * static_cast<std::int64_t>(sizeof(float)), bytes);
 }
 
-// Likewise all rows of a tile, 32 at a time, between an eighth and three quarters of its loads, which `before` others come before.
+// Likewise all rows of a tile, 32 at a time, between an eighth and three quarters of its loads, so many, which `before` others come before.
 template <int kTileM, int kTileN>
-__device__ __forceinline__ void bring_tile_of_d(const LoadsBegun& loads, const WarpgroupGemm& gemm, int row, int col, int before) {
+__device__ __forceinline__ void bring_tile_of_d(const LoadsBegun& loads, const WarpgroupGemm& gemm, int row, int col, int before,
+                                                int blocks) {
   for (int rows = 0; rows < kTileN; rows += 32) {
-    loads.wait_for(before + gemm.blocks_k / 8 + gemm.blocks_k * 5 / 8 * rows / kTileN);
+    loads.wait_for(before + blocks / 8 + blocks * 5 / 8 * rows / kTileN);
     bring_rows_of_d<kTileM>(gemm, row + rows, col);
   }
 }
@@ -67,7 +68,7 @@ __device__ __forceinline__ void bring_tiles_of_d(const typename C::SharedStorage
   int before = 0;  // this tile's loads
   for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters, before += gemm.blocks_k) {
     const TileAt tile = own_tile(gemm, turn);
-    bring_tile_of_d<kTileM, kTileN>(shared.loads, gemm, tile.n * kTileN, tile.m * kTileM, before);
+    bring_tile_of_d<kTileM, kTileN>(shared.loads, gemm, tile.n * kTileN, tile.m * kTileM, before, gemm.blocks_k);
   }
 }
 

@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
         if (is_no_tile(gemm, own)) return;
       }
       const auto [m, n] = corner(own);
-      bring_tile_of_d<static_cast<int>(C::kTile.m), static_cast<int>(C::kTile.n)>(shared.loads, gemm, n, m, 0);
+      bring_tile_of_d<static_cast<int>(C::kTile.m), static_cast<int>(C::kTile.n)>(shared.loads, gemm, n, m, 0, gemm.blocks_k);
     } else if constexpr (kPlaced) {
       if (threadIdx.x == 64) {
         shared.own.wait();

@@ -82,6 +82,24 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
   asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
 }
 
+// Where the same place is in the shared memory of the cluster's block `rank`.
+using BlockAddress = std::uint32_t;
+__device__ __forceinline__ BlockAddress address_in_block(const void* here, unsigned rank) {
+  BlockAddress there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(here)), "r"(rank));
+  return there;
+}
+// To such an address; a phase of a barrier of that block's waits for the bytes.
+__device__ __forceinline__ void store_in_block(BlockAddress there, int value, BlockAddress barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.s32 [%0], %1, [%2];" ::"r"(there), "r"(value), "r"(barrier)
+               : "memory");
+}
+__device__ __forceinline__ void store_in_block(BlockAddress there, float4 value, BlockAddress barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(there), "f"(value.x),
+               "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier)
+               : "memory");
+}
+
 // From the same place in the shared memory of the cluster's block `rank`.
 __device__ __forceinline__ float4 load_from_block(const float4& here, unsigned rank) {
   float4 there;

@@ -11,6 +11,7 @@
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 #include "kernels/gemm/rows/cluster_split_k.h"
+#include "kernels/gemm/rows/paired_k.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/rows/persistent_late_derivative.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
@@ -102,6 +103,7 @@ TEST(HopperRows, PlansFitTheDevice) {
   fits(kClusterSplitKRow, cluster_split_k_shared_bytes);
   fits(kWorkspaceSplitKRow, workspace_split_k_shared_bytes);
   fits(kSlicedKRow, sliced_k_shared_bytes);
+  fits(kPairedKRow, paired_k_shared_bytes);
   fits(kStreamKRow, stream_k_shared_bytes);
   for (const GemmRow* row : kHopperRows) {
     for (const Tile tile : row->tiles) {
@@ -265,6 +267,24 @@ TEST(HopperRows, SlicesOfKHavePlacesWhereTheyAreLong) {
   GemmProblem with_bias = gradient(1024, 1024, 2048);
   with_bias.epilogue.bias_gradient = true;
   EXPECT_EQ(raster(with_bias), "columns") << "its kernel has no places";
+}
+
+TEST(HopperRows, PairsHalveTheKOfAWeightsGradient) {
+  const GemmProblem problem = gradient(1024, 1024, 4096);
+  const GemmPlan plan = choose(problem, h200());
+  EXPECT_EQ(plan.row, kPairedKRow.name) << plan.reason;
+  EXPECT_EQ(plan.blocks, 128) << "64 tiles, two blocks each";
+  EXPECT_EQ(plan.cluster, 2);
+  EXPECT_NE(kPairedKRow.refuse(aligned(1024, 1024, 4096), h200()).find("across K"), std::string::npos) << "a forward";
+  GemmProblem changed = problem;
+  changed.epilogue.bias_gradient = true;
+  EXPECT_NE(kPairedKRow.refuse(changed, h200()), "");
+  changed = problem;
+  changed.m = 1023;
+  EXPECT_NE(kPairedKRow.refuse(changed, h200()), "") << "rows that end anywhere";
+  changed = problem;
+  changed.output_dtype = DType::f32, changed.epilogue.accumulate = true;
+  EXPECT_EQ(kPairedKRow.refuse(changed, h200()), "");
 }
 
 TEST(HopperRows, PatchesHaveAsMuchInCommonAsTheyCan) {

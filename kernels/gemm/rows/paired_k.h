@@ -1,0 +1,19 @@
+// For weights' gradients of half a wave of tiles: the two blocks of a pair take a half of a tile's K each, and each finishes half of its
+// columns.
+#pragma once
+
+#include "kernels/gemm/rows/warpgroup.h"
+
+namespace tilewave {
+
+inline constexpr Tile kPairedKTiles[] = {{128, 128}};
+
+inline constexpr int kPairedWarps = 8;  // that finish
+inline constexpr std::int64_t kPairedRest = std::int64_t{kPairedWarps} * 4096 + kBarrierBytes;
+constexpr int paired_k_stages(Tile tile) { return stages_beside(kPairedRest, tile); }
+constexpr std::int64_t paired_k_shared_bytes(Tile tile) { return shared_bytes_beside(kPairedRest, tile); }
+
+extern const GemmRow kPairedKRow;
+void launch_paired_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+
+}  // namespace tilewave
