@@ -1,5 +1,5 @@
 // Model: every block's tiles one after another, each its products and its epilogue, which delays the other warpgroup's products by as
-// much as it takes; the last epilogue stands alone.
+// much as it takes, or by half of it where a gradient's fp32 sums leave; the last epilogue stands alone.
 #include "kernels/gemm/rows/persistent_ping_pong.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.raster = "bands";
   const double rounds = plan_turns(plan, device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
-  const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + time.epilogue) + time.epilogue;
+  const double delay = makes_gradient(problem) && problem.output_dtype == DType::f32 ? 0.5 * time.epilogue : time.epilogue;
+  const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + delay) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
