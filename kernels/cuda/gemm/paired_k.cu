@@ -10,7 +10,7 @@ namespace {
 
 constexpr Tile kTile = kPairedKTiles[0];
 constexpr int kTileM = static_cast<int>(kTile.m), kTileN = static_cast<int>(kTile.n);
-constexpr int kStages = paired_k_stages(kTile), kConsumers = 2, kWarps = kPairedWarps;
+constexpr int kStages = paired_k_stages(kTile), kConsumers = 2, kWarps = kPairedWarps, kStrips = kPairedStrips;
 constexpr int kInTurn = kStages - 1;         // of K's last blocks: what loads them waits for none of these
 constexpr int kThreads = (kWarps + 2) * 32;  // the consumers' come first
 
@@ -20,7 +20,7 @@ struct SharedStorage {
   OperandStage<kTileN, kTileM> stages[kStages];
   union {
     Share handed_over[kWarps];
-    std::byte strips[kWarps][2][kStripBytes];
+    std::byte strips[kWarps][kStrips][kStripBytes];
   };
   alignas(1024) Mbarrier full[kStages];
   Mbarrier empty[kStages];
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads, 1) paired_k(const __grid_constant__ 
   __syncwarp();  // the strips lie where they were
 
   // Epilogue.
-  WarpStrips<2> strips = {.first = shared.strips[warp][0], .lane = lane};
+  WarpStrips<kStrips> strips = {.first = shared.strips[warp][0], .lane = lane};
   const ShareAt share = {.row = row + warp * kStripRows, .col = own_col};
   if (share.row >= gemm.epilogue.rows || share.col >= gemm.epilogue.cols) return;
   if (gemm.epilogue.d.dtype == DType::f32) {

@@ -90,10 +90,6 @@ __device__ __forceinline__ BlockAddress address_in_block(const void* here, unsig
   return there;
 }
 // To such an address; a phase of a barrier of that block's waits for the bytes.
-__device__ __forceinline__ void store_in_block(BlockAddress there, int value, BlockAddress barrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.s32 [%0], %1, [%2];" ::"r"(there), "r"(value), "r"(barrier)
-               : "memory");
-}
 __device__ __forceinline__ void store_in_block(BlockAddress there, float4 value, BlockAddress barrier) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(there), "f"(value.x),
                "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier)

@@ -1,4 +1,5 @@
-// Model: waves of pairs, each block half of the products, then the exchange of half of its sums and the epilogue of the other half.
+// Model: waves of pairs, each block half of the products, then half of its sums on their way, which takes half as long as what another
+// block has to fetch, and the epilogue of the other half.
 #include "kernels/gemm/rows/paired_k.h"
 
 #include <algorithm>

@@ -8,8 +8,8 @@ namespace tilewave {
 
 inline constexpr Tile kPairedKTiles[] = {{128, 128}};
 
-inline constexpr int kPairedWarps = 8;  // that finish
-inline constexpr std::int64_t kPairedRest = std::int64_t{kPairedWarps} * 4096 + kBarrierBytes;
+inline constexpr int kPairedStrips = 2, kPairedWarps = 8;  // a warp's, and that finish
+inline constexpr std::int64_t kPairedRest = kStripBytesOfWarp * kPairedStrips * kPairedWarps + kBarrierBytes;
 constexpr int paired_k_stages(Tile tile) { return stages_beside(kPairedRest, tile); }
 constexpr std::int64_t paired_k_shared_bytes(Tile tile) { return shared_bytes_beside(kPairedRest, tile); }
 
