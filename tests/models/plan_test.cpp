@@ -437,7 +437,7 @@ TEST(Advices, OfRowsNameTheGuideWhereGemmsGain) {
     }
     return std::string("no advice");
   };
-  EXPECT_EQ(section("2048"), "not in the guide: more rows share launches and the update");
+  EXPECT_EQ(section("768"), "not in the guide: more rows share launches and the update");
   EXPECT_EQ(section("5120"), "Optimizing Linear/Fully-Connected Layers, 4.2.2 and 4.2.3");
 }
 
