@@ -130,6 +130,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
     mbarrier_init(shared.empty, C::kWarps);  // each warp has read its parts
     mbarrier_init_fence();
   }
+  bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
   wait_for_previous_kernel();
 

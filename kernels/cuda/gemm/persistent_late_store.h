@@ -176,6 +176,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
     mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
+  bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
   if (gemm.cluster > 1) cluster_meet();
   wait_for_previous_kernel();

@@ -44,6 +44,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
+  bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
   cluster_meet();
   wait_for_previous_kernel();

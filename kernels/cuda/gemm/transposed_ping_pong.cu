@@ -87,6 +87,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     mbarrier_init(shared.side_empty, 1);
     mbarrier_init_fence();
   }
+  bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
   cluster_meet();
   wait_for_previous_kernel();
@@ -179,6 +180,9 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const G
   gemm.cols = make_tensor_map(args.b, static_cast<int>(plan.tile.n) / plan.cluster);
   gemm.raster = Raster::of(static_cast<int>(ceil_div(plan.tiling.tiles_m, plan.cluster)), static_cast<int>(plan.tiling.tiles_n),
                            static_cast<int>(ceil_div(band_columns(problem_of(args).k), plan.tile.m * plan.cluster)));
+  const TileAt reach = gemm.raster.reach(gemm.clusters);
+  gemm.first_blocks[0] = FirstBlocks::of(args.a, gemm.rows_fastest, reach.m * plan.cluster * plan.tile.m);
+  gemm.first_blocks[1] = FirstBlocks::of(args.b, gemm.cols_fastest, reach.n * plan.tile.n);
   const auto launch_form = [&]<class C>() {
     with_product_of(gemm, [&]<class P>(P) {
       if constexpr (P::kCols == Fastest::k) {

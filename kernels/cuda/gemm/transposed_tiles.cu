@@ -90,6 +90,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     if constexpr (kPlaced) mbarrier_init(shared.own.known, 1);
     mbarrier_init_fence();
   }
+  if constexpr (!kPlaced) bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
   wait_for_previous_kernel();
 

@@ -4,6 +4,7 @@
 // code calls M and N.
 #pragma once
 
+#include "kernels/cuda/gemm/first_blocks.h"
 #include "kernels/cuda/gemm/warpgroup_epilogue.h"
 #include "kernels/cuda/prim/bulk_copy.h"
 #include "kernels/cuda/prim/cluster.h"
@@ -26,6 +27,7 @@ struct WarpgroupGemm {
   int tiles_m = 0, tiles_n = 0;
   int cluster = 1, clusters = 1;  // blocks that share their columns, and how many such run
   Raster raster;                  // of a cluster's turns, each of `cluster` tiles, one above the other where the row says nothing else
+  FirstBlocks first_blocks[2];    // of either operand
   WarpgroupEpilogue epilogue;
 };
 
@@ -33,19 +35,35 @@ inline WarpgroupGemm warpgroup_gemm(const GemmArgs& args, const GemmPlan& plan) 
   const GemmProblem problem = problem_of(args);
   const auto fastest = [](Major major) { return major == Major::k ? Fastest::k : Fastest::other; };
   const bool along_m = args.d_major == Major::m;
-  return {.rows = make_tensor_map(along_m ? args.b : args.a, kBox),
-          .cols = make_tensor_map(along_m ? args.a : args.b, kBox),
-          .rows_fastest = fastest(along_m ? args.b_major : args.a_major),
-          .cols_fastest = fastest(along_m ? args.a_major : args.b_major),
+  const ConstMatrixView &rows = along_m ? args.b : args.a, &cols = along_m ? args.a : args.b;
+  const Fastest rows_fastest = fastest(along_m ? args.b_major : args.a_major),
+                cols_fastest = fastest(along_m ? args.a_major : args.b_major);
+  const auto raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(ceil_div(plan.tiling.tiles_n, plan.cluster)),
+                                 static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m)));
+  const auto clusters = static_cast<int>(plan.blocks / plan.cluster);
+  const TileAt reach = raster.reach(clusters);
+  return {.rows = make_tensor_map(rows, kBox),
+          .cols = make_tensor_map(cols, kBox),
+          .rows_fastest = rows_fastest,
+          .cols_fastest = cols_fastest,
           .operand_dtype = problem.operand_dtype,
           .blocks_k = static_cast<int>(ceil_div(problem.k, kBox)),
           .tiles_m = static_cast<int>(plan.tiling.tiles_m),
           .tiles_n = static_cast<int>(plan.tiling.tiles_n),
           .cluster = plan.cluster,
-          .clusters = static_cast<int>(plan.blocks / plan.cluster),
-          .raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(ceil_div(plan.tiling.tiles_n, plan.cluster)),
-                               static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m))),
+          .clusters = clusters,
+          .raster = raster,
+          .first_blocks = {FirstBlocks::of(rows, rows_fastest, reach.n * plan.cluster * plan.tile.n),
+                           FirstBlocks::of(cols, cols_fastest, reach.m * plan.tile.m)},
           .epilogue = warpgroup_epilogue(args)};
+}
+
+// By every warpgroup of blocks of kThreads but the first, before they wait for the kernel before.
+template <int kThreads>
+__device__ __forceinline__ void bring_first_blocks(const WarpgroupGemm& gemm) {
+  const int thread = static_cast<int>(threadIdx.x) - kWarpgroup;
+  if (thread < 0) return;
+  for (const FirstBlocks& operand : gemm.first_blocks) operand.bring(thread, kThreads - kWarpgroup);
 }
 
 // Blocks that stay, alone or in pairs, take every `clusters`th turn of the raster from this one on, each its own of the cluster's tiles.

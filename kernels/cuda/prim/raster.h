@@ -48,6 +48,11 @@ struct Raster {
             .width = Divisor::of(static_cast<unsigned>(width)),
             .last_width = Divisor::of(static_cast<unsigned>(rest == 0 ? width : rest))};
   }
+  // How far along M and N the first `count` reach, or farther.
+  TileAt reach(int count) const {
+    const int of_band = static_cast<int>(per_band.divisor), bands = (count + of_band - 1) / of_band;
+    return {.m = bands * band, .n = bands > 1 ? of_band / band : (count + band - 1) / band};
+  }
   __device__ __forceinline__ TileAt operator()(int index) const {
     const unsigned at = per_band.quotient(static_cast<unsigned>(index)), within = static_cast<unsigned>(index) - at * per_band.divisor;
     const Divisor& across = index < whole ? width : last_width;
