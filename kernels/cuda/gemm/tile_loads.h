@@ -51,12 +51,15 @@ __device__ __forceinline__ void bring_rows_of_d(const WarpgroupGemm& gemm, int f
     bring_line_to_l2(d.data + (row * d.ld + col) * static_cast<std::int64_t>(sizeof(float)), bytes);
 }
 
-// Likewise all rows of a tile, 32 at a time, between an eighth and three quarters of its loads, so many, which `before` others come before.
+// Likewise all rows of a tile, 32 at a time, between an eighth and three quarters of its loads, so many, which `before` others come before,
+// or late among many: what comes much earlier has left L2 again by the time it is added to, and is read from memory twice.
 template <int kTileM, int kTileN>
 __device__ __forceinline__ void bring_tile_of_d(const LoadsBegun& loads, const WarpgroupGemm& gemm, int row, int col, int before,
                                                 int blocks) {
+  constexpr int kMostAfterFirst = 44, kMostAfterLast = 12;  // loads
+  const int first = max(blocks / 8, blocks - kMostAfterFirst), last = max(blocks * 3 / 4, blocks - kMostAfterLast);
   for (int rows = 0; rows < kTileN; rows += 32) {
-    loads.wait_for(before + blocks / 8 + blocks * 5 / 8 * rows / kTileN);
+    loads.wait_for(before + first + (last - first) * rows / kTileN);
     bring_rows_of_d<kTileM>(gemm, row + rows, col);
   }
 }
