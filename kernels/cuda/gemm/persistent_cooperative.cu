@@ -98,7 +98,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
     }
     wait_boxes_read<0>();
   }
-  if (gemm.cluster > 1) cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
 }
 
 }  // namespace

@@ -203,6 +203,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
           }
         }
       }
+      wait_for_readers(gemm.cluster, shared.empty, at);
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
@@ -245,12 +246,15 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       // Epilogue.
       if (e.bias.data != nullptr) add_late_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, sums[0]);
       if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it
-      release(previous);
+      if (gemm.cluster > 1 && together < gemm.blocks_k) {
+        for (int stage = 0; stage < C::kStages; ++stage) release(stage);
+      } else {
+        release(previous);
+      }
       late.take(T{}, sums[0]);
     }
     late.store_all();
   }
-  if (gemm.cluster > 1) cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
 }
 
 // Launches it with the tile planned.

@@ -177,6 +177,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
           }
         }
       }
+      wait_for_readers(gemm.cluster, shared.empty, at);
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
@@ -239,7 +240,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
     }
     wait_boxes_read<0>();
   }
-  if (gemm.cluster > 1) cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
 }
 
 RealignedGemm realigned_gemm(const GemmArgs& args, const GemmPlan& plan) {

@@ -39,6 +39,7 @@ __device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, co
       shared.loads.set(++begun);
     }
   }
+  wait_for_readers(gemm.cluster, shared.empty, at);
 }
 
 // A warp's: 32 rows of D from `first` on, a tile's columns from `col` on.

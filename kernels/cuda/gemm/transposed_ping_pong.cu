@@ -106,6 +106,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
                                rank);
         }
       }
+      wait_for_readers(gemm.cluster, shared.empty, at);
     } else if (C::kForm == TurnedForm::sided && warp == 1 && elect_lane()) {
       load_sides<C>(shared, gemm);
     }
@@ -170,7 +171,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     }
     wait_boxes_read<0>();
   }
-  if (gemm.cluster > 1) cluster_sync();  // nobody leaves while another may still load into it or arrive at its barriers
 }
 
 }  // namespace

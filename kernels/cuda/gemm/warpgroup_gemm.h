@@ -210,6 +210,15 @@ __device__ __forceinline__ void load_stage_of_cluster(OperandStage<kTileRows, kT
   }
 }
 
+// What the thread that loads waits for at last in a pair: until both blocks have multiplied all that it loaded, and released it. Then nobody
+// loads into its block any more or arrives at its barriers, and it may leave. Other threads need not meet for that: a barrier of the
+// cluster behind their stores would wait until these are through to L2.
+template <int kStages>
+__device__ __forceinline__ void wait_for_readers(int cluster, Mbarrier (&empty)[kStages], RingPosition<kStages> at) {
+  if (cluster == 1) return;
+  for (int stage = 0; stage < kStages; ++stage, at.advance()) mbarrier_wait(empty[at.stage], at.parity ^ 1);
+}
+
 // An operand of 8 columns of ones: rows x ones sums the rows over K.
 struct Ones {
   alignas(1024) std::byte bytes[1024];
