@@ -47,13 +47,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
   bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
   cluster_meet();
-  wait_for_previous_kernel();
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     feed_tiles<C>(shared, gemm);
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int warp = consumer * 4 + thread / 32;
     WarpStrips<C::kStrips> strips = {

@@ -179,15 +179,16 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
   bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
   if (gemm.cluster > 1) cluster_meet();
-  wait_for_previous_kernel();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
       const unsigned rank = cluster_rank();
-      for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
-        const TileAt tile = own_tile(gemm, turn);
+      int turn = first_turn(gemm);
+      TileAt tile = own_tile(gemm, turn);
+      wait_for_previous_kernel(tile);
+      for (; turn < gemm.raster.tiles; turn += gemm.clusters, tile = own_tile(gemm, turn)) {
         const int row = tile.n * kTileN, col = tile.m * kTileM;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
@@ -207,6 +208,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup, warp = thread / 32;
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);

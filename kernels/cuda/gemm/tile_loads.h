@@ -29,9 +29,10 @@ template <class C>
 __device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
   const unsigned rank = cluster_rank();
   RingPosition<C::kStages> at;
-  int begun = 0;
-  for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
-    const TileAt tile = own_tile(gemm, turn);
+  int begun = 0, turn = first_turn(gemm);
+  TileAt tile = own_tile(gemm, turn);
+  wait_for_previous_kernel(tile);
+  for (; turn < gemm.raster.tiles; turn += gemm.clusters, tile = own_tile(gemm, turn)) {
     const int row = tile.n * static_cast<int>(C::kTile.n), col = tile.m * static_cast<int>(C::kTile.m);
     for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
       mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
@@ -84,6 +85,7 @@ __device__ __forceinline__ void feed_tiles(typename C::SharedStorage& shared, co
   if (warp == 0) {
     if (elect_lane()) load_tiles<C>(shared, gemm);
   } else if (warp == 1 && epilogue.stores_sums && epilogue.accumulate) {  // in 16 bits D would be a side input
+    wait_for_previous_kernel();
     bring_tiles_of_d<C>(shared, gemm);
   }
 }

@@ -90,7 +90,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
   bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
   cluster_meet();
-  wait_for_previous_kernel();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
@@ -98,8 +97,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     const int rank = of_warp(static_cast<int>(cluster_rank()));
     const int warp = warp_rank();
     if (warp == 0 && elect_lane()) {
-      for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
-        const TileAt tile = own_turned_tile(gemm, turn);
+      int turn = first_turn(gemm);
+      TileAt tile = own_turned_tile(gemm, turn);
+      wait_for_previous_kernel(tile);
+      for (; turn < gemm.raster.tiles; turn += gemm.clusters, tile = own_turned_tile(gemm, turn)) {
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
           load_turned_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM, tile.n * C::kTileN,
@@ -108,10 +109,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       }
       wait_for_readers(gemm.cluster, shared.empty, at);
     } else if (C::kForm == TurnedForm::sided && warp == 1 && elect_lane()) {
+      wait_for_previous_kernel();
       load_sides<C>(shared, gemm);
     }
   } else {  // A consumer, of every second tile.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
