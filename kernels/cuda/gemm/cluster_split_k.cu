@@ -61,14 +61,15 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
   }
   shared.ones.fill(gemm.operand_dtype);
   __syncthreads();
-  wait_for_previous_kernel();
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
+      WaitOnce wait_for_operands;
       RingPosition<C::kStages> at;
       for (int block = begin; block < end; ++block, at.advance()) {
         mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        wait_for_operands();
         load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
       }
     }
@@ -76,6 +77,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     cluster_sync();
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const bool leads = threadIdx.x % kWarpgroup == 0;

@@ -53,6 +53,14 @@ struct PackedWords {
     for (int part = 0; part < kParts; ++part) for_part(part, fn);
     next = kParts;
   }
+  // The same of sums that are packed as they leave.
+  template <class T, class Fn>
+  __device__ __forceinline__ static void for_all(T, const float (&sums)[kColumns / 2], Fn&& fn) {
+#pragma unroll
+    for (int row = 0; row < kParts * kRowsOfThread; ++row) {
+      finish_row(row, [&](int word) { return pack<T>(sums[2 * word], sums[2 * word + 1]); }, fn);
+    }
+  }
 
  private:
   // 0, which the compiler does not know for every thread's: a branch on what all threads of a warp have alike waits for the uniform
@@ -62,15 +70,18 @@ struct PackedWords {
   template <class Fn>
   __device__ __forceinline__ void for_part(int part, Fn&& fn) const {
 #pragma unroll
-    for (int row = part * kRowsOfThread; row < (part + 1) * kRowsOfThread; ++row) {
-      const int turn = row / 2, h = row % 2;
-      unsigned w[4];
+    for (int row = part * kRowsOfThread; row < (part + 1) * kRowsOfThread; ++row) finish_row(row, [&](int word) { return words[word]; }, fn);
+  }
+  // A thread's 16 bytes of one row, whose words are word_at(index).
+  template <class WordAt, class Fn>
+  __device__ __forceinline__ static void finish_row(int row, WordAt&& word_at, Fn&& fn) {
+    const int turn = row / 2, h = row % 2;
+    unsigned w[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) w[i] = words[2 * (kOrder == Columns::dealt ? i * (kColumns / 32) + turn : 4 * turn + i) + h];
-      asm volatile("" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]));  // what comes of them is not computed ahead of its turn
-      if constexpr (kOrder == Columns::in_order) transpose_in_quad(w);
-      fn(4 * turn, h, w);
-    }
+    for (int i = 0; i < 4; ++i) w[i] = word_at(2 * (kOrder == Columns::dealt ? i * (kColumns / 32) + turn : 4 * turn + i) + h);
+    asm volatile("" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]));  // what comes of them is not computed ahead of its turn
+    if constexpr (kOrder == Columns::in_order) transpose_in_quad(w);
+    fn(4 * turn, h, w);
   }
   // Branches in halves to the code of one part: a register has no index.
   template <int kFirst, int kEnd, class Fn>

@@ -132,12 +132,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
   }
   bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
-  wait_for_previous_kernel();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
+      WaitOnce wait_for_operands;
       int row = 0, col = 0, row_before = 0, col_before = 0;
       for (int index = first; index < gemm.raster.tiles; index += step) {
         const TileAt tile = gemm.raster(index);
@@ -148,6 +148,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
         int part = index == first ? C::kParts : 0;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          wait_for_operands();
           const int end = index == first ? part : parts_left(C::kParts, block + 1, gemm.blocks_k);
           if (part < end) mbarrier_expect(shared.full[at.stage], static_cast<unsigned>(sizeof(typename C::Part)) * (end - part));
           load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
@@ -163,6 +164,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
     const auto hand_back = [&](int stage) {
       __syncwarp();

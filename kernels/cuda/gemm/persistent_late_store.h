@@ -95,8 +95,9 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16, 
   __device__ __forceinline__ void store_turn(int stages) {
     this->for_turn(stages, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
   }
-  __device__ __forceinline__ void store_all() {
-    this->for_all([&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
+  // The same of all of a tile that none follows.
+  __device__ __forceinline__ void store_all(const float (&sums)[kColumns / 2]) const {
+    this->for_all(T{}, sums, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
   }
 
  private:
@@ -185,13 +186,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
     give_up_registers<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
       const unsigned rank = cluster_rank();
-      int turn = first_turn(gemm);
-      TileAt tile = own_tile(gemm, turn);
-      wait_for_previous_kernel(tile);
-      for (; turn < gemm.raster.tiles; turn += gemm.clusters, tile = own_tile(gemm, turn)) {
+      WaitOnce wait_for_operands;
+      for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
+        const TileAt tile = own_tile(gemm, turn);
         const int row = tile.n * kTileN, col = tile.m * kTileM;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          wait_for_operands();
           if (bias_in_lines && block + 1 == gemm.blocks_k) {
             const unsigned bytes = 2u * static_cast<unsigned>(min(kTileM, e.cols - col));
             mbarrier_expect(shared.full[at.stage], bytes);
@@ -253,9 +254,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       } else {
         release(previous);
       }
+      if (last) {
+        late.store_all(sums[0]);
+        break;
+      }
       late.take(T{}, sums[0]);
     }
-    late.store_all();
   }
 }
 

@@ -131,12 +131,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
     mbarrier_init_fence();
   }
   __syncthreads();
-  wait_for_previous_kernel();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
+      WaitOnce wait_for_operands;
       for (int item = first; item < gemm.items; item += step) {
         const TilePart take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
         const TileAt tile = gemm.raster(take.tile);
@@ -146,6 +146,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
         const StagesOfK k = stages_of_part(residue.blocks_k, take.part, item < gemm.whole_tiles ? 1 : gemm.split);
         for (int block = k.begin; block < k.end; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          wait_for_operands();
           auto& stage = shared.stages[at.stage];
           Mbarrier& full = shared.full[at.stage];
           mbarrier_arrive_expecting(full, stage.kBytes);
@@ -158,6 +159,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     PackedSums<kTileM> packed;

@@ -153,12 +153,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
   __syncthreads();
   cluster_meet();
-  wait_for_previous_kernel();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
+      WaitOnce wait_for_operands;
       for (int turn = begin; turn < gemm.raster.tiles; turn += gemm.clusters) {
         const TileAt tile = tile_of(turn);
         const int row = tile.n * kTileN, col = tile.m * kTileM;
@@ -166,6 +166,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
           const ResidueOfK& residue = gemm.of[i];
           for (int k = 0; k < residue.blocks_k * kBox; k += kBox, at.advance()) {
             mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+            wait_for_operands();
             auto& stage = shared.stages[at.stage];
             Mbarrier& full = shared.full[at.stage];
             mbarrier_arrive_expecting(full, stage.boxes.kBytes + sizeof(stage.edge));
@@ -181,6 +182,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4, consumer = warp / 4;
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     for (int turn = begin; turn < gemm.raster.tiles; turn += gemm.clusters) {

@@ -66,18 +66,19 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
   StreamKParts parts(gemm.work, static_cast<int>(blockIdx.x));  // a dozen divisions
   __syncthreads();
-  wait_for_previous_kernel();
 
   StreamKPart part;
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
     give_up_registers<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
+      WaitOnce wait_for_operands;
       while (parts.next(part)) {
         const TileAt tile = gemm.raster(part.tile);
         int block = part.start;
         for (int blocks = part.end - part.begin; blocks > 0; --blocks, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          wait_for_operands();
           load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM);
           block = part.after(block);
         }
@@ -85,6 +86,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4, lane = static_cast<int>(threadIdx.x) % 32, consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = lane};

@@ -29,13 +29,14 @@ template <class C>
 __device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
   const unsigned rank = cluster_rank();
   RingPosition<C::kStages> at;
-  int begun = 0, turn = first_turn(gemm);
-  TileAt tile = own_tile(gemm, turn);
-  wait_for_previous_kernel(tile);
-  for (; turn < gemm.raster.tiles; turn += gemm.clusters, tile = own_tile(gemm, turn)) {
+  int begun = 0;
+  WaitOnce wait_for_operands;
+  for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
+    const TileAt tile = own_tile(gemm, turn);
     const int row = tile.n * static_cast<int>(C::kTile.n), col = tile.m * static_cast<int>(C::kTile.m);
     for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
       mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+      wait_for_operands();
       load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
       shared.loads.set(++begun);
     }

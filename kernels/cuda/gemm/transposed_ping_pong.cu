@@ -97,12 +97,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     const int rank = of_warp(static_cast<int>(cluster_rank()));
     const int warp = warp_rank();
     if (warp == 0 && elect_lane()) {
-      int turn = first_turn(gemm);
-      TileAt tile = own_turned_tile(gemm, turn);
-      wait_for_previous_kernel(tile);
-      for (; turn < gemm.raster.tiles; turn += gemm.clusters, tile = own_turned_tile(gemm, turn)) {
+      WaitOnce wait_for_operands;
+      for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
+        const TileAt tile = own_turned_tile(gemm, turn);
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          wait_for_operands();
           load_turned_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.m * C::kTileM, tile.n * C::kTileN,
                                rank);
         }

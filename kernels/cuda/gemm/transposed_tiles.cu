@@ -92,7 +92,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
   }
   if constexpr (!kPlaced) bring_first_blocks<C::kThreads>(gemm);
   __syncthreads();
-  wait_for_previous_kernel();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
@@ -103,7 +102,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
         shared.loads.set(block + 1);
       };
       int begun = 0, own = first_turn(gemm);
+      WaitOnce wait_for_operands;
       if constexpr (kPlaced) {
+        wait_for_operands();
         begun = min(C::kStages, gemm.blocks_k);
         const auto begin = [&](int chosen) {
           const Corner first = corner(chosen);
@@ -117,11 +118,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
       if (elect_lane()) {
         for (int block = begun; block < gemm.blocks_k; ++block, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          wait_for_operands();
           load(own_corner, at.stage, block);
         }
         if (e.has_side && goes_through_lines(own_corner.m)) load_side<C>(shared, gemm, at, own_corner.m, own_corner.n);
       }
     } else if (warp_rank() == 1 && e.stores_sums && e.accumulate) {
+      wait_for_previous_kernel();
       int own = first_turn(gemm);
       if constexpr (kPlaced) {
         own = shared.own.wait();
@@ -137,6 +140,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     }
   } else {  // A consumer: main loop, then epilogue.
     take_registers<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     int own = first_turn(gemm);

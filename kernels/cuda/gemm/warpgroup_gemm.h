@@ -73,12 +73,15 @@ __device__ __forceinline__ TileAt own_tile(const WarpgroupGemm& gemm, int turn) 
   return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
 }
 
-// By the thread that loads, before its first tile: where that is has been computed when the wait ends. Without the branch, always taken, the
-// assembler would wait first.
-__device__ __forceinline__ void wait_for_previous_kernel(TileAt& tile) {
-  asm volatile("" : "+r"(tile.m), "+r"(tile.n));
-  if ((tile.m | tile.n) >= 0) wait_for_previous_kernel();
-}
+// The thread that loads calls it before each load: it waits before the first one, when all is computed that this needs.
+struct WaitOnce {
+  bool done = false;
+
+  __device__ __forceinline__ void operator()() {
+    if (!done) wait_for_previous_kernel();
+    done = true;
+  }
+};
 
 // What is an immediate of the instruction, or would be a branch in the main loop, as a type: the operands' type and majors, and
 // whether the row operand is summed over K too.
