@@ -30,12 +30,12 @@ struct FirstBlocks {
             .others = static_cast<int>(std::min(along_k ? operand.rows : operand.cols, others))};
   }
 
-  // By so many threads of each block, of which this is number `thread`.
-  __device__ __forceinline__ void bring(int thread, int threads) const {
+  // By so many threads, of which this is number `thread`: from `first_k` of K on.
+  __device__ __forceinline__ void bring(int thread, int threads, int first_k) const {
     constexpr int kLine = 64;  // elements
     const bool along_k = fastest == Fastest::k;
-    for (int i = static_cast<int>(blockIdx.x) * threads + thread;; i += static_cast<int>(gridDim.x) * threads) {
-      const int at_k = along_k ? i % kFirstBlocks * kLine : i % (kFirstBlocks * kLine);
+    for (int i = thread;; i += threads) {
+      const int at_k = first_k + (along_k ? i % kFirstBlocks * kLine : i % (kFirstBlocks * kLine));
       const int other = along_k ? i / kFirstBlocks : i / (kFirstBlocks * kLine) * kLine;
       if (other >= others) return;
       const std::int64_t row = along_k ? other : at_k, col = along_k ? at_k : other;

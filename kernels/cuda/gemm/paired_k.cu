@@ -69,6 +69,7 @@ __global__ void __launch_bounds__(kThreads, 1) paired_k(const __grid_constant__ 
     }
     return;
   }
+  if (warp < kWarps) bring_first_blocks<kWarps * 32>(gemm, static_cast<int>(threadIdx.x), 2, first * kBox);
   __syncthreads();
   cluster_meet();  // the other block's barriers are there too
   wait_for_previous_kernel();

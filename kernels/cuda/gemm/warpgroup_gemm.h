@@ -58,12 +58,17 @@ inline WarpgroupGemm warpgroup_gemm(const GemmArgs& args, const GemmPlan& plan) 
           .epilogue = warpgroup_epilogue(args)};
 }
 
-// By every warpgroup of blocks of kThreads but the first, before they wait for the kernel before.
+// By kThreads threads of each block, before they wait for the kernel before: of one in `parts` neighbours, whose K begins at first_k.
+template <int kThreads>
+__device__ __forceinline__ void bring_first_blocks(const WarpgroupGemm& gemm, int thread, int parts = 1, int first_k = 0) {
+  const int block = static_cast<int>(blockIdx.x) / parts, blocks = static_cast<int>(gridDim.x) / parts;
+  for (const FirstBlocks& operand : gemm.first_blocks) operand.bring(block * kThreads + thread, blocks * kThreads, first_k);
+}
+// By every warpgroup but the first.
 template <int kThreads>
 __device__ __forceinline__ void bring_first_blocks(const WarpgroupGemm& gemm) {
   const int thread = static_cast<int>(threadIdx.x) - kWarpgroup;
-  if (thread < 0) return;
-  for (const FirstBlocks& operand : gemm.first_blocks) operand.bring(thread, kThreads - kWarpgroup);
+  if (thread >= 0) bring_first_blocks<kThreads - kWarpgroup>(gemm, thread);
 }
 
 // Blocks that stay, alone or in pairs, take every `clusters`th turn of the raster from this one on, each its own of the cluster's tiles.
@@ -73,7 +78,8 @@ __device__ __forceinline__ TileAt own_tile(const WarpgroupGemm& gemm, int turn) 
   return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
 }
 
-// The thread that loads calls it before each load: it waits before the first one, when all is computed that this needs.
+// The thread that loads calls it before each load, and it waits for the kernel before at the first one, when all is computed that this
+// needs: ahead of the loop the compiler would wait before it computes.
 struct WaitOnce {
   bool done = false;
 
