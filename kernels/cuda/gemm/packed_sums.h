@@ -58,7 +58,8 @@ struct PackedWords {
   __device__ __forceinline__ static void for_all(T, const float (&sums)[kColumns / 2], Fn&& fn) {
 #pragma unroll
     for (int row = 0; row < kParts * kRowsOfThread; ++row) {
-      finish_row(row, [&](int word) { return pack<T>(sums[2 * word], sums[2 * word + 1]); }, fn);
+      finish_row(
+          row, [&](int word) { return pack<T>(sums[2 * word], sums[2 * word + 1]); }, fn);
     }
   }
 
@@ -70,7 +71,9 @@ struct PackedWords {
   template <class Fn>
   __device__ __forceinline__ void for_part(int part, Fn&& fn) const {
 #pragma unroll
-    for (int row = part * kRowsOfThread; row < (part + 1) * kRowsOfThread; ++row) finish_row(row, [&](int word) { return words[word]; }, fn);
+    for (int row = part * kRowsOfThread; row < (part + 1) * kRowsOfThread; ++row)
+      finish_row(
+          row, [&](int word) { return words[word]; }, fn);
   }
   // A thread's 16 bytes of one row, whose words are word_at(index).
   template <class WordAt, class Fn>

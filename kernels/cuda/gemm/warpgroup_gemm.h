@@ -226,8 +226,8 @@ __device__ __forceinline__ void load_stage_of_cluster(OperandStage<kTileRows, kT
   }
 }
 
-// What the thread that loads waits for at last in a pair: until both blocks have multiplied all that it loaded, and released it. Then nobody
-// loads into its block any more or arrives at its barriers, and it may leave. Other threads need not meet for that: a barrier of the
+// What the thread that loads waits for at last in a pair: until both blocks have multiplied all that it loaded, and released it. Then
+// nobody loads into its block any more or arrives at its barriers, and it may leave. Other threads need not meet for that: a barrier of the
 // cluster behind their stores would wait until these are through to L2.
 template <int kStages>
 __device__ __forceinline__ void wait_for_readers(int cluster, Mbarrier (&empty)[kStages], RingPosition<kStages> at) {
