@@ -56,11 +56,9 @@ struct PackedWords {
   // The same of sums that are packed as they leave.
   template <class T, class Fn>
   __device__ __forceinline__ static void for_all(T, const float (&sums)[kColumns / 2], Fn&& fn) {
+    const auto word_at = [&](int word) { return pack<T>(sums[2 * word], sums[2 * word + 1]); };
 #pragma unroll
-    for (int row = 0; row < kParts * kRowsOfThread; ++row) {
-      finish_row(
-          row, [&](int word) { return pack<T>(sums[2 * word], sums[2 * word + 1]); }, fn);
-    }
+    for (int row = 0; row < kParts * kRowsOfThread; ++row) finish_row(row, word_at, fn);
   }
 
  private:
@@ -70,10 +68,9 @@ struct PackedWords {
 
   template <class Fn>
   __device__ __forceinline__ void for_part(int part, Fn&& fn) const {
+    const auto word_at = [&](int word) { return words[word]; };
 #pragma unroll
-    for (int row = part * kRowsOfThread; row < (part + 1) * kRowsOfThread; ++row)
-      finish_row(
-          row, [&](int word) { return words[word]; }, fn);
+    for (int row = part * kRowsOfThread; row < (part + 1) * kRowsOfThread; ++row) finish_row(row, word_at, fn);
   }
   // A thread's 16 bytes of one row, whose words are word_at(index).
   template <class WordAt, class Fn>

@@ -250,6 +250,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       if (e.bias.data != nullptr) add_late_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, sums[0]);
       if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it
       if (gemm.cluster > 1 && together < gemm.blocks_k) {
+        // The ring holds the last blocks of K, and whoever loaded them waits for their readers.
         for (int stage = 0; stage < C::kStages; ++stage) release(stage);
       } else {
         release(previous);
