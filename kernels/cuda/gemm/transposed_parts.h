@@ -1,11 +1,17 @@
-// How transposed_ping_pong finishes what it computes of sums: its consumers take turns at a block's buffers, each of which 64 of M by so
-// many of N go through. A part of a tile is computed before what the part before it put into shared memory is sent: shared memory is
-// busy with products, and both ways through it take their time.
+// How transposed_ping_pong finishes what it computes of sums: part by part, 64 of M by 32 of N, each through a slot of shared memory that
+// the consumers fill in turn and a warp beside the loading ones sends from. So the warps of a consumer meet nowhere. A part is computed
+// before what the part before it put down is told of: shared memory is busy with products, and both ways through it take their time.
 #pragma once
 
 #include "kernels/cuda/gemm/transposed.h"
 
 namespace tilewave {
+
+// The slots' barriers: a side input has come, a part's result is put down by all warps, what it left has been read.
+template <int kSlots>
+struct SlotBarriers {
+  Mbarrier side_full[kSlots], done[kSlots], empty[kSlots];
+};
 
 template <class C>
 struct EpilogueInParts : TransposedEpilogue<C> {
@@ -13,22 +19,15 @@ struct EpilogueInParts : TransposedEpilogue<C> {
   using Base::Base;
   using typename Base::Sums;
   static constexpr int kTileN = static_cast<int>(C::kTile.n), kLines = C::kColumnsAtOnce, kGroups = kLines / 16, kParts = C::kParts;
+  static constexpr int kSlots = C::kSlots;
   static_assert(kTileN % kLines == 0, "a part lies in one block of 64 of M");
-  using Buffers = std::byte[C::kBuffers][kLines * 128];
+  static_assert(kParts % kSlots == 0, "every tile begins with the first slot");
+  using Slots = std::byte[kSlots][C::kBuffersOfSlot][kLines * 128];
+  using Barriers = SlotBarriers<kSlots>;
 
-  // An activation's results, and its inputs where they are stored, by way of pairs of buffers in turn.
+  // An activation's results, and its inputs where they are stored. `round` is the slots' with which the tile begins.
   template <class T>
-  __device__ __forceinline__ void finish_activated(T, Buffers& buffers, const Sums& sums) const {
-    constexpr int kPairs = C::kBuffers / 2;
-    static_assert(kPairs > 2);
-    const int warp = warp_rank() % 4;
-    const auto send = [&](int part) {
-      fence_shared_for_engines();
-      wait_boxes_read<kPairs - 2>();  // the next part has a place
-      sync();
-      if (warp == 0) send_part(e.d_map, buffers[part % kPairs * 2], part);
-      if (warp == 1 && saves()) send_part(e.saved_input_map, buffers[part % kPairs * 2 + 1], part);
-    };
+  __device__ __forceinline__ void finish_activated(T, Slots& slots, Barriers& barriers, int round, const Sums& sums) const {
     with_activation(e.activation, [&]<Activation kWhich>() {
       unsigned results[kGroups][4], inputs[kGroups][4];
 #pragma unroll
@@ -41,47 +40,36 @@ struct EpilogueInParts : TransposedEpilogue<C> {
           Base::template activate_all<T, kWhich>(z);
           Base::template pack_all<T>(results[g], z);
         }
-        if (part > 0) send(part - 1);
+        const int slot = part % kSlots;
+        mbarrier_wait(barriers.empty[slot], parity_of(round, part) ^ 1);
+        if (part > 0) {
+          fence_shared_for_engines();
+          tell(barriers.done[(part - 1) % kSlots]);
+        }
 #pragma unroll
         for (int g = 0; g < kGroups; ++g) {
-          put(groups(buffers[part % kPairs * 2], 2 * g), results[g]);
-          if (saves()) put(groups(buffers[part % kPairs * 2 + 1], 2 * g), inputs[g]);
+          put(groups(slots[slot][0], 2 * g), results[g]);
+          if (saves()) put(groups(slots[slot][1], 2 * g), inputs[g]);
         }
       }
-      send(kParts - 1);
     });
-    wait_boxes_read<0>();
+    fence_shared_for_engines();
+    tell(barriers.done[kSlots - 1]);
   }
 
-  // Sums by what a side input says, which comes into the buffers in turn, from `at` on, and leaves as the result from where it came. The
-  // next part's is read before this one's result is put down.
+  // Sums by what a side input says, which comes into the slots and leaves as the result from where it came.
   template <class T>
-  __device__ __forceinline__ void finish_sided(T, Buffers& buffers, Mbarrier (&full)[C::kBuffers], Mbarrier (&empty)[C::kBuffers],
-                                               RingPosition<C::kBuffers>& at, const Sums& sums) const {
-    constexpr int kLeaving = C::kBuffers / 5;  // of which it is not known yet whether they have left
-    static_assert(C::kBuffers > kLeaving + 1);
-    const bool sends = warp_rank() % 4 == 0;
-    RingPosition<C::kBuffers> left = at, leaving = at;
-    const auto release = [&] {
-      if (sends && elect_lane()) mbarrier_arrive(empty[left.stage]);
-      left.advance();
-    };
-    const auto send = [&](int part) {
-      fence_shared_for_engines();
-      sync();
-      if (sends) send_part(e.d_map, buffers[leaving.stage], part);
-      leaving.advance();
-      wait_boxes_read<kLeaving>();
-      if (part >= kLeaving) release();
-    };
+  __device__ __forceinline__ void finish_sided(T, Slots& slots, Barriers& barriers, int round, const Sums& sums) const {
     this->template with_side<T>([&]<class Form>(Form) {
       unsigned results[kGroups][4], inputs[kGroups][4];
-      const auto get = [&] {
-        mbarrier_wait(full[at.stage], at.parity);
+      const auto get = [&](int part) {
+        const int slot = part % kSlots;
+        mbarrier_wait(barriers.side_full[slot], parity_of(round, part));
+        if (part > 1) fence_shared_for_engines();  // for what was put down before; behind what is read here it would wait for that too
 #pragma unroll
-        for (int g = 0; g < kGroups; ++g) ldmatrix_transposed(inputs[g], shared_address(groups(buffers[at.stage], 2 * g)));
+        for (int g = 0; g < kGroups; ++g) ldmatrix_transposed(inputs[g], shared_address(groups(slots[slot][0], 2 * g)));
       };
-      get();
+      get(0);
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
 #pragma unroll
@@ -91,17 +79,18 @@ struct EpilogueInParts : TransposedEpilogue<C> {
           Base::template combine<Form>(z, inputs[g]);
           Base::template pack_all<T>(results[g], z);
         }
-        std::byte* const lines = buffers[at.stage];
-        at.advance();
-        if (part + 1 < kParts) get();
-        if (part > 0) send(part - 1);
+        if (part + 1 < kParts) {
+          get(part + 1);
+        } else {
+          fence_shared_for_engines();
+        }
+        if (part > 0) tell(barriers.done[(part - 1) % kSlots]);
 #pragma unroll
-        for (int g = 0; g < kGroups; ++g) put(groups(lines, 2 * g), results[g]);
+        for (int g = 0; g < kGroups; ++g) put(groups(slots[part % kSlots][0], 2 * g), results[g]);
       }
-      send(kParts - 1);
     });
-    wait_boxes_read<0>();
-    for (int part = 0; part < kLeaving; ++part) release();
+    fence_shared_for_engines();
+    tell(barriers.done[kSlots - 1]);
   }
 
  private:
@@ -109,8 +98,13 @@ struct EpilogueInParts : TransposedEpilogue<C> {
   using Base::groups;
   using Base::put;
   using Base::saves;
-  using Base::sync;
 
+  __device__ __forceinline__ static unsigned parity_of(int round, int part) { return static_cast<unsigned>(round + part / kSlots) & 1u; }
+  // By a warp all of whose lanes have come.
+  __device__ __forceinline__ static void tell(Mbarrier& barrier) {
+    __syncwarp();
+    if (elect_lane()) mbarrier_arrive(barrier);
+  }
   // A thread's sums of 16 columns of N, which a block has kTileN / 16 of, perhaps with their bias; computed no sooner than they are used.
   template <bool kBiased>
   __device__ __forceinline__ void take_sums(const Sums& sums, int index, float (&z)[8]) const {
@@ -121,12 +115,6 @@ struct EpilogueInParts : TransposedEpilogue<C> {
       asm volatile("" : "+f"(z[i]));
       if constexpr (kBiased) z[i] += this->bias[block][i / 2 % 2];
     }
-  }
-  // By one lane of a warp.
-  __device__ __forceinline__ void send_part(const CUtensorMap& map, const std::byte* lines, int part) const {
-    if (!elect_lane()) return;
-    store_box(map, lines, this->m + part * kLines / kTileN * kBox, this->n + part * kLines % kTileN);
-    commit_boxes();
   }
 };
 

@@ -1,7 +1,7 @@
 // Adds to persistent_ping_pong turned tiles of 128 x 160 and 128 x 192: wide enough that one consumer's products take about as long as L2
 // takes to bring their operands, where those of 128 x 128 wait for it, and still narrow enough for a thread's registers. So the tensor
 // cores go from one tile's products to the next one's, and every epilogue but a block's last lies under the other consumer's, side input
-// and all: another warp asks for that, as far ahead as there are buffers.
+// and all: another warp asks for that, as far ahead as there are slots for it, and one more sends what has been computed.
 #include "kernels/cuda/gemm/transposed_parts.h"
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
@@ -15,23 +15,24 @@ struct Config {
   static constexpr TurnedForm kForm = kWhich;
   static constexpr int kStages = transposed_ping_pong_stages(kTile, kForm), kConsumers = 2;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr bool kInTurn = takes_turns_at_buffers(kForm);  // or each has buffers of its own
-  static constexpr int kProducerRegisters = kInTurn ? 24 : 40, kConsumerRegisters = kInTurn ? 240 : 232;
+  static constexpr bool kFillsSlots = fills_slots(kForm);  // in turn, or each consumer has one of its own
+  static constexpr int kProducerRegisters = kFillsSlots ? 24 : 40, kConsumerRegisters = kFillsSlots ? 240 : 232;
   static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile, kForm));
-  static constexpr int kBuffers = buffers_of_block(kTile, kForm) / (kInTurn ? 1 : kConsumers);
+  static constexpr int kBuffersOfSlot = kForm == TurnedForm::sided ? 1 : 2, kSlots = buffers_of_block(kTile, kForm) / kBuffersOfSlot;
   static constexpr int kParts = kBlocks * kTileN / kColumnsAtOnce;  // of a tile
+  static_assert(kFillsSlots || kSlots == kConsumers);
 
   struct SharedStorage {
     TransposedStage<kTileM, kTileN> stages[kStages];
-    alignas(1024) std::byte buffers[kInTurn ? 1 : kConsumers][kBuffers][kColumnsAtOnce * 128];  // through which D goes out
+    alignas(1024) std::byte slots[kSlots][kBuffersOfSlot][kColumnsAtOnce * 128];  // through which D goes out
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
-    Mbarrier turn[kConsumers], turn_at_buffers[kConsumers];
-    Mbarrier side_full[kBuffers], side_empty[kBuffers];
+    Mbarrier turn[kConsumers], turn_at_slots[kConsumers];
+    SlotBarriers<kSlots> of_slots;
   };
-  using Epilogue = std::conditional_t<kInTurn, EpilogueInParts<Config>, TransposedEpilogue<Config, kForm == TurnedForm::plain>>;
+  using Epilogue = std::conditional_t<kFillsSlots, EpilogueInParts<Config>, TransposedEpilogue<Config, kForm == TurnedForm::plain>>;
   static_assert(sizeof(SharedStorage) == transposed_ping_pong_bytes(kTile, kForm), "the plan knows what a block needs");
-  static_assert(kForm != TurnedForm::any || kColumnsAtOnce * 128 * kBuffers >= 16 << 10, "elements go out by way of 16 KB");
+  static_assert(kForm != TurnedForm::any || sizeof(SharedStorage::slots[0]) >= 16 << 10, "elements go out by way of 16 KB");
 };
 
 // The blocks of a cluster take tiles side by side along M.
@@ -52,21 +53,44 @@ __device__ __forceinline__ void load_turned_stage(TransposedStage<kM, kN>& stage
   load_box_multicast(cols + first * 128, gemm.cols, full, k, n + first, 0b11);
 }
 
-// The side inputs of the block's tiles, into the buffers from where the results leave, as soon as those have.
-template <class C>
-__device__ __forceinline__ void load_sides(typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
-  constexpr int kBytes = C::kColumnsAtOnce * 128;
-  RingPosition<C::kBuffers> at;
+// fn(position in the ring of slots, m, n) for each part of each of the block's tiles, where it lies in D.
+template <class C, class Fn>
+__device__ __forceinline__ void for_each_part(const WarpgroupGemm& gemm, Fn&& fn) {
+  constexpr int kPartsOfBlock = C::kParts / C::kBlocks;
+  RingPosition<C::kSlots> at;
   for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
     const TileAt tile = own_turned_tile(gemm, turn);
-    for (int part = 0; part < C::kParts; ++part, at.advance()) {
-      constexpr int kPartsOfBlock = C::kParts / C::kBlocks;
-      const int m = tile.m * C::kTileM + part / kPartsOfBlock * kBox, n = tile.n * C::kTileN + part % kPartsOfBlock * C::kColumnsAtOnce;
-      mbarrier_wait(shared.side_empty[at.stage], at.parity ^ 1);
-      mbarrier_arrive_expecting(shared.side_full[at.stage], kBytes);
-      load_box(shared.buffers[0][at.stage], gemm.epilogue.side_map, shared.side_full[at.stage], m, n);
-    }
+#pragma unroll 1
+    for (int part = 0; part < C::kParts; ++part, at.advance())
+      fn(at, tile.m * C::kTileM + part / kPartsOfBlock * kBox, tile.n * C::kTileN + part % kPartsOfBlock * C::kColumnsAtOnce);
   }
+}
+
+// The side inputs, into the slots from where the results leave, as soon as those have.
+template <class C>
+__device__ __forceinline__ void load_sides(typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
+  for_each_part<C>(gemm, [&](const RingPosition<C::kSlots>& at, int m, int n) {
+    Mbarrier& full = shared.of_slots.side_full[at.stage];
+    mbarrier_wait(shared.of_slots.empty[at.stage], at.parity ^ 1);
+    mbarrier_arrive_expecting(full, C::kColumnsAtOnce * 128);
+    load_box(shared.slots[at.stage][0], gemm.epilogue.side_map, full, m, n);
+  });
+}
+
+// The results, and an activation's inputs where they are stored, as soon as they are put down.
+template <class C>
+__device__ __forceinline__ void send_parts(typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
+  const WarpgroupEpilogue& e = gemm.epilogue;
+  for_each_part<C>(gemm, [&](const RingPosition<C::kSlots>& at, int m, int n) {
+    mbarrier_wait(shared.of_slots.done[at.stage], at.parity);
+    store_box(e.d_map, shared.slots[at.stage][0], m, n);
+    if constexpr (C::kForm == TurnedForm::activated) {
+      if (e.saved_input.data != nullptr) store_box(e.saved_input_map, shared.slots[at.stage][1], m, n);
+    }
+    commit_boxes();
+    wait_boxes_read<0>();
+    mbarrier_arrive(shared.of_slots.empty[at.stage]);
+  });
 }
 
 template <class C, class P>
@@ -82,9 +106,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, gemm.cluster);
     mbarrier_init(shared.turn, 1);
-    mbarrier_init(shared.turn_at_buffers, 1);
-    mbarrier_init(shared.side_full, 1);
-    mbarrier_init(shared.side_empty, 1);
+    mbarrier_init(shared.turn_at_slots, kWarpgroup / 32);
+    mbarrier_init(shared.of_slots.side_full, 1);
+    mbarrier_init(shared.of_slots.done, kWarpgroup / 32);
+    mbarrier_init(shared.of_slots.empty, 1);
     mbarrier_init_fence();
   }
   bring_first_blocks<C::kThreads>(gemm);
@@ -108,9 +133,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
         }
       }
       wait_for_readers(gemm.cluster, shared.empty, at);
-    } else if (C::kForm == TurnedForm::sided && warp == 1 && elect_lane()) {
-      wait_for_previous_kernel();
-      load_sides<C>(shared, gemm);
+    } else if constexpr (C::kFillsSlots) {
+      const bool loads = C::kForm == TurnedForm::sided && warp == 1, sends = warp == 2;
+      if ((loads || sends) && elect_lane()) {
+        wait_for_previous_kernel();
+        if (loads) load_sides<C>(shared, gemm);
+        if (sends) send_parts<C>(shared, gemm);
+      }
     }
   } else {  // A consumer, of every second tile.
     take_registers<C::kConsumerRegisters>();
@@ -119,12 +148,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
-    RingPosition<C::kBuffers> side_at;
-    if (consumer == 1) {
-      at.advance(gemm.blocks_k);
-      side_at.advance(std::int64_t{C::kParts});
-    }
-    unsigned turn = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
+    if (consumer == 1) at.advance(gemm.blocks_k);
+    int round = consumer * (C::kParts / C::kSlots);  // of the slots, with which a tile begins
+    unsigned turn = consumer == 0 ? 1 : 0;           // the first to begin waits for nobody
     for (int index = first_turn(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
       const TileAt tile = own_turned_tile(gemm, index);
       const int m = tile.m * C::kTileM, n = tile.n * C::kTileN;
@@ -147,27 +173,25 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       at.advance(gemm.blocks_k);  // the partner's
 
       // Epilogue.
-      auto& buffers = shared.buffers[C::kInTurn ? 0 : consumer];
-      if constexpr (C::kInTurn) {
-        mbarrier_wait(shared.turn_at_buffers[consumer], turn);
+      if constexpr (C::kFillsSlots) {
+        mbarrier_wait(shared.turn_at_slots[consumer], turn);
         if constexpr (C::kForm == TurnedForm::activated) {
-          epilogue.finish_activated(typename P::T{}, buffers, sums);
+          epilogue.finish_activated(typename P::T{}, shared.slots, shared.of_slots, round, sums);
         } else {
-          epilogue.finish_sided(typename P::T{}, buffers, shared.side_full, shared.side_empty, side_at, sums);
-          side_at.advance(std::int64_t{C::kParts});
+          epilogue.finish_sided(typename P::T{}, shared.slots, shared.of_slots, round, sums);
         }
-        sync_warpgroup(consumer);
-        if (thread == 0) mbarrier_arrive(shared.turn_at_buffers[1 - consumer]);
+        if (elect_lane()) mbarrier_arrive(shared.turn_at_slots[1 - consumer]);
+        round += C::kConsumers * (C::kParts / C::kSlots);
       } else if constexpr (C::kForm == TurnedForm::plain) {
-        epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers, sums);
+        epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, shared.slots[consumer], sums);
       } else {
         const bool whole = min(m + C::kTileM, e.cols) <= e.d.mapped_cols;
         if (e.through_strips && !e.has_side && (whole || (e.activation == Activation::none && e.saved_input.data == nullptr))) {
-          epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, buffers, sums);
+          epilogue.template finish_in_parts<C::kColumnsAtOnce>(typename P::T{}, shared.slots[consumer], sums);
           if (!whole) epilogue.store_last_columns(sums);
         } else {
           wait_boxes_read<0>();
-          epilogue.finish_elements(buffers[0], sums);
+          epilogue.finish_elements(shared.slots[consumer][0], sums);
         }
       }
       turn ^= 1;

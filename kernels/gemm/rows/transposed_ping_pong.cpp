@@ -31,7 +31,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const double rounds = plan_turns(turned, device);
   plan.cluster = turned.cluster;
   plan.blocks = turned.blocks;
-  const int sides = problem.epilogue.passes() - 1, late_sides = takes_turns_at_buffers(form) ? sides : 0;
+  const int sides = problem.epilogue.passes() - 1, late_sides = fills_slots(form) ? sides : 0;
   const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true, .late_sides = late_sides}, device);
   const TimeModel& model = time_model_of(device);
   const double under_products = time.products + model.turn_cycles + (time.late - model.packing_cycles);

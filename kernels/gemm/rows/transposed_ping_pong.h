@@ -15,16 +15,16 @@ inline constexpr Tile kTransposedPingPongTiles[] = {{128, 160}, {128, 192}};
 enum class TurnedForm : std::uint8_t { plain, activated, sided, any };
 TurnedForm turned_form(const GemmProblem& problem);
 
-// What is computed of sums leaves through buffers at which the warpgroups take turns, as many as fit beside five stages; other sums through
-// two of each warpgroup's own.
-constexpr bool takes_turns_at_buffers(TurnedForm form) { return form == TurnedForm::activated || form == TurnedForm::sided; }
+// What is computed of sums leaves through slots that the warpgroups fill in turn, as many as fit beside five stages; other sums through two
+// buffers of each warpgroup's own.
+constexpr bool fills_slots(TurnedForm form) { return form == TurnedForm::activated || form == TurnedForm::sided; }
 constexpr int buffers_of_block(Tile tile, TurnedForm form) {
-  if (!takes_turns_at_buffers(form)) return 4;
+  if (!fills_slots(form)) return 4;
   return tile.n == 192 ? 6 : 10;
 }
 // Columns of N in a buffer. Small ones make room for a fifth stage of the wider tile.
 constexpr std::int64_t columns_at_once(Tile tile, TurnedForm form) {
-  if (takes_turns_at_buffers(form)) return 32;
+  if (fills_slots(form)) return 32;
   return form == TurnedForm::plain && tile.n == 192 ? tile.n / 4 : tile.n / 2;
 }
 constexpr std::int64_t transposed_ping_pong_rest(Tile tile, TurnedForm form) {
