@@ -2,7 +2,8 @@
 // where clusters of seven leave a third idle; and neighbours take the same part of K of tiles side by side, so that what they ask L2 for at
 // about the same time, it is asked for once. Each warp finishes every so many strips of its own, which stay in its registers, and leaves
 // those that other blocks finish in the workspace; it adds theirs to its own as soon as the same warp of every block has told, in the order
-// of K: the result does not depend on who was first. Blocks wait for each other, so all of them run at once or none.
+// of K: the result does not depend on who was first. The consumers take their last blocks of K in turn, so that one shares out under the
+// other's products. Blocks wait for each other, so all of them run at once or none.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/rows/workspace_split_k.h"
@@ -17,6 +18,7 @@ struct Config {
   static constexpr int kConsumers = 2, kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kShares = kM / kShareColumns;  // of a warp
+  static constexpr int kInTurn = kStages - 1;         // of K's last blocks: what loads them waits for none of these
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
@@ -116,13 +118,16 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
 
     // Main loop.
     float sums[1][kTileM / 2];  // [64, tile m]
+    const int waits_at = consumer > 0 ? max(end - C::kInTurn, begin) : -1, passes_at = consumer == 0 ? end - 1 : -1;
     with_product(P{}, gemm, sums_rows, [&](auto product) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<C::kStages> at;
       int previous = 0;
       for (int block = begin; block < end; ++block, at.advance()) {
+        if (block == waits_at) wait_for_turn(0);
         mbarrier_wait(shared.full[at.stage], at.parity);
         multiply(product, shared.stages[at.stage], shared.ones, consumer, block > begin, sums, row_sums);
+        if (block == passes_at) pass_turn(0);
         wgmma_wait<1>();
         if (thread == 0 && block > begin) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
