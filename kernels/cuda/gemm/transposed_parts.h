@@ -22,6 +22,7 @@ struct EpilogueInParts : TransposedEpilogue<C> {
   static constexpr int kSlots = C::kSlots;
   static_assert(kTileN % kLines == 0, "a part lies in one block of 64 of M");
   static_assert(kParts % kSlots == 0, "every tile begins with the first slot");
+  static_assert(kSlots > 2, "the next part's slot is waited for before the one before is told of");
   using Slots = std::byte[kSlots][C::kBuffersOfSlot][kLines * 128];
   using Barriers = SlotBarriers<kSlots>;
 
