@@ -18,7 +18,7 @@ struct Config {
   static constexpr int kConsumers = 2, kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kShares = kM / kShareColumns;  // of a warp
-  static constexpr int kInTurn = kStages - 1;         // of K's last blocks: one less than the ring holds, since a stage is released a block late
+  static constexpr int kInTurn = kStages - 1;         // of K's last blocks: the ring's but one, since a stage is released a block late
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
