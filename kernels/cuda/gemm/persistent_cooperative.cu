@@ -1,6 +1,7 @@
 // Adds to warp_specialized: blocks that stay and take tile after tile in an order that keeps operands in L2, so that the producer
 // loads the next tile's stages while the consumers finish this one; clusters of two blocks, one above the other in D, that share
-// each load of their columns; and stores by the copy engine from swizzled strips, which run under the next tile's products.
+// each load of their columns; and stores by the copy engine from swizzled strips, which run under the next tile's products. A block's
+// last tile has no next: its consumers take the last blocks of K in turn, so that one finishes under the other's products.
 #include "kernels/cuda/gemm/tile_loads.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
 
@@ -13,6 +14,7 @@ struct Config {
   static constexpr Tile kTile = {kM, kN};
   static constexpr int kStages = cooperative_stages(kTile, kGradient), kStrips = cooperative_strips(kTile, kGradient);
   static constexpr int kConsumers = cooperative_consumers(kTile), kBlocks = kN / kBox / kConsumers;  // of 64 rows, each consumer's
+  static constexpr int kInTurn = kStages - 1;  // of the last tile's blocks of K: the ring's but one, since a stage is released a block late
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
 
@@ -68,14 +70,20 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
 
       TileEpilogue<C::kBlocks, kTileM, C::kStrips> epilogue(gemm.epilogue, strips, row, col);
 
+      const bool last = turn + gemm.clusters >= gemm.raster.tiles;  // nothing follows to finish under
+      const int waits_at = last && consumer > 0 ? max(gemm.blocks_k - C::kInTurn, 0) : -1;
+      const int passes_at = last && consumer + 1 < C::kConsumers ? gemm.blocks_k - 1 : -1;
+
       // Main loop.
       float sums[C::kBlocks][kTileM / 2];  // [64, tile m] of each
       with_product(P{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
         float row_sums[C::kBlocks][4];  // [64, 8] of each
         int previous = 0;
         for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+          if (block == waits_at) wait_for_turn(consumer - 1);
           mbarrier_wait(shared.full[at.stage], at.parity);
           multiply(product, shared.stages[at.stage], shared.ones, consumer * C::kBlocks, block > 0, sums, row_sums);
+          if (block == passes_at) pass_turn(consumer);
           wgmma_wait<1>();
           if (block > 0) release(previous);
           previous = at.stage;
