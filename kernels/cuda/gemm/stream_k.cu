@@ -1,8 +1,10 @@
 // Adds to persistent_cooperative: no block waits for another's last tile. While all blocks have a whole tile they take whole ones; the
-// K of the tiles that are left is cut into one equal share a block, and a share's end goes on in the next block. A tile's parts are
-// added up in the order of K, so the result depends on no timing: fp32 sums that go out as they are straight into D, others in the
-// workspace, where the last part finds them. Whole tiles come first, while the blocks are in step. Which parts of which tiles a block
-// has is kernels/gemm/rows/stream_k_parts.h's; a wait goes to a block of a lower number only.
+// K of the tiles that are left is cut into one equal share a block, and a share's end goes on in the next block. What a block has of a
+// tile that another one ends, it leaves in the workspace, and goes on; the one that ends the tile adds all that was left of it, which its
+// producer brings through the ring as soon as it is there. fp32 sums need less: a tile's first part goes straight into D, and the last
+// one is added there. Parts are added up in one order, so the result depends on no timing. Whole tiles come first, while the blocks are in
+// step. Which parts of which tiles a block has is kernels/gemm/rows/stream_k_parts.h's; a wait goes to a block of a lower number only.
+// Two blocks one above the other in D do all this as a pair, each for its own rows, and load their columns for both.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/rows/stream_k.h"
@@ -17,6 +19,7 @@ struct Config {
   static constexpr int kStages = stream_k_stages(kTile), kStrips = kStreamKStrips, kConsumers = kStreamKConsumers;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kShares = kM / kShareColumns;  // of a warp
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
@@ -29,24 +32,41 @@ struct Config {
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
 };
 
+// A share of every warp's sums, as its threads hold them.
+struct BlockShare {
+  float4 sums[kStreamKWarps][kShare / 4][32];
+};
+
 struct StreamKGemm : WarpgroupGemm {
-  StreamKWork work;
-  unsigned* done = nullptr;   // [shared tiles][warps]: blocks of K added up, until the last part has seen it
-  float4* sums = nullptr;     // [shared tiles][warps][tile m / 8][lanes]: a tile's, as its threads hold them
-  float* row_sums = nullptr;  // [shared tiles][tile n]
+  StreamKWork work;            // a pair's is one block's
+  bool by_engine = false;      // D is stored, or added to, by the copy engine
+  bool first_in_d = false;     // a tile's first part goes straight into D
+  unsigned* left = nullptr;    // [blocks]: warps whose sums are there, until the block that wants them has seen it
+  BlockShare* sums = nullptr;  // [blocks][shares]: of the part that another block ends
+  float* row_sums = nullptr;   // [blocks][tile n]
 };
 
-// A part's sums that are on their way to where the next part's block finds them. It is told under the next products, when they will
-// have arrived, and before this block waits for others.
-struct LeftToOthers {
-  unsigned* flag = nullptr;
-  unsigned end = 0;
-
-  __device__ __forceinline__ void tell() {
-    if (flag != nullptr) set_flag(flag, end);
-    flag = nullptr;
+// Brings what others have left of the tile that a part ends, a share a stage; of what is in D by then, an empty stage. One thread's.
+template <class C>
+__device__ __forceinline__ void load_left(typename C::SharedStorage& shared, const StreamKGemm& gemm, const StreamKPart& part,
+                                          RingPosition<C::kStages>& at) {
+  static_assert(sizeof(BlockShare) <= sizeof(shared.stages[0]));
+  for (int other = part.others; other > 0; --other) {
+    const int block = static_cast<int>(blockIdx.x) - other * gemm.cluster;
+    const bool in_d = gemm.first_in_d && other == part.others;
+    wait_for_added(gemm.left + block, kStreamKWarps);
+    for (int share = 0; share < (in_d ? 1 : C::kShares); ++share, at.advance()) {
+      Mbarrier& full = shared.full[at.stage];
+      mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+      if (in_d) {
+        mbarrier_arrive(full);
+      } else {
+        mbarrier_arrive_expecting(full, sizeof(BlockShare));
+        load_line(&shared.stages[at.stage], gemm.sums + static_cast<std::int64_t>(block) * C::kShares + share, sizeof(BlockShare), full);
+      }
+    }
   }
-};
+}
 
 template <class C, bool kSums, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant__ StreamKGemm gemm) {
@@ -60,13 +80,14 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
     prefetch_map(gemm.rows);
     prefetch_map(gemm.cols);
     mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers);
+    mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
-  StreamKParts parts(gemm.work, static_cast<int>(blockIdx.x));  // a dozen divisions
   __syncthreads();
+  cluster_meet();
 
+  StreamKParts parts(gemm.work, cluster_of_block(gemm.cluster));
   StreamKPart part;
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
@@ -74,67 +95,62 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       while (parts.next(part)) {
-        const TileAt tile = gemm.raster(part.tile);
+        const TileAt tile = own_tile(gemm, part.tile);
         int block = part.start;
         for (int blocks = part.end - part.begin; blocks > 0; --blocks, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
           wait_for_operands();
-          load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM);
+          load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM,
+                                cluster_rank());
           block = part.after(block);
         }
+        load_left<C>(shared, gemm, part, at);
       }
+      wait_for_readers(gemm.cluster, shared.empty, at);
     }
   } else {  // A consumer.
     take_registers<C::kConsumerRegisters>();
     wait_for_previous_kernel();
-    const int warp = static_cast<int>(threadIdx.x) / 32 - 4, lane = static_cast<int>(threadIdx.x) % 32, consumer = warpgroup_rank() - 1;
-    const bool leads = threadIdx.x % kWarpgroup == 0;
+    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    const int warp = consumer * 4 + thread / 32, lane = thread % 32;
     WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = lane};
+    const auto release = [&](int stage) {  // to every producer that writes here
+      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+    };
+    const auto row_sums_of = [&](int block) { return gemm.row_sums + block * kTileN + consumer * kBox; };
 
+    // Sums that others want are told of under the next products, when they will have arrived, and before this block waits for others.
+    bool untold = false;
+    const auto tell = [&] {
+      if (untold) add_to_flag_after_boxes(gemm.left + blockIdx.x);
+      untold = false;
+    };
     // Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once, since a register has no index.
-    const auto finish_part = [&](const float(&sums)[kTileM / 2], float4* so_far, int row, int col, bool first, bool last) {
-      const bool by_engine = epilogue.through_strips && !epilogue.has_side && epilogue.d.mapped_cols == epilogue.cols;
-      const bool in_d = by_engine && epilogue.d.dtype == DType::f32;  // where D itself keeps what the parts come to
-      for (int share = 0; share < kTileM / kShareColumns; ++share, so_far += kShare / 4 * 32) {
-        const int share_col = col + share * kShareColumns;
-        if (row >= epilogue.rows || share_col >= epilogue.cols) continue;
+    const auto finish_part = [&](const float(&sums)[kTileM / 2], int row, int col, bool add) {
+      for (int share = 0; share < C::kShares; ++share) {
+        const ShareAt share_at = {.row = row, .col = col + share * kShareColumns};
+        if (row >= epilogue.rows || share_at.col >= epilogue.cols) return;
         float z[kShare];
 #pragma unroll
-        for (int of = 0; of < kTileM / kShareColumns; ++of) {
+        for (int of = 0; of < C::kShares; ++of) {
           if (of == share) {
             asm volatile("");  // a branch, not a selection of every candidate
 #pragma unroll
             for (int i = 0; i < kShare; ++i) z[i] = sums[of * kShare + i];
           }
         }
-        if (in_d) {
-          strips.put(epilogue.d_map, {.row = row, .col = share_col}, z, epilogue.accumulate || !first);
-          continue;
-        }
-#pragma unroll
-        for (int i = 0; i < kShare && !first; i += 4) {
-          const float4 before = so_far[i * 8];
-          z[i] += before.x;
-          z[i + 1] += before.y;
-          z[i + 2] += before.z;
-          z[i + 3] += before.w;
-        }
-        if (!last) {
-#pragma unroll
-          for (int i = 0; i < kShare; i += 4) so_far[i * 8] = {z[i], z[i + 1], z[i + 2], z[i + 3]};
-        } else if (by_engine) {
-          strips.template put<typename P::T>(strips.next(), epilogue.d_map, {.row = row, .col = share_col}, z);
+        if (!gemm.by_engine) {
+          finish_elements(epilogue, strips.first, share_at, z);
+        } else if (epilogue.d.dtype == DType::f32) {
+          strips.put(epilogue.d_map, share_at, z, add);
         } else {
-          finish_elements(epilogue, strips.first, {.row = row, .col = share_col}, z);
+          strips.template put<typename P::T>(strips.next(), epilogue.d_map, share_at, z);
         }
       }
     };
-    LeftToOthers left;
     while (parts.next(part)) {
-      const TileAt tile = gemm.raster(part.tile);
+      const TileAt tile = own_tile(gemm, part.tile);
       const int row = tile.n * kTileN + consumer * kBox, col = tile.m * kTileM;
-      const bool first = part.begin == 0, last = part.end == gemm.blocks_k;
-      unsigned* const done = gemm.done + part.shared * kStreamKWarps + warp;
 
       const auto run_part = [&](auto product) {
         // Main loop.
@@ -145,31 +161,61 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
           mbarrier_wait(shared.full[at.stage], at.parity);
           multiply(product, shared.stages[at.stage], shared.ones, consumer, block > part.begin, sums, row_sums);
           wgmma_wait<1>();
-          if (leads && block > part.begin) mbarrier_arrive(shared.empty[previous]);
+          if (block > part.begin) release(previous);
           previous = at.stage;
-          if (block == part.begin + 2) left.tell();
+          if (block == part.begin + 2) tell();
         }
         wgmma_wait<0>();
-        if (leads) mbarrier_arrive(shared.empty[previous]);
-        left.tell();
+        release(previous);
+        tell();
 
-        // Epilogue: what the parts before came to is added, and the result stored or left to the parts after.
-        if (!first) wait_for_flag(done, static_cast<unsigned>(part.begin));
-        if (!first && last) clear_flag(done);
-        if constexpr (product.kSumsRows) {
-          float* const so_far = gemm.row_sums + part.shared * kTileN + consumer * kBox;
-          for_each_row_sum(row_sums[0], [&](int own, float sum) {
-            if (!first) sum += so_far[own];
-            if (last) {
-              store_bias_gradient(epilogue, row + own, sum);
-            } else {
-              so_far[own] = sum;
+        // Epilogue: the sums are left to the block that ends the tile, or what others have left is added to them.
+        const bool ends_tile = part.end == gemm.blocks_k, into_d = ends_tile || (gemm.first_in_d && part.begin == 0);
+        untold = !ends_tile;
+        if (!into_d) {
+          BlockShare* const to = gemm.sums + static_cast<std::int64_t>(blockIdx.x) * C::kShares;
+#pragma unroll
+          for (int i = 0; i < kTileM / 2; i += 4) {
+            const float* const four = sums[0] + i;
+            __stcg(&to[i / kShare].sums[warp][i % kShare / 4][lane], make_float4(four[0], four[1], four[2], four[3]));
+          }
+        }
+        for (int other = part.others; other > 0; --other) {
+          if (gemm.first_in_d && other == part.others) {
+            mbarrier_wait(shared.full[at.stage], at.parity);
+            fence_memory_for_engines();
+            sync_warpgroup(consumer);
+            release(at.stage);
+            at.advance();
+            continue;
+          }
+#pragma unroll
+          for (int share = 0; share < C::kShares; ++share, at.advance()) {
+            mbarrier_wait(shared.full[at.stage], at.parity);
+            const auto& left = reinterpret_cast<const BlockShare&>(shared.stages[at.stage]);
+#pragma unroll
+            for (int i = 0; i < kShare; i += 4) {
+              const float4 theirs = left.sums[warp][i / 4][lane];
+              float* const four = sums[0] + share * kShare + i;
+              four[0] += theirs.x, four[1] += theirs.y, four[2] += theirs.z, four[3] += theirs.w;
             }
+            sync_warpgroup(consumer);
+            release(at.stage);
+          }
+        }
+        if constexpr (product.kSumsRows) {
+          const auto block = static_cast<int>(blockIdx.x);
+          for_each_row_sum(row_sums[0], [&](int own, float sum) {
+            if (!ends_tile) {
+              row_sums_of(block)[own] = sum;
+              return;
+            }
+            for (int other = part.others; other > 0; --other) sum += __ldcg(row_sums_of(block - other * gemm.cluster) + own);
+            store_bias_gradient(epilogue, row + own, sum);
           });
         }
-        float4* const so_far = gemm.sums + (static_cast<std::int64_t>(part.shared) * kStreamKWarps + warp) * (kTileM / 8) * 32 + lane;
-        finish_part(sums[0], so_far, row + warp % 4 * kStripRows, col, first, last);
-        if (!last) left = {.flag = done, .end = static_cast<unsigned>(part.end)};
+        const bool to_first = gemm.first_in_d && part.others > 0;
+        if (into_d) finish_part(sums[0], row + warp % 4 * kStripRows, col, epilogue.accumulate || to_first);
       };
       if (kSums && tile.m == 0) {
         run_part(Product<typename P::T, P::kRows, P::kCols, kSums>{});
@@ -177,7 +223,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
         run_part(P{});
       }
     }
-    left.tell();
+    tell();
     wait_boxes_read<0>();
   }
 }
@@ -185,19 +231,17 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
 }  // namespace
 
 void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks);
   StreamKGemm gemm = {warpgroup_gemm(args, plan)};
   // Rows are summed in the first column. Where that begins every row of the raster, shares of equal time repeat after some tiles.
   const bool one_band = gemm.raster.band == gemm.tiles_m;
-  gemm.work = {.tiles = gemm.raster.tiles,
-               .shared_tiles = static_cast<int>(shared),
-               .blocks_k = gemm.blocks_k,
-               .blocks = static_cast<int>(plan.blocks),
-               .band = gemm.raster.band,
-               .summing_time = args.bias_gradient && one_band ? kStreamKSummingTime : kStreamKTime};
-  gemm.done = flags_of(queue, shared * kStreamKWarps);
-  gemm.sums = static_cast<float4*>(args.workspace);
-  gemm.row_sums = reinterpret_cast<float*>(gemm.sums + shared * plan.tile.m * plan.tile.n / 4);
+  const auto shared = static_cast<int>(shared_tiles(gemm.raster.tiles, gemm.clusters));
+  gemm.work = StreamKWork::of(gemm.raster.tiles, shared, gemm.blocks_k, gemm.clusters, gemm.raster.band, args.bias_gradient && one_band);
+  const WarpgroupEpilogue& epilogue = gemm.epilogue;
+  gemm.by_engine = epilogue.through_strips && !epilogue.has_side && epilogue.d.mapped_cols == epilogue.cols;
+  gemm.first_in_d = gemm.by_engine && epilogue.d.dtype == DType::f32;
+  gemm.left = flags_of(queue, plan.blocks);
+  gemm.sums = static_cast<BlockShare*>(args.workspace);
+  gemm.row_sums = reinterpret_cast<float*>(gemm.sums + plan.blocks * plan.tile.m / kShareColumns);
   const auto launch = [&]<int kM, int kN>() {
     if (plan.tile != Tile{kM, kN}) return;
     using C = Config<kM, kN>;

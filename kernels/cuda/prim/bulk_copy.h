@@ -87,4 +87,7 @@ __device__ __forceinline__ void wait_boxes() {
 // Orders this thread's ordinary writes to shared memory before what the copy engine or the tensor cores read there.
 __device__ __forceinline__ void fence_shared_for_engines() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+// Orders what this thread and the copy engine do in any memory.
+__device__ __forceinline__ void fence_memory_for_engines() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
 }  // namespace tilewave

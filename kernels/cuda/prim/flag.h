@@ -1,8 +1,7 @@
-// Flags in device memory by which a warp of one block hands memory to a warp of another (PTX ISA, "memory consistency model"): what
-// the setting warp wrote before, with ordinary stores or through the copy engine, the waiting warp sees after. A warp may wait only
-// for a block that was launched before its own, or in a grid whose blocks all run at once. One lane releases for its warp: what the others
-// wrote before they met it at __syncwarp comes with it, since a release is cumulative. Flags are zeros when a kernel begins, and again
-// when it ends: whoever waits last clears them.
+// Flags in device memory by which warps of one block hand memory to another block (PTX ISA, "memory consistency model"): what a warp
+// wrote before it added to the flag, whoever waits sees after. A block may wait only for one that was launched before it, or in a grid
+// whose blocks all run at once. One lane releases for its warp: what the others wrote before they met it at __syncwarp comes with it, since
+// a release is cumulative. Flags are zeros when a kernel begins, and again when it ends: whoever waits last clears them.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +11,7 @@
 
 namespace tilewave {
 
-// Until the flag, or what `mask` leaves of it, has that value.
-__device__ __forceinline__ void wait_for_flag(const unsigned* flag, unsigned value, unsigned mask = ~0u) {
-  if (threadIdx.x % 32 == 0) {
-    const auto load = [&] {
-      unsigned now;
-      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(flag) : "memory");
-      return now;
-    };
-    wait_until([&] { return (load() & mask) == value; },
-               {.what = "the flag in device memory", .where = reinterpret_cast<std::uint64_t>(flag), .value = value});
-    asm volatile("fence.proxy.async;" ::: "memory");  // what follows may go through the copy engine
-  }
-  __syncwarp();
-}
-
-// Once everything that the warp has written is there, through the copy engine too.
-__device__ __forceinline__ void set_flag(unsigned* flag, unsigned value) {
-  if (threadIdx.x % 32 == 0) {
-    wait_boxes<0>();
-    asm volatile("fence.proxy.async;" ::: "memory");
-  }
-  __syncwarp();
-  if (threadIdx.x % 32 == 0) asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-}
-
-// For the warp that waits last.
-__device__ __forceinline__ void clear_flag(unsigned* flag) {
-  if (threadIdx.x % 32 == 0) *flag = 0;
-}
-
-// Flags that several add to and several wait for: the lower half counts the former, the upper the latter.
+// Those that several wait for: the lower half counts who have added, the upper who have waited.
 inline constexpr unsigned kAdded = 0xffff, kWaiter = 0x10000;
 
 // One more, once everything that the warp has written with ordinary stores is there.
@@ -50,10 +19,38 @@ __device__ __forceinline__ void add_to_flag(unsigned* flag) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(flag) : "memory");
 }
-// Until `added` have; one of `waiters` that do this.
+// The same once what it sent through the copy engine is there too.
+__device__ __forceinline__ void add_to_flag_after_boxes(unsigned* flag) {
+  if (threadIdx.x % 32 == 0) {
+    wait_boxes<0>();
+    fence_memory_for_engines();
+  }
+  add_to_flag(flag);
+}
+
+// One thread's: until `added` have.
+__device__ __forceinline__ void wait_until_added(const unsigned* flag, unsigned added) {
+  const auto load = [&] {
+    unsigned now;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(flag) : "memory");
+    return now;
+  };
+  wait_until([&] { return (load() & kAdded) == added; },
+             {.what = "the flag in device memory", .where = reinterpret_cast<std::uint64_t>(flag), .value = added});
+}
+// The same for the thread that alone waits, and goes on to the copy engine.
+__device__ __forceinline__ void wait_for_added(unsigned* flag, unsigned added) {
+  wait_until_added(flag, added);
+  *flag = 0;
+  fence_memory_for_engines();
+}
+// A warp's, one of `waiters`.
 __device__ __forceinline__ void wait_for_added(unsigned* flag, unsigned added, unsigned waiters) {
-  wait_for_flag(flag, added, kAdded);
-  if (threadIdx.x % 32 == 0 && atomicAdd(flag, kWaiter) / kWaiter + 1 == waiters) *flag = 0;
+  if (threadIdx.x % 32 == 0) {
+    wait_until_added(flag, added);
+    if (atomicAdd(flag, kWaiter) / kWaiter + 1 == waiters) *flag = 0;
+  }
+  __syncwarp();
 }
 
 }  // namespace tilewave

@@ -4,28 +4,34 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/rows/stream_k_parts.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
 namespace {
 
+constexpr std::int64_t kMostRowsAlone = 64;  // of tiles: of more, one that a pair has too many costs less than what pairs save
+
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("stream_k", problem, tile, device.sm_count);
   plan.stages = stream_k_stages(tile);
   plan.raster = "bands";
   plan.streams_k = true;
-  const std::int64_t all = plan.tiling.tiles * ceil_div(problem.k, kBlockK);  // stages
-  plan.blocks = std::min(device.sm_count, all);
-  const std::int64_t shared = shared_tiles(plan.tiling.tiles, plan.blocks);
-  plan.workspace_bytes = stream_k_workspace_bytes(shared, tile);
+  const std::int64_t stages = ceil_div(problem.k, kBlockK);
+  const Tiling& tiling = plan.tiling;
+  plan.cluster = device.sm_count > 1 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > kMostRowsAlone) ? 2 : 1;
+  const std::int64_t turns = tiling.tiles_m * ceil_div(tiling.tiles_n, plan.cluster);
+  const std::int64_t clusters = std::min({device.sm_count / plan.cluster, std::int64_t{kStreamKMostBlocks}, turns * stages});
+  plan.blocks = clusters * plan.cluster;
+  const std::int64_t shared = shared_tiles(turns, clusters);
+  plan.workspace_bytes = stream_k_workspace_bytes(shared > 0 ? plan.blocks : 0, tile);
   const TimeModel& model = time_model_of(device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
-  const double share = static_cast<double>(plan.tiling.tiles) / static_cast<double>(plan.blocks);
+  const double share = static_cast<double>(turns) / static_cast<double>(clusters);
   double cycles = model.fill_cycles + share * (time.products + model.tile_cycles + time.epilogue) + time.epilogue;
   if (shared > 0) {
-    cycles +=
-        model.sharing_cycles + model.link_cycles * std::max(0.0, static_cast<double>(plan.blocks) / static_cast<double>(shared) - 1.0);
+    cycles += model.sharing_cycles + model.link_cycles * std::max(0.0, static_cast<double>(clusters) / static_cast<double>(shared) - 1.0);
   }
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;

@@ -17,8 +17,8 @@ constexpr std::int64_t shared_tiles(std::int64_t tiles, std::int64_t blocks) {
   if (tiles % blocks == 0) return 0;
   return tiles < blocks ? tiles : blocks + tiles % blocks;
 }
-// The workspace: of each shared tile the sums so far, and those of its rows.
-constexpr std::int64_t stream_k_workspace_bytes(std::int64_t tiles, Tile tile) { return tiles * (tile.m + 1) * tile.n * 4; }
+// The workspace: of each block the sums of the part that ends within a tile, and those of its rows.
+constexpr std::int64_t stream_k_workspace_bytes(std::int64_t blocks, Tile tile) { return blocks * (tile.m + 1) * tile.n * 4; }
 
 extern const GemmRow kStreamKRow;
 void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);

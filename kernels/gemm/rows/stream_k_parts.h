@@ -9,6 +9,7 @@
 // instead of twelve.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/math/host_device.h"
@@ -19,18 +20,58 @@ namespace tilewave {
 // 256 of the tile's reads as many rows of shared memory, an eighth of all it reads.
 inline constexpr int kStreamKSummingTime = 9, kStreamKTime = 8;
 
+inline constexpr int kStreamKMostBlocks = 144;  // as many as the largest Hopper GPU has SMs
+
+// Where a block's share begins, in the raster's order.
+struct alignas(16) StreamKShare {
+  int tile = 0, begin = 0;  // of the tile's K, in blocks of it
+  int start = 0;            // the first block of K to be loaded of a part that ends within this tile
+  int others = 0;           // the blocks before this one that have what comes before that in this tile
+};
+
+// Computed by the host: in the kernel its divisions, one waiting for the other, would hold up each block's first load.
 struct StreamKWork {
   int tiles = 0, shared_tiles = 0;  // in the raster's order; the last ones' K is shared out
   int blocks_k = 0;                 // a tile's K, in blocks of it
-  int blocks = 1;                   // that multiply
-  int band = 1;                     // tiles of the raster, the first of which takes summing_time for a block of K, the others kStreamKTime
-  int summing_time = kStreamKTime;
+  int blocks = 1;                   // that multiply, at most as many as have something to do
+  int band = 1, summing_time = kStreamKTime;
+  int beat = 1;                                 // the length of a share, a tile's K at most
+  StreamKShare shares[kStreamKMostBlocks + 1];  // and where the last one ends
+
+  // Of a block of a tile's K: with summed rows the first tile of each `band` takes longer.
+  std::int64_t time_of(int tile) const { return tile % band == 0 ? summing_time : kStreamKTime; }
+
+  // Shares take the same time; where they are shorter than two blocks of K, they are equal in length instead, so that none is empty.
+  static StreamKWork of(int tiles, int shared_tiles, int blocks_k, int blocks, int band, bool sums) {
+    const std::int64_t all = std::int64_t{shared_tiles} * blocks_k;
+    StreamKWork work = {.tiles = tiles,
+                        .shared_tiles = shared_tiles,
+                        .blocks_k = blocks_k,
+                        .blocks = blocks,
+                        .band = band,
+                        .summing_time = sums && all >= 2 * blocks ? kStreamKSummingTime : kStreamKTime,
+                        .beat = static_cast<int>(std::clamp<std::int64_t>((all + blocks - 1) / blocks, 1, blocks_k))};
+    std::int64_t total = 0, before = 0;  // the time of all shared tiles, and of those before share.tile
+    for (int tile = tiles - shared_tiles; tile < tiles; ++tile) total += work.time_of(tile) * blocks_k;
+    StreamKShare share = {.tile = tiles - shared_tiles};
+    for (int i = 0; i <= blocks; ++i) {
+      const int tile_before = share.tile;
+      const std::int64_t time = total * i / blocks;
+      const auto tile_time = [&] { return work.time_of(share.tile) * blocks_k; };
+      for (; share.tile < tiles && time >= before + tile_time(); ++share.tile) before += tile_time();
+      share.begin = static_cast<int>((time - before) / work.time_of(share.tile));
+      share.start = (share.begin + work.beat - 1) / work.beat * work.beat;
+      share.others = share.begin == 0 ? 0 : share.tile == tile_before ? share.others + 1 : 1;
+      work.shares[i] = share;
+    }
+    return work;
+  }
 };
 
 struct StreamKPart {
   int tile = 0, begin = 0, end = 0;  // of K, in blocks of it
   int start = 0;                     // the first to be loaded
-  int shared = -1;                   // which of the shared tiles
+  int others = 0;                    // where it ends the tile: the blocks before this one that have the tile's other parts
 
   // The one to be loaded after that one.
   TW_HOST_DEVICE int after(int block) const { return block + 1 == end ? begin : block + 1; }
@@ -39,14 +80,10 @@ struct StreamKPart {
 class StreamKParts {
  public:
   TW_HOST_DEVICE StreamKParts(const StreamKWork& work, int block)
-      : work_(work), whole_(block), whole_tiles_(work.tiles - work.shared_tiles) {
-    const std::int64_t begin = begin_of_share(block), end = begin_of_share(block + 1), depth = work.blocks_k;
-    last_ = static_cast<int>(begin / depth);
-    begin_ = static_cast<int>(begin % depth);
-    tile_ = end == begin ? last_ - 1 : static_cast<int>((end - 1) / depth);
-    end_ = static_cast<int>(end - tile_ * depth);
-    const std::int64_t share = (work.shared_tiles * depth + work.blocks - 1) / work.blocks;
-    beat_ = static_cast<int>(share < depth ? share : depth);
+      : work_(work), whole_(block), whole_tiles_(work.tiles - work.shared_tiles), share_(work.shares[block]) {
+    const StreamKShare end = work.shares[block + 1];
+    tile_ = end.begin > 0 ? end.tile : end.tile - 1;
+    end_ = end.begin > 0 ? end.begin : work.blocks_k;
   }
 
   // The next part, if there is one: whole tiles, one for each block in turn, and then the share.
@@ -56,36 +93,27 @@ class StreamKParts {
       whole_ += work_.blocks;
       return true;
     }
-    if (tile_ < last_) return false;
-    const int begin = tile_ == last_ ? begin_ : 0;
-    const int in_step = begin + (done_ % beat_ - begin % beat_ + beat_) % beat_;
-    const bool ends_all = tile_ == last_ && end_ == work_.blocks_k;
-    part = {
-        .tile = tile_, .begin = begin, .end = end_, .start = ends_all || in_step >= end_ ? begin : in_step, .shared = tile_ - whole_tiles_};
+    if (tile_ < share_.tile) return false;
+    const bool is_last = tile_ == share_.tile, ends_tile = end_ == work_.blocks_k;
+    const int begin = is_last ? share_.begin : 0, in_step = begin > 0 ? share_.start : done_;
+    part = {.tile = tile_,
+            .begin = begin,
+            .end = end_,
+            .start = (is_last && ends_tile) || in_step >= end_ ? begin : in_step,
+            .others = is_last && ends_tile ? share_.others : 0};
     done_ += end_ - begin;
+    if (done_ >= work_.beat) done_ -= work_.beat;
     --tile_;
     end_ = work_.blocks_k;
     return true;
   }
 
  private:
-  // In blocks of K from the raster's first tile on; all shares take the same time.
-  TW_HOST_DEVICE std::int64_t begin_of_share(int share) const {
-    const std::int64_t depth = work_.blocks_k, summing = work_.summing_time * depth, other = kStreamKTime * depth;
-    const std::int64_t first = time_before(whole_tiles_), time = first + (time_before(work_.tiles) - first) * share / work_.blocks;
-    const std::int64_t band_time = summing + (work_.band - 1) * other, bands = time / band_time, rest = time % band_time;
-    return bands * work_.band * depth + (rest < summing ? rest / work_.summing_time : depth + (rest - summing) / kStreamKTime);
-  }
-  TW_HOST_DEVICE std::int64_t time_before(int tile) const {
-    const std::int64_t depth = work_.blocks_k, summing = (tile + work_.band - 1) / work_.band;
-    return (summing * work_.summing_time + (tile - summing) * kStreamKTime) * depth;
-  }
-
   const StreamKWork& work_;
   int whole_, whole_tiles_;  // the next whole tile
-  int tile_, last_;          // of the share, what is left: from tile_ down to last_
-  int begin_, end_;          // where the last one begins and tile_ ends
-  int beat_, done_ = 0;      // the length of a share, a tile's K at most; how much of it has been handed out
+  StreamKShare share_;
+  int tile_, end_;  // of the share, what is left ends here
+  int done_ = 0;    // how much of it has been handed out, modulo the beat
 };
 
 }  // namespace tilewave

@@ -468,10 +468,15 @@ TEST(HopperRows, StreamKSharesWhatFullWavesLeave) {
   EXPECT_EQ(shared_tiles(72, 132), 72);
   EXPECT_EQ(shared_tiles(133, 132), 133);
   EXPECT_EQ(shared_tiles(1179, 132), 132 + 123);
-  const GemmPlan shared = kStreamKRow.plan(aligned(1024, 5120, 4096), {256, 128}, h200(), 0);
+  const auto plan_of = [](std::int64_t m, std::int64_t n) { return kStreamKRow.plan(aligned(m, n, 4096), {256, 128}, h200(), 0); };
+  const GemmPlan shared = plan_of(1024, 5120);
   EXPECT_EQ(shared.blocks, 132);
-  EXPECT_EQ(shared.workspace_bytes, stream_k_workspace_bytes(160, {256, 128}));
-  EXPECT_EQ(kStreamKRow.plan(aligned(256 * 12, 128 * 22, 4096), {256, 128}, h200(), 0).workspace_bytes, 0);
+  EXPECT_EQ(shared.workspace_bytes, stream_k_workspace_bytes(132, {256, 128}));
+  EXPECT_EQ(plan_of(256 * 12, 128 * 22).workspace_bytes, 0);
+  // In pairs, unless a row of tiles would be one pair's alone.
+  EXPECT_EQ(shared.cluster, 2);
+  EXPECT_EQ(plan_of(1024, 128 * 5).cluster, 1);
+  EXPECT_EQ(plan_of(1024, 128 * 393).cluster, 2);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
-#include <set>
 #include <vector>
 
 namespace tilewave {
@@ -15,22 +14,17 @@ std::vector<StreamKPart> parts_of(const StreamKWork& work, int block) {
   return all;
 }
 
-int time_of_block(const StreamKWork& work, int tile) { return tile % work.band == 0 ? work.summing_time : kStreamKTime; }
+bool is_shared(const StreamKWork& work, const StreamKPart& part) { return part.tile >= work.tiles - work.shared_tiles; }
 
 // Columns of tiles, of which the first sums, in one band; and none that sums.
 StreamKWork work_of(int tiles, int shared_tiles, int blocks_k, int band, bool sums) {
-  return {.tiles = tiles,
-          .shared_tiles = shared_tiles,
-          .blocks_k = blocks_k,
-          .blocks = 132,
-          .band = band,
-          .summing_time = sums ? kStreamKSummingTime : kStreamKTime};
+  return StreamKWork::of(tiles, shared_tiles, blocks_k, std::min(132, tiles * blocks_k), band, sums);
 }
 
 std::vector<StreamKWork> works() {
   std::vector<StreamKWork> all;
   for (const bool sums : {false, true}) {
-    for (const int blocks_k : {1, 3, 64, 1024}) {
+    for (const int blocks_k : {1, 2, 3, 64, 1024}) {
       all.push_back(work_of(72, 72, blocks_k, 3, sums));
       all.push_back(work_of(1179, 255, blocks_k, 3, sums));
       all.push_back(work_of(200, 200, blocks_k, 8, sums));
@@ -54,7 +48,6 @@ TEST(StreamKParts, AreEveryTilesKOnce) {
         for (int left = part.end - part.begin; left > 0; --left, k = part.after(k)) {
           ++times.at(static_cast<std::size_t>(part.tile * work.blocks_k + k));
         }
-        EXPECT_EQ(part.shared, part.tile < work.tiles - work.shared_tiles ? -1 : part.tile - work.tiles + work.shared_tiles);
       }
     }
     EXPECT_TRUE(std::all_of(times.begin(), times.end(), [](int n) { return n == 1; })) << work.tiles << " tiles of " << work.blocks_k;
@@ -65,7 +58,7 @@ TEST(StreamKParts, ShareTheTimeEqually) {
   const auto time_of = [](const StreamKWork& work, int block) {
     int time = 0;
     for (const StreamKPart& part : parts_of(work, block)) {
-      if (part.shared >= 0) time += (part.end - part.begin) * time_of_block(work, part.tile);
+      if (is_shared(work, part)) time += static_cast<int>((part.end - part.begin) * work.time_of(part.tile));
     }
     return time;
   };
@@ -79,20 +72,27 @@ TEST(StreamKParts, ShareTheTimeEqually) {
   }
 }
 
-// So nobody waits for a block that waits for it: what a part waits for is what a block of a lower number does first of its share.
-TEST(StreamKParts, WaitForLowerBlocksAlone) {
+// So nobody waits for a block that waits for it, and a block leaves the sums of one part at most.
+TEST(StreamKParts, EndATileWhereTheBlocksBeforeHaveItsOtherParts) {
   for (const StreamKWork& work : works()) {
-    std::set<std::pair<int, int>> ends;  // of parts of blocks so far: tile, and where in K
+    std::vector<std::vector<int>> blocks_of(static_cast<std::size_t>(work.tiles));
     for (int block = 0; block < work.blocks; ++block) {
-      const std::vector<StreamKPart> parts = parts_of(work, block);
       bool first = true;
-      for (const StreamKPart& part : parts) {
-        EXPECT_TRUE(part.begin == 0 || ends.contains({part.tile, part.begin}));
-        if (part.shared < 0) continue;
-        EXPECT_TRUE(first || part.end == work.blocks_k) << "a part that others wait for comes first";
-        first = false;
+      for (const StreamKPart& part : parts_of(work, block)) {
+        std::vector<int>& blocks = blocks_of.at(static_cast<std::size_t>(part.tile));
+        if (is_shared(work, part)) {
+          EXPECT_TRUE(first || part.end == work.blocks_k) << "a part that another block waits for comes first";
+          first = false;
+        }
+        if (part.end < work.blocks_k) {
+          EXPECT_EQ(part.others, 0);
+        } else {
+          std::vector<int> before;
+          for (int other = block - part.others; other < block; ++other) before.push_back(other);
+          EXPECT_EQ(blocks, before) << "tile " << part.tile << " of " << work.tiles << " of " << work.blocks_k;
+        }
+        blocks.push_back(block);
       }
-      for (const StreamKPart& part : parts) ends.insert({part.tile, part.end});
     }
   }
 }
@@ -103,8 +103,8 @@ int places_at(const StreamKWork& work, int time, bool in_step) {
   for (int block = 0; block < work.blocks; ++block) {
     int left = time;
     for (const StreamKPart& part : parts_of(work, block)) {
-      if (part.shared < 0) continue;
-      const int length = part.end - part.begin, each = time_of_block(work, part.tile);
+      if (!is_shared(work, part)) continue;
+      const int length = part.end - part.begin, each = static_cast<int>(work.time_of(part.tile));
       if (left < length * each) {
         at.push_back(part.begin + ((in_step ? part.start - part.begin : 0) + left / each) % length);
         break;
