@@ -53,8 +53,8 @@ struct TimeModel {
   double late_activation_cycles = 0.0333;  // for a GELU or its derivative
   // Sums that several blocks make of one tile:
   double exchange_bytes_per_cycle = 13.5;  // of those that a cluster's blocks leave and fetch
-  double sharing_cycles = 19300.0;         // of a launch that shares out tiles: the last sums wait for others
-  double link_cycles = 10600.0;            // until one block's sums of a shared tile are the next one's
+  double sharing_cycles = 4000.0;          // of a launch that shares out tiles
+  double link_cycles = 27700.0;            // and of one all of whose blocks leave their last sums to others
   double meeting_cycles = 4600.0;          // of a launch whose blocks wait for all others of their tile: the last come
 
   // The rows on mma.sync (rows/gpu_model.h).

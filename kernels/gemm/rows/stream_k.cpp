@@ -1,5 +1,5 @@
-// Model: equal shares of all products, an epilogue for every tile that a block finishes, and a wait for each block that a tile's sums
-// go through.
+// Model: equal shares of all products, an epilogue for every tile that a block finishes, and a wait at the end, as long as the fraction
+// of blocks is large that leave their last sums to others.
 #include "kernels/gemm/rows/stream_k.h"
 
 #include <algorithm>
@@ -31,7 +31,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const double share = static_cast<double>(turns) / static_cast<double>(clusters);
   double cycles = model.fill_cycles + share * (time.products + model.tile_cycles + time.epilogue) + time.epilogue;
   if (shared > 0) {
-    cycles += model.sharing_cycles + model.link_cycles * std::max(0.0, static_cast<double>(clusters) / static_cast<double>(shared) - 1.0);
+    const double leave = std::max(0.0, 1.0 - static_cast<double>(shared) / static_cast<double>(clusters));  // their last sums to others
+    cycles += model.sharing_cycles + leave * model.link_cycles;
   }
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
