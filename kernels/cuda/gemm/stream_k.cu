@@ -251,6 +251,7 @@ void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& pla
     });
   };
   launch.template operator()<256, 128>();
+  launch.template operator()<192, 128>();
 }
 
 }  // namespace tilewave

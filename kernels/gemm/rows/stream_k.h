@@ -5,7 +5,7 @@
 
 namespace tilewave {
 
-inline constexpr Tile kStreamKTiles[] = {{256, 128}};
+inline constexpr Tile kStreamKTiles[] = {{256, 128}, {192, 128}};
 
 inline constexpr int kStreamKConsumers = 2, kStreamKStrips = 2, kStreamKWarps = 4 * kStreamKConsumers;
 inline constexpr std::int64_t kStreamKRest = kStripBytesOfWarp * kStreamKStrips * kStreamKWarps + kOnesBytes + kBarrierBytes;
