@@ -473,7 +473,7 @@ TEST(HopperRows, StreamKSharesWhatFullWavesLeave) {
   EXPECT_EQ(shared.blocks, 132);
   EXPECT_EQ(shared.workspace_bytes, stream_k_workspace_bytes(132, {256, 128}));
   EXPECT_EQ(plan_of(256 * 12, 128 * 22).workspace_bytes, 0);
-  // In pairs, unless a row of tiles would be one pair's alone.
+  // In pairs where these have no tile too many, or one of very many.
   EXPECT_EQ(shared.cluster, 2);
   EXPECT_EQ(plan_of(1024, 128 * 5).cluster, 1);
   EXPECT_EQ(plan_of(1024, 128 * 393).cluster, 2);
