@@ -32,9 +32,21 @@ struct Config {
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
 };
 
-// A share of every warp's sums, as its threads hold them.
+// A share of every warp's sums, as its threads hold them, four at a time.
 struct BlockShare {
   float4 sums[kStreamKWarps][kShare / 4][32];
+
+  __device__ __forceinline__ void leave(int warp, int lane, const float* own) {
+#pragma unroll
+    for (int i = 0; i < kShare; i += 4) __stcg(&sums[warp][i / 4][lane], make_float4(own[i], own[i + 1], own[i + 2], own[i + 3]));
+  }
+  __device__ __forceinline__ void add_to(int warp, int lane, float* own) const {
+#pragma unroll
+    for (int i = 0; i < kShare; i += 4) {
+      const float4 left = sums[warp][i / 4][lane];
+      own[i] += left.x, own[i + 1] += left.y, own[i + 2] += left.z, own[i + 3] += left.w;
+    }
+  }
 };
 
 struct StreamKGemm : WarpgroupGemm {
@@ -175,10 +187,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
         if (!into_d) {
           BlockShare* const to = gemm.sums + static_cast<std::int64_t>(blockIdx.x) * C::kShares;
 #pragma unroll
-          for (int i = 0; i < kTileM / 2; i += 4) {
-            const float* const four = sums[0] + i;
-            __stcg(&to[i / kShare].sums[warp][i % kShare / 4][lane], make_float4(four[0], four[1], four[2], four[3]));
-          }
+          for (int share = 0; share < C::kShares; ++share) to[share].leave(warp, lane, sums[0] + share * kShare);
         }
         for (int other = part.others; other > 0; --other) {
           if (gemm.first_in_d && other == part.others) {
@@ -192,13 +201,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
 #pragma unroll
           for (int share = 0; share < C::kShares; ++share, at.advance()) {
             mbarrier_wait(shared.full[at.stage], at.parity);
-            const auto& left = reinterpret_cast<const BlockShare&>(shared.stages[at.stage]);
-#pragma unroll
-            for (int i = 0; i < kShare; i += 4) {
-              const float4 theirs = left.sums[warp][i / 4][lane];
-              float* const four = sums[0] + share * kShare + i;
-              four[0] += theirs.x, four[1] += theirs.y, four[2] += theirs.z, four[3] += theirs.w;
-            }
+            reinterpret_cast<const BlockShare&>(shared.stages[at.stage]).add_to(warp, lane, sums[0] + share * kShare);
             sync_warpgroup(consumer);
             release(at.stage);
           }
