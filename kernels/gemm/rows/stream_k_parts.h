@@ -49,7 +49,7 @@ struct StreamKWork {
                         .blocks_k = blocks_k,
                         .blocks = blocks,
                         .band = band,
-                        .summing_time = sums && all >= 2 * blocks ? kStreamKSummingTime : kStreamKTime,
+                        .summing_time = sums && all / blocks >= 2 ? kStreamKSummingTime : kStreamKTime,
                         .beat = static_cast<int>(std::clamp<std::int64_t>((all + blocks - 1) / blocks, 1, blocks_k))};
     std::int64_t total = 0, before = 0;  // the time of all shared tiles, and of those before share.tile
     for (int tile = tiles - shared_tiles; tile < tiles; ++tile) total += work.time_of(tile) * blocks_k;
