@@ -58,7 +58,10 @@ OperationWork prepare_elementwise(Context& context, Shape shape, std::string_vie
                  {x, b, y});
 }
 
-OperationWork prepare_layer_norm(Context& context, Shape shape, bool backward) {
+// added: as in a model, to the gradient that the residual stream already has.
+enum class NormPass : std::uint8_t { forward, backward, backward_added };
+
+OperationWork prepare_layer_norm(Context& context, Shape shape, NormPass pass) {
   const PrecisionTable& types = context.precision();
   const Tensor x = random_tensor(context, shape, types.activation, 1), y = context.tensor(shape, types.activation);
   const Tensor gamma = random_tensor(context, {1, shape.cols}, types.compute, 2),
@@ -66,7 +69,7 @@ OperationWork prepare_layer_norm(Context& context, Shape shape, bool backward) {
   const Tensor mean = context.tensor({shape.rows, 1}, types.statistics), rstd = context.tensor({shape.rows, 1}, types.statistics);
   const LayerNormArgs forward{
       .x = x.view(), .gamma = gamma.view(), .beta = beta.view(), .y = y.view(), .mean = mean.view(), .rstd = rstd.view()};
-  if (!backward) return work_of(context, forward, {x, gamma, beta, y, mean, rstd});
+  if (pass == NormPass::forward) return work_of(context, forward, {x, gamma, beta, y, mean, rstd});
   context.launch(forward);
   const Tensor dy = random_tensor(context, shape, types.activation, 4);
   const Tensor dgamma = context.tensor({1, shape.cols}, types.gradient), dbeta = context.tensor({1, shape.cols}, types.gradient);
@@ -77,6 +80,7 @@ OperationWork prepare_layer_norm(Context& context, Shape shape, bool backward) {
                                    .rstd = rstd.view(),
                                    .dy = dy.view(),
                                    .dx = y.view(),
+                                   .accumulate = pass == NormPass::backward_added,
                                    .dgamma = dgamma.view(),
                                    .dbeta = dbeta.view(),
                                    .partial = partial.view()};
@@ -226,12 +230,12 @@ std::span<const BenchedOperation> benched_operations() {
     return BenchedOperation{
         name, {65536, 1024}, [name](Context& context, Shape shape) { return prepare_elementwise(context, shape, name); }};
   };
-  const auto with_flag = [](const char* name, Shape shape, auto prepare, bool flag) {
+  const auto with_flag = [](const char* name, Shape shape, auto prepare, auto flag) {
     return BenchedOperation{name, shape, [=](Context& context, Shape asked) { return prepare(context, asked, flag); }};
   };
   static const std::vector<BenchedOperation> all = {
-      with_flag("layer_norm", {65536, 1024}, prepare_layer_norm, false),
-      with_flag("layer_norm_backward", {65536, 1024}, prepare_layer_norm, true),
+      with_flag("layer_norm", {65536, 1024}, prepare_layer_norm, NormPass::forward),
+      with_flag("layer_norm_backward", {65536, 1024}, prepare_layer_norm, NormPass::backward),
       elementwise("softmax"),
       elementwise("softmax_backward"),
       elementwise("gelu"),
@@ -249,9 +253,18 @@ std::span<const BenchedOperation> benched_operations() {
 }
 
 std::span<const BenchedOperation> step_operations() {
+  const auto layer_norm = [](Shape shape, NormPass pass) {
+    const bool forward = pass == NormPass::forward;
+    return BenchedOperation{forward ? "layer_norm" : "layer_norm_backward", shape,
+                            [pass](Context& context, Shape asked) { return prepare_layer_norm(context, asked, pass); },
+                            pass == NormPass::backward_added ? "added to dx" : ""};
+  };
   static const std::vector<BenchedOperation> all = {
-      {"layer_norm", {5120, 1024}, [](Context& context, Shape shape) { return prepare_layer_norm(context, shape, false); }},
-      {"layer_norm_backward", {5120, 1024}, [](Context& context, Shape shape) { return prepare_layer_norm(context, shape, true); }},
+      layer_norm({5120, 1024}, NormPass::forward),
+      layer_norm({5120, 1024}, NormPass::backward),
+      layer_norm({65536, 768}, NormPass::forward),
+      layer_norm({65536, 768}, NormPass::backward_added),
+      {"cross_entropy", {16384, 50257}, prepare_cross_entropy, "a quarter of GPT-2's rows"},
       {"embedding_backward",
        {5120, 1024},
        [](Context& context, Shape shape) { return prepare_embedded_text(context, shape, {.vocabulary = kVocabulary}); },

@@ -16,7 +16,7 @@ struct TableEntry {
   PackDivisor packs_a_row;
   DType compute_dtype = DType::f32;
   WeightDecay decay = WeightDecay::yes;
-  Access access = Access::wide;
+  Access access = Access::whole;
 };
 
 // As many tensors as a launch's parameters hold; a model with more takes another launch.
@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) adamw(const __grid_constant
   for (std::int64_t tile = blockIdx.x; tile < table.tiles; tile += gridDim.x) {
     while (at + 1 < table.count && table.entries[at + 1].first_tile <= tile) ++at;
     const TableEntry& entry = table.entries[at];
-    if (entry.access == Access::wide) {
-      update_tile<T, Access::wide>(entry, tile - entry.first_tile, k);
+    if (entry.access == Access::whole) {
+      update_tile<T, Access::whole>(entry, tile - entry.first_tile, k);
     } else {
       update_tile<T, Access::narrow>(entry, tile - entry.first_tile, k);
     }
@@ -143,7 +143,7 @@ TableEntry entry_of(const AdamWTensor& tensor, int width) {
           .packs_a_row = PackDivisor(packs_a_row),
           .compute_dtype = tensor.compute.dtype,
           .decay = tensor.decay,
-          .access = extent.access};
+          .access = whole_access(extent.access, extent.cols, width)};
 }
 
 // The tensors whose masters are of T.

@@ -10,7 +10,7 @@ namespace {
 struct NormTensor {
   MatrixView gradient;
   std::int64_t first_block = 0;  // of all tensors' blocks
-  Access access = Access::wide;
+  Access access = Access::whole;
 };
 
 // As many tensors as a launch's parameters hold.
@@ -61,12 +61,12 @@ __global__ void __launch_bounds__(kThreads) sum_blocks(const __grid_constant__ N
   const NormTensor& tensor = table.tensors[at];
   const MatrixView gradient = tensor.gradient;
   const std::int64_t local = block - tensor.first_block;
-  const bool wide = tensor.access == Access::wide;
+  const bool whole = tensor.access == Access::whole;
   double sum = 0.0;
   if (gradient.dtype == DType::f32) {
-    sum = wide ? squares_of_block<float, Access::wide>(gradient, local) : squares_of_block<float, Access::narrow>(gradient, local);
+    sum = whole ? squares_of_block<float, Access::whole>(gradient, local) : squares_of_block<float, Access::narrow>(gradient, local);
   } else {
-    sum = wide ? squares_of_block<double, Access::wide>(gradient, local) : squares_of_block<double, Access::narrow>(gradient, local);
+    sum = whole ? squares_of_block<double, Access::whole>(gradient, local) : squares_of_block<double, Access::narrow>(gradient, local);
   }
   sum = fold_group<kThreads>(sum, scratch, Sum());
   if (threadIdx.x == 0) table.block_sums[block] = sum;
@@ -119,7 +119,8 @@ void run(CudaQueue& queue, const GradientNormArgs& args) {
     for (std::int32_t i = 0; i < table.count; ++i) {
       const MatrixView& gradient = args.gradients[static_cast<std::size_t>(first + i)];
       const int width = static_cast<int>(16 / size_of(gradient.dtype));
-      table.tensors[i] = {.gradient = gradient, .first_block = block, .access = access_of(width, {gradient})};
+      table.tensors[i] = {
+          .gradient = gradient, .first_block = block, .access = whole_access(access_of(width, {gradient}), gradient.cols, width)};
       block += gradient_norm_blocks(gradient);
     }
     if (block > first_block) {

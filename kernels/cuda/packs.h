@@ -83,7 +83,10 @@ __device__ __forceinline__ bool moves_whole(std::int64_t column, std::int64_t co
   return kAccess == Access::whole || (kAccess == Access::wide && column + kWidth <= cols);
 }
 
-// Whether a pack of 16 bytes that does not move whole moves in two halves: rows of a vocabulary of 33,708 start on 8 bytes.
+// Whether a pack of 16 bytes that does not move whole moves in two halves: rows of a vocabulary of 33,708 start on 8 bytes. A wide pack
+// that does not move whole ends its row; code for halves it cannot take would cost its kernel registers.
+template <Access kAccess, class Moved>
+inline constexpr bool kMayMoveInHalves = kAccess == Access::narrow && sizeof(Moved) == 16;
 __device__ __forceinline__ bool moves_in_halves(const void* at, int width, std::int64_t left) {
   return width <= left && reinterpret_cast<std::uintptr_t>(at) % 8 == 0;
 }
@@ -105,7 +108,7 @@ __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t 
     }
     return pack;
   }
-  if constexpr (sizeof(pack) == 16) {
+  if constexpr (kMayMoveInHalves<kAccess, Pack<T, kWidth>>) {
     if (moves_in_halves(row + column, kWidth, cols - column)) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -140,7 +143,7 @@ __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int
     }
     return;
   }
-  if constexpr (sizeof(pack) == 16) {
+  if constexpr (kMayMoveInHalves<kAccess, Pack<T, kWidth>>) {
     if (moves_in_halves(row + column, kWidth, cols - column)) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -179,10 +182,13 @@ void with_access(Access access, Fn&& fn) {
   }
 }
 
-// The same for rows of so many columns, of which a pack that ends a row makes all accesses narrow.
+// For rows of so many columns: a pack that ends a row makes all accesses narrow.
+constexpr Access whole_access(Access access, std::int64_t cols, int width) {
+  return access == Access::wide && cols % width == 0 ? Access::whole : Access::narrow;
+}
 template <class Fn>
 void with_whole_access(Access access, std::int64_t cols, int width, Fn&& fn) {
-  if (access == Access::wide && cols % width == 0) {
+  if (whole_access(access, cols, width) == Access::whole) {
     fn(std::integral_constant<Access, Access::whole>{});
   } else {
     fn(std::integral_constant<Access, Access::narrow>{});
