@@ -236,8 +236,8 @@ struct GemmConfig {
           {.meaning = "who picks each GEMM's row and tile: `model` (least predicted time), `measure` (least measured time), or one for "
                       "all: `<row>` or `<row>/<M>x<N>`"});
     visit("alignment_policy", alignment_policy,
-          {.meaning = "`strict`: Tensor Cores only for operands of 16 bits where M, N and K are multiples of 8, as cuBLAS before 11; on a "
-                      "CPU it changes nothing"});
+          {.meaning = "`strict`: Tensor Cores only for operands of 16 bits where K and the fastest-varying dimension of each matrix are "
+                      "multiples of 8, as cuBLAS before 11; on a CPU it changes nothing"});
   }
   friend bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };

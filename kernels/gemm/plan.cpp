@@ -61,17 +61,45 @@ Forced parse(std::string_view forced, Backend backend) {
   return choice;
 }
 
+// "... multiples of 8, unlike M = 33708, which D's rows run along; K = 4095."
+std::string not_strict(const GemmProblem& problem) {
+  const std::int64_t multiple = strict_multiple(problem.operand_dtype);
+  const auto along = [&](Major major) {
+    std::string matrices;
+    const auto add = [&](const char* matrix, Major its) {
+      if (its == major) matrices += sentence(matrices.empty() ? "" : " and ", matrix, "'s");
+    };
+    add("A", problem.a_major);
+    add("B", problem.b_major);
+    add("D", problem.d_major);
+    return matrices;
+  };
+  std::string dimensions;
+  const auto name = [&](const char* dimension, std::int64_t value, Major major) {
+    const std::string matrices = along(major);
+    if (value % multiple == 0 || (major != Major::k && matrices.empty())) return;
+    dimensions += sentence(dimensions.empty() ? "" : "; ", dimension, " = ", value);
+    if (!matrices.empty()) dimensions += sentence(", which ", matrices, " rows run along");
+  };
+  name("M", problem.m, Major::m);
+  name("N", problem.n, Major::n);
+  name("K", problem.k, Major::k);
+  return sentence(
+      "gemm.alignment_policy = \"strict\" keeps Tensor Cores to products whose K and whose matrices' fastest-varying dimensions are "
+      "multiples of ",
+      multiple, ", unlike ", dimensions, ".");
+}
+
 std::string refusal_of(const GemmRow& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device,
                        AlignmentPolicy policy) {
   if (row.backend != device.backend)
     return sentence("it runs on a ", row.backend == Backend::cuda ? "GPU" : "CPU", ", and this is ", device.name,
                     "; take gemm.choice = \"model\", or another --device.");
   if (policy == AlignmentPolicy::strict && row.tensor_cores) {
-    const bool multiples_of_8 = problem.m % 8 == 0 && problem.n % 8 == 0 && problem.k % 8 == 0;
     if (size_of(problem.operand_dtype) != 2) {  // Matrix Multiplication Background, section 2.2: TF32 and FP64 came with cuBLAS 11
       return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to operands of 16 bits.";
     }
-    if (!multiples_of_8) return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to M, N and K that are multiples of 8.";
+    if (!strictly_aligned(problem)) return not_strict(problem);
   }
   return row.refuse(problem, device, tiles);
 }

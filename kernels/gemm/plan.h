@@ -45,8 +45,18 @@ struct GemmPlan {
   }
 };
 
-// Which shapes Tensor Cores multiply 16-bit operands of: any, or, as libraries once had it, those of M, N and K all multiples of 8.
+// Which shapes Tensor Cores multiply 16-bit operands of: any, or, as libraries once had it, those that are strictly_aligned().
 enum class AlignmentPolicy : std::uint8_t { any, strict };
+
+// Elements that 16 bytes hold: what Tensor Cores once wanted multiples of, 8 of 16 bits and 16 of 8.
+constexpr std::int64_t strict_multiple(DType operands) { return 16 / size_of(operands); }
+// Whether K and the fastest-varying dimension of each of A, B and D are such multiples (Matrix Multiplication Background, section 2.2):
+// the other dimensions may be any. What the epilogue reads and writes beside D lies as D does, or is one row, and asks nothing more.
+constexpr bool strictly_aligned(const GemmProblem& p) {
+  const auto whole = [multiple = strict_multiple(p.operand_dtype)](std::int64_t dimension) { return dimension % multiple == 0; };
+  return whole(p.k) && (p.a_major == Major::k || whole(p.m)) && (p.b_major == Major::k || whole(p.n)) &&
+         whole(p.d_major == Major::m ? p.m : p.n);
+}
 
 // How a plan is chosen. `forced` is "" or "<row>/<tile>" ("packed_tiles/96x240"), or a row's name alone.
 struct GemmChoice {
