@@ -81,6 +81,16 @@ inline GemmPlan plan_tiles(std::string_view row, const GemmProblem& problem, Til
           .reason = {}};
 }
 
+// The same for D as it lies in memory: tiles of an n-major D are N x M.
+inline GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots) {
+  GemmPlan plan = plan_tiles(row, problem, tile, slots);
+  if (problem.d_major == Major::n) {
+    plan.tiling = tile_waves(problem.n, problem.m, tile, slots);
+    plan.blocks = plan.tiling.tiles;
+  }
+  return plan;
+}
+
 // Rows and columns of a tile as D lies in memory.
 struct TileInMemory {
   std::int64_t rows = 0, cols = 0;

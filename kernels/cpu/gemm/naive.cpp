@@ -28,26 +28,27 @@ void launch_naive(CpuQueue& queue, const GemmArgs& args, const GemmPlan&) {
   const auto a = [&](std::int64_t m, std::int64_t k) { return args.a_major == Major::k ? element(args.a, m, k) : element(args.a, k, m); };
   const auto b = [&](std::int64_t k, std::int64_t n) { return args.b_major == Major::k ? element(args.b, n, k) : element(args.b, k, n); };
 
-  queue.threads->parallel_for(problem.n, [&](std::int64_t n, int) {
-    for (std::int64_t m = 0; m < problem.m; ++m) {
-      const std::int64_t row = args.d_major == Major::m ? n : m, col = args.d_major == Major::m ? m : n;
-      double z = 0.0;
-      for (std::int64_t k = 0; k < problem.k; ++k) z = std::fma(a(m, k), b(k, n), z);
-      if (args.bias) z += element(args.bias, 0, m);
-      if (args.saved_input) set_element(args.saved_input, row, col, z);
-      z = activate(args.activation, z);
-      if (args.derivative_of) z *= activation_derivative(args.derivative, element(args.derivative_of, row, col));
-      if (args.residual) z += element(args.residual, row, col);
-      if (args.accumulate) z += element(args.d, row, col);
-      set_element(args.d, row, col, z);
-    }
-    if (args.bias_gradient) {
+  queue.threads->parallel_for(problem.m * problem.n, [&](std::int64_t output, int) {
+    const std::int64_t m = output % problem.m, n = output / problem.m;
+    const std::int64_t row = args.d_major == Major::m ? n : m, col = args.d_major == Major::m ? m : n;
+    double z = 0.0;
+    for (std::int64_t k = 0; k < problem.k; ++k) z = std::fma(a(m, k), b(k, n), z);
+    if (args.bias) z += element(args.bias, 0, m);
+    if (args.saved_input) set_element(args.saved_input, row, col, z);
+    z = activate(args.activation, z);
+    if (args.derivative_of) z *= activation_derivative(args.derivative, element(args.derivative_of, row, col));
+    if (args.residual) z += element(args.residual, row, col);
+    if (args.accumulate) z += element(args.d, row, col);
+    set_element(args.d, row, col, z);
+  });
+  if (args.bias_gradient) {
+    queue.threads->parallel_for(problem.n, [&](std::int64_t n, int) {
       double sum = 0.0;
       for (std::int64_t k = 0; k < problem.k; ++k) sum += b(k, n);
       if (args.accumulate_bias_gradient) sum += element(args.bias_gradient, 0, n);
       set_element(args.bias_gradient, 0, n, sum);
-    }
-  });
+    });
+  }
   if (!args.output_sums) return;
   queue.threads->parallel_for(problem.m, [&](std::int64_t m, int) {
     double sum = 0.0;

@@ -33,8 +33,7 @@ __global__ void __launch_bounds__(kAcross* kDown) cuda_cores(const __grid_consta
 
 void launch_cuda_cores(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   with_float(args.a.dtype, "gemm", [&]<class T>(T) {
-    const auto blocks = static_cast<unsigned>(ceil_div(args.d.rows, kDown) * ceil_div(args.d.cols, kAcross));
-    cuda_cores<T><<<blocks, dim3(kAcross, kDown), 0, stream_of(queue)>>>(core_problem_of<T>(args, plan, 1));
+    cuda_cores<T><<<static_cast<unsigned>(plan.blocks), dim3(kAcross, kDown), 0, stream_of(queue)>>>(core_problem_of<T>(args, plan, 1));
     TW_CUDA_LAUNCHED("gemm cuda_cores");
   });
 }

@@ -10,7 +10,7 @@
 namespace tilewave {
 namespace {
 
-constexpr int kThreads = static_cast<int>(kCudaNaiveBlock);
+constexpr int kThreads = static_cast<int>(kCudaNaiveTiles[0].m);
 
 template <class View>
 __device__ double element(const View& view, std::int64_t row, std::int64_t col) {
@@ -91,7 +91,7 @@ __global__ void sum_outputs(const Operands o) {
 
 }  // namespace
 
-void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
+void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const GemmProblem problem = problem_of(args);
   const Operands operands = {.a = args.a,
                              .b = args.b,
@@ -112,7 +112,7 @@ void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
                              .m = problem.m,
                              .n = problem.n,
                              .k = problem.k};
-  outputs<<<static_cast<unsigned>(ceil_div(problem.m * problem.n, kThreads)), kThreads, 0, stream_of(queue)>>>(operands);
+  outputs<<<static_cast<unsigned>(plan.blocks), kThreads, 0, stream_of(queue)>>>(operands);
   TW_CUDA_LAUNCHED("gemm naive");
   if (args.bias_gradient) {
     bias_gradients<<<static_cast<unsigned>(ceil_div(problem.n, kThreads)), kThreads, 0, stream_of(queue)>>>(operands);

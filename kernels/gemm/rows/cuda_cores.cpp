@@ -17,8 +17,7 @@ constexpr double kFarCycles = 180.0;                           // and from behin
 constexpr std::int64_t kNearBytes = std::int64_t{128} * 1024;  // where the columns' operand is larger than this
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("cuda_cores", problem, tile, device.sm_count * kBlocksPerSm);
-  plan.blocks = plan.tiling.tiles;
+  GemmPlan plan = plan_stored_tiles("cuda_cores", problem, tile, device.sm_count * kBlocksPerSm);
   const TimeModel& time = time_model_of(device);
   const SidesInMemory sides = sides_in_memory(problem);
   const double rate = cuda_core_rate(problem, device), multiplying = 32.0 / (time.one_output_fraction * rate);

@@ -32,9 +32,12 @@ std::string refuse_on_gpu(const GemmProblem& problem, const DeviceInfo& device) 
 
 GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_tiles("naive", problem, tile, device.sm_count);
-  const std::int64_t outputs = problem.m * problem.n, waves = ceil_div(ceil_div(outputs, kCudaNaiveBlock), device.sm_count);
+  const std::int64_t outputs = problem.m * problem.n;
+  plan.tiling = tile_waves(outputs, 1, tile, device.sm_count);  // columns follow one another: only the last block is not full
+  plan.blocks = plan.tiling.tiles;
+  const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
   const double multiply_adds =
-      static_cast<double>(waves * std::min(outputs, kCudaNaiveBlock)) * static_cast<double>(problem.k);  // of the busiest SM
+      static_cast<double>(waves * std::min(outputs, tile.m)) * static_cast<double>(problem.k);  // of the busiest SM
   plan.predicted_s =
       seconds_of({.schedule_cycles = kCyclesPerMultiplyAdd * multiply_adds, .memory_bytes = static_cast<double>(problem.bytes())}, device);
   return plan;
@@ -57,7 +60,7 @@ const GemmRow kNaiveRow = {.name = "naive",
 
 const GemmRow kCudaNaiveRow = {.name = "naive",
                                .backend = Backend::cuda,
-                               .tiles = kNaiveTiles,
+                               .tiles = kCudaNaiveTiles,
                                .sums_outputs = true,
                                .own_refusal = refuse_on_gpu,
                                .plan = plan_on_gpu,

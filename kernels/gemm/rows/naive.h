@@ -5,8 +5,8 @@
 
 namespace tilewave {
 
-inline constexpr Tile kNaiveTiles[] = {{1, 1}};
-inline constexpr std::int64_t kCudaNaiveBlock = 128;  // outputs, a thread's each
+inline constexpr Tile kNaiveTiles[] = {{1, 1}};        // an output at a time
+inline constexpr Tile kCudaNaiveTiles[] = {{128, 1}};  // a block's threads, an output each, along M and on into the next column
 
 extern const GemmRow kNaiveRow, kCudaNaiveRow;
 void launch_naive(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);

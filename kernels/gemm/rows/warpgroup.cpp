@@ -56,15 +56,6 @@ std::string refuse_turned(const GemmProblem& problem, const DeviceInfo& device) 
   return {};
 }
 
-GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots) {
-  GemmPlan plan = plan_tiles(row, problem, tile, slots);
-  if (problem.d_major == Major::n) {
-    plan.tiling = tile_waves(problem.n, problem.m, tile, slots);
-    plan.blocks = plan.tiling.tiles;
-  }
-  return plan;
-}
-
 bool stores_sums(const GemmProblem& problem) {
   const Epilogue& e = problem.epilogue;
   return !e.bias && !e.saved_input && !e.residual && e.activation == Activation::none && e.derivative == Activation::none &&

@@ -38,9 +38,6 @@ constexpr std::int64_t band_columns(std::int64_t k) {
   return std::clamp<std::int64_t>((std::int64_t{8} << 20) / (2 * std::max<std::int64_t>(k, 1)), 2048, 4096);
 }
 
-// plan_tiles for D as it lies in memory: tiles of an n-major D are N x M.
-GemmPlan plan_stored_tiles(std::string_view row, const GemmProblem& problem, Tile tile, std::int64_t slots);
-
 // Whether sums are stored as they are, or added to D in fp32.
 bool stores_sums(const GemmProblem& problem);
 // Whether they are a weight's gradient's, and the copy engine can store them: the rows have kernels of their own for that.

@@ -115,6 +115,29 @@ TEST(GemmPlan, Forced) {
   EXPECT_THROW(choose(p, gpu, {.forced = "naive"}), InputError) << "for which nothing is compiled";
 }
 
+// What a plan counts is what is launched. The oracles: on a GPU 128 threads an output each, one behind the other along M and on into the
+// next column; on a CPU an output at a time. cuda_cores: 32 outputs along D's rows in memory and 8 of these, whichever way D lies.
+TEST(GemmPlan, BlocksOfTheFirstRungsAreThoseOfTheirLaunches) {
+  const DeviceInfo gpu = h200();
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{4096, 512}, {100, 33}, {1, 1000}, {1000, 1}, {127, 1}, {1, 1}}) {
+    const GemmPlan naive = choose(problem(m, n, 64), gpu, {.forced = "naive"});
+    EXPECT_EQ(naive.tile, (Tile{.m = 128, .n = 1}));
+    EXPECT_EQ(naive.blocks, ceil_div(m * n, 128)) << m << " x " << n;
+    EXPECT_EQ(naive.tiling.tiles, naive.blocks);
+    EXPECT_DOUBLE_EQ(naive.tiling.useful_fraction, static_cast<double>(m * n) / static_cast<double>(128 * naive.blocks));
+    EXPECT_EQ(naive, choose(problem(m, n, 64), gpu, {.forced = "naive/128x1"}));
+    const GemmPlan on_cpu = choose(problem(m, n, 64), cpu(2), {.forced = "naive"});
+    EXPECT_EQ(on_cpu.tile, (Tile{.m = 1, .n = 1}));
+    EXPECT_EQ(on_cpu.blocks, m * n);
+
+    GemmProblem turned = problem(m, n, 64);
+    EXPECT_EQ(choose(turned, gpu, {.forced = "cuda_cores"}).blocks, ceil_div(m, 32) * ceil_div(n, 8));
+    turned.d_major = Major::n;
+    turned.d_pitch = n;
+    EXPECT_EQ(choose(turned, gpu, {.forced = "cuda_cores"}).blocks, ceil_div(n, 32) * ceil_div(m, 8)) << m << " x " << n;
+  }
+}
+
 // Blocks of at most 99 KiB of shared memory have room for some of a row's tiles.
 TEST(GemmPlan, TilesThatFitTheDevice) {
   const DeviceInfo l4 = device_profile("l4").device;
