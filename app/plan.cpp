@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <span>
 
 #include "app/bench_operands.h"
 #include "app/command.h"
@@ -16,6 +17,7 @@
 #include "kernels/gemm/guide_tiles.h"
 #include "kernels/gemm/time_model.h"
 #include "models/advice.h"
+#include "models/launch_limit.h"
 #include "models/memory_check.h"
 #include "models/predicted_settings.h"
 #include "models/wave_free.h"
@@ -30,22 +32,27 @@ struct Options {
   std::string gemm, layer, tile, precision;
   std::vector<std::string> switches;
   std::string pitch = "packed";
-  std::int64_t sms = 0, blocks_per_sm = 1;
+  std::int64_t sms = 0, blocks_per_sm = 0;  // 0: not given
   bool json = false;
 };
 
-// The device to plan for: --for, else the one of --device; exercises without a GPU are the guide's, on its V100.
-DeviceInfo device_of(const Options& options) {
+// The device to plan for: --for, else the one of --device; exercises without a GPU are the guide's, on its V100. With the SMs of --sm.
+struct PlannedDevice {
+  DeviceInfo info;
+  std::int64_t own_sms = 0;
+};
+PlannedDevice device_of(const Options& options) {
   const bool exercise = (!options.gemm.empty() || !options.layer.empty()) && (options.sms > 0 || !options.tile.empty());
   DeviceInfo device = options.profile.empty() ? options.device.probe() : device_profile(options.profile).device;
   if (options.profile.empty() && exercise && device.backend == Backend::cpu && options.device.device == "auto") {
     device = device_profile("v100").device;
   }
+  const std::int64_t own_sms = device.sm_count;
   if (options.sms > 0) {
     device.sm_count = options.sms;
     if (device.backend == Backend::cuda) device.index = kNoDevice;
   }
-  return device;
+  return {.info = std::move(device), .own_sms = own_sms};
 }
 
 // "MxNxK" as a layer's forward GEMM.
@@ -78,6 +85,11 @@ std::string alignment_text(const GemmProblem& problem) {
 
 Cost cost_of(const GemmProblem& problem) { return {.flops = problem.flops(), .bytes = problem.bytes()}; }
 
+// That the device's peak and bandwidth leave for all of `count`; 0: not known.
+double least_s(const GemmLine& line, const DeviceInfo& device) {
+  return static_cast<double>(line.count) * floor_s(cost_of(line.problem), device, line.problem.operand_dtype, line.problem.math);
+}
+
 std::int64_t blocks_per_sm(const GemmPlan& plan, const DeviceInfo& device) {
   return device.backend == Backend::cuda ? plan.tiling.slots / device.sm_count : 1;
 }
@@ -87,9 +99,10 @@ double microseconds(double seconds, const DeviceInfo& device) {
 }
 
 // What the predicted times stand on: the guide's tiles where tilewave has no kernels for the device, else its own.
-std::string times_text(const DeviceInfo& device, const std::vector<GemmLine>& lines, bool whole_step) {
+std::string times_text(const PlannedDevice& device, const std::vector<GemmLine>& lines, bool whole_step) {
   const auto is_guides = [](const GemmLine& line) { return line.plan.row.starts_with("guide_"); };
-  const std::string own = source_of(time_model_of(device));
+  std::string own = source_of(time_model_of(device.info));
+  if (device.info.sm_count != device.own_sms) own += sentence("; by --sm scaled from ", device.own_sms, " SMs to ", device.info.sm_count);
   if (std::ranges::none_of(lines, is_guides)) return "times of tilewave's own kernels: " + own;
   const std::string guides = "times of GEMMs in the guide's tiles: the shares of the peak that its figures reach";
   if (!std::ranges::all_of(lines, is_guides)) return sentence(guides, "; of tilewave's own kernels: ", own);
@@ -103,18 +116,18 @@ void print_device(const DeviceInfo& device, DType operands, MathMode math, const
     std::cout << ": " << known(1e-12 * peak_flops_per_s(device, operands, math), "%.4g TFLOP/s") << " in " << name_of(operands)
               << (math == MathMode::tf32 ? " (tf32)" : "") << ", " << known(1e-9 * device.bandwidth_bytes_per_s, "%.4g GB/s")
               << "; math-limited above " << known(ratio, "%.1f FLOP/B");
-    const DeviceProfile* const profile = find_profile(device);
-    if (profile != nullptr) std::cout << " (" << profile->source << ')';
+    const std::string source = source_of_figures(device);
+    if (!source.empty()) std::cout << " (" << source << ')';
     std::cout << '\n' << times;
   }
   std::cout << "\n\n";
 }
 
 void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, double step_s) {
-  std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-6s  %-30s %6s %6s  %4s %7s %6s %10s %6s\n", "", "", "", "", "", "", "alignment B",
-              "", "", "tile", "", "", "wave", "", "", "predicted", "");
-  std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-6s  %-30s %6s %6s  %4s %7s %6s %10s %6s\n", "layer", "count", "role", "M", "N", "K",
-              "of A, B, D", "FLOP/B", "limit", "row/tile", "tiles", "useful", "a SM", "waves", "tail", "us", "share");
+  std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-10s  %-30s %6s %6s  %4s %7s %6s  %9s %9s %6s\n", "", "", "", "", "", "",
+              "alignment B", "", "", "tile", "", "", "wave", "", "", "least", "predicted", "");
+  std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-10s  %-30s %6s %6s  %4s %7s %6s  %9s %9s %6s\n", "layer", "count", "role", "M", "N",
+              "K", "of A, B, D", "FLOP/B", "limit", "row/tile", "tiles", "useful", "a SM", "waves", "tail", "us", "us", "share");
   bool starred = false;
   for (const GemmLine& line : lines) {
     const GemmProblem& problem = line.problem;
@@ -123,13 +136,13 @@ void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, d
     const bool tail_shows = line.plan.items() < kTailsMatterBelow && waves.efficiency < kWaveFreeEfficiency;
     starred = starred || tail_shows;
     const std::string tile = row_text(line.plan);
-    std::printf("%-30s %5ld %-8s %7ld %7ld %7ld  %-14s %7.4g %-6s  %-30s %6ld %5.1f%%  %4ld %7.2f %5.1f%%%s %9.1f %5.1f%%\n",
+    std::printf("%-30s %5ld %-8s %7ld %7ld %7ld  %-14s %7.4g %-10s  %-30s %6ld %5.1f%%  %4ld %7.2f %5.1f%%%s %9s %9.1f %5.1f%%\n",
                 line.layer.c_str(), static_cast<long>(line.count), std::string(name_of(problem.role)).c_str(), static_cast<long>(problem.m),
                 static_cast<long>(problem.n), static_cast<long>(problem.k), alignment_text(problem).c_str(), flops_per_byte,
                 std::string(name_of(limit_of(problem, line.plan, device))).c_str(), tile.c_str(), static_cast<long>(line.plan.tiling.tiles),
                 100.0 * line.plan.tiling.useful_fraction, static_cast<long>(blocks_per_sm(line.plan, device)), waves.waves,
-                100.0 * waves.tail_fraction, tail_shows ? "*" : " ", microseconds(line.predicted_s(), device),
-                100.0 * line.predicted_s() / step_s);
+                100.0 * waves.tail_fraction, tail_shows ? "*" : " ", known(1e6 * least_s(line, device), "%.1f").c_str(),
+                microseconds(line.predicted_s(), device), 100.0 * line.predicted_s() / step_s);
   }
   if (starred)
     std::printf("* fewer than %ld blocks, and more than %.0f %% of their waves idle: a tail that shows\n",
@@ -245,11 +258,16 @@ void print_json(const std::vector<PredictedSetting>& all) {
   }
 }
 
-// What the chosen rows are and what else was near; why others refuse is for --json.
+// What the chosen rows are and what else was near; why others refuse is for --json. Once, where all say the same.
 void print_reasons(const std::vector<GemmLine>& lines) {
-  for (const GemmLine& line : lines) {
+  const auto same = [&](const GemmLine& line) {
+    return line.plan.row == lines.front().plan.row && line.plan.reason == lines.front().plan.reason;
+  };
+  const bool once = lines.size() > 1 && std::ranges::all_of(lines, same);
+  for (const GemmLine& line : std::span(lines).first(once ? 1 : lines.size())) {
     const std::string reason = line.plan.reason.substr(0, line.plan.reason.find("; refused:"));
-    if (!reason.empty()) std::cout << '\n' << name_of(line.problem.role) << ": " << line.plan.row << ", " << reason << '\n';
+    if (reason.empty()) continue;
+    std::cout << '\n' << (once ? std::string() : sentence(name_of(line.problem.role), ": ")) << line.plan.row << ", " << reason << '\n';
   }
 }
 
@@ -258,7 +276,7 @@ void print_json(const GemmLine& line, const DeviceInfo& device, double step_s) {
   const GemmPlan& plan = line.plan;
   const PlanWaves waves = waves_of(plan);
   JsonObject object;
-  object.add("kind", "gemm").add("device", device.name).add("layer", line.layer).add("count", line.count);
+  object.add("kind", "gemm").add("device", device.name).add("sm_count", device.sm_count).add("layer", line.layer).add("count", line.count);
   object.add("role", name_of(problem.role)).add("m", problem.m).add("n", problem.n).add("k", problem.k);
   object.add("dtype", name_of(problem.operand_dtype));
   object.add("a_major", name_of(problem.a_major)).add("b_major", name_of(problem.b_major)).add("d_major", name_of(problem.d_major));
@@ -271,6 +289,8 @@ void print_json(const GemmLine& line, const DeviceInfo& device, double step_s) {
   object.add("row", plan.row).add("tile", sentence(plan.tile.m, 'x', plan.tile.n)).add("split", plan.split).add("tiles", plan.tiling.tiles);
   object.add("useful_fraction", plan.tiling.useful_fraction).add("blocks_per_sm", blocks_per_sm(plan, device));
   object.add("waves", waves.waves).add("tail_fraction", waves.tail_fraction).add("wave_fraction", waves.efficiency);
+  const double least = least_s(line, device);
+  object.add("least_us", least > 0.0 ? 1e6 * least : NAN);
   object.add("predicted_us", microseconds(line.predicted_s(), device)).add("share_fraction", line.predicted_s() / step_s);
   object.add("reason", plan.reason);
   std::cout << object.text() << '\n';
@@ -334,7 +354,8 @@ int exit_code_of(const std::vector<PredictedSetting>& settings) {
 int plan_recipe(const Options& options) {
   const Recipe asked = options.recipe.read(), recipe = predictable(asked);
   if (recipe != asked) std::cerr << "planned with tilewave's own GEMMs: a library's times and measured ones are not predicted\n";
-  const DeviceInfo device = device_of(options);
+  const PlannedDevice planned_for = device_of(options);
+  const DeviceInfo& device = planned_for.info;
   const PrecisionTable table = precision_table(recipe.run.precision);
   check_plannable(recipe, device);
   RealTokenCounter tokens(recipe);
@@ -350,7 +371,7 @@ int plan_recipe(const Options& options) {
     print_json(settings);
     return exit_code;
   }
-  print_device(device, table.activation, table.math, times_text(device, step.gemms, true));
+  print_device(device, table.activation, table.math, times_text(planned_for, step.gemms, true));
   print_adjustments(std::cout, resolved);
   std::cout << std::flush;
   print_gemms(step.gemms, device, step.predicted_s());
@@ -377,11 +398,17 @@ GemmLine planned(const std::string& name, const GemmProblem& problem, const Opti
   TW_CHECK_INPUT(tile, "--tile ", options.tile, ": a tile is written MxN, for example 256x128.");
   TW_CHECK_INPUT(device.backend == Backend::cuda, "--tile ", options.tile, " counts on a GPU's SMs, and ", device.name,
                  " is none; name a GPU with --for.");
-  return {.layer = name, .problem = problem, .plan = plan_guide_tile(problem, *tile, device, options.blocks_per_sm)};
+  const BlocksPerSm blocks =
+      options.blocks_per_sm > 0 ? BlocksPerSm{options.blocks_per_sm, "as --blocks-per-sm says"} : assumed_blocks_per_sm(*tile);
+  GemmLine line = {.layer = name, .problem = problem, .plan = plan_guide_tile(problem, *tile, device, blocks.blocks)};
+  line.plan.reason = sentence("in ", tile->m, "x", tile->n, " with ", blocks.blocks, blocks.blocks == 1 ? " block" : " blocks",
+                              " of it an SM at a time, ", blocks.source);
+  return line;
 }
 
 int plan_gemms(const Options& options) {
-  const DeviceInfo device = device_of(options);
+  const PlannedDevice planned_for = device_of(options);
+  const DeviceInfo& device = planned_for.info;
   const Precision precision = !options.precision.empty()        ? precision_of(options.precision, device.backend)
                               : device.backend == Backend::cuda ? Precision::fp16
                                                                 : Precision::fp32;
@@ -403,7 +430,7 @@ int plan_gemms(const Options& options) {
   double seconds = 0.0;
   for (const GemmLine& line : lines) seconds += line.predicted_s();
   if (!options.json) {
-    print_device(device, table.activation, table.math, times_text(device, lines, false));
+    print_device(device, table.activation, table.math, times_text(planned_for, lines, false));
     print_gemms(lines, device, seconds);
     print_reasons(lines);
     return 0;
@@ -443,10 +470,11 @@ Command add_plan(CLI::App& program) {
   command->add_option("--gemm", options->gemm, "this GEMM alone")->type_name("MxNxK");
   command->add_option("--layer", options->layer, "this layer's three GEMMs alone")->type_name("OUT<-IN@TOKENS");
   command->add_option("--tile", options->tile, "with --gemm or --layer: this tile, as the guide counts")->type_name("MxN");
-  command->add_option("--blocks-per-sm", options->blocks_per_sm, "with --tile: blocks of it on an SM at a time")
+  command
+      ->add_option("--blocks-per-sm", options->blocks_per_sm,
+                   "with --tile: blocks of it on an SM at a time (default: the guide's number, or what is assumed)")
       ->check(CLI::Range(1, 1024))
-      ->needs(command->get_option("--tile"))
-      ->capture_default_str();
+      ->needs(command->get_option("--tile"));
   command->add_option("--sm", options->sms, "so many SMs instead of the device's")->check(CLI::Range(1, 1 << 20));
   command->add_option("--precision", options->precision, "with --gemm or --layer: fp32, tf32, bf16, fp16 or fp64")
       ->excludes(command->get_option("recipe"));

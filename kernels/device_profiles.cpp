@@ -89,6 +89,17 @@ const DeviceProfile* find_profile(const DeviceInfo& device) {
   return nullptr;
 }
 
+std::string source_of_figures(const DeviceInfo& device) {
+  const DeviceProfile* const profile = find_profile(device);
+  if (profile == nullptr) return {};
+  std::string text(profile->source);
+  if (device.bandwidth_bytes_per_s != profile->device.bandwidth_bytes_per_s) text += "; the bandwidth is the driver's";
+  if (device.sm_count != profile->device.sm_count) {
+    text += sentence("; that is of ", profile->device.sm_count, " SMs: the peak is scaled to ", device.sm_count, ", all else is not");
+  }
+  return text;
+}
+
 MathRates math_rates(const DeviceInfo& device) {
   MathRates rates = math_rates(device.capability);
   const DeviceProfile* const profile = find_profile(device);

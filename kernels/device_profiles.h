@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/device.h"
@@ -37,6 +38,9 @@ std::span<const DeviceProfile> device_profiles();
 const DeviceProfile& device_profile(std::string_view key);
 // The one of the same name as a probed GPU, or null.
 const DeviceProfile* find_profile(const DeviceInfo& device);
+
+// Where the device's printed figures come from, and which of them do not; empty where there is no profile of its name.
+std::string source_of_figures(const DeviceInfo& device);
 
 // math_rates of its capability, or where its printed peak is a multiple of that: boards for servers add up fp16 products in fp32 at
 // twice the rate of those for games.

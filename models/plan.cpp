@@ -32,17 +32,6 @@ double floor_s(const Trace& trace, const PrecisionTable& precision, const Device
   return seconds;
 }
 
-Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::int64_t enough_blocks) {
-  if (ops_per_byte <= 0.0) return Limit::unknown;
-  if (blocks < enough_blocks) return Limit::latency;
-  return intensity(cost) > ops_per_byte ? Limit::math : Limit::memory;
-}
-
-Limit limit_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  return limit_of({.flops = problem.flops(), .bytes = problem.bytes()}, ops_per_byte(device, problem.operand_dtype, problem.math),
-                  plan.streams_k ? plan.blocks : plan.items(), ceil_div(device.sm_count, 2));
-}
-
 PlanWaves waves_of(const GemmPlan& plan) {
   if (plan.streams_k) {
     const double filled = static_cast<double>(plan.blocks) / static_cast<double>(plan.tiling.slots);

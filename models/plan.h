@@ -21,17 +21,8 @@ double ops_per_byte(const DeviceInfo& device, DType operands, MathMode math);
 double floor_s(const Cost& cost, const DeviceInfo& device, DType operands, MathMode math);
 double floor_s(const Trace& trace, const PrecisionTable& precision, const DeviceInfo& device);
 
-// What limits a launch (Deep Learning Performance, sections 3.3 and 3.4). A GEMM, whose blocks take an SM each, has enough of them where
-// every second SM has one; other launches where there are kBlocksToHideLatency for each SM.
-enum class Limit : std::uint8_t { unknown, math, memory, latency };
-constexpr std::string_view name_of(Limit limit) {
-  constexpr std::string_view names[] = {"", "math", "memory", "latency"};
-  return names[static_cast<int>(limit)];
-}
-inline constexpr std::int64_t kBlocksToHideLatency = 4;
-inline constexpr std::int64_t kTailsMatterBelow = 300;  // blocks: in launches of more the last wave hardly shows (section 3.2)
-Limit limit_of(const Cost& cost, double ops_per_byte, std::int64_t blocks, std::int64_t enough_blocks);
-Limit limit_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device);
+inline constexpr std::int64_t kTailsMatterBelow = 300;  // blocks: in launches of more the last wave hardly shows (Deep Learning
+                                                        // Performance, section 3.2)
 
 // The waves of a plan, parts along K included: what runs at a time is the plan's tiling.slots.
 struct PlanWaves {

@@ -3,6 +3,9 @@
 // 128x128 or 256x64 an SM where 256x128 has one).
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "kernels/gemm/plan.h"
 
 namespace tilewave {
@@ -15,6 +18,23 @@ constexpr std::int64_t guide_blocks_per_sm(Tile tile) {
   const std::int64_t blocks = kSums / (tile.m * tile.n);
   return blocks < 1 ? 1 : blocks;
 }
+
+// Blocks of a tile that an SM has at a time where nobody says how many, and where that number comes from.
+struct BlocksPerSm {
+  std::int64_t blocks = 1;
+  std::string_view source;
+};
+constexpr BlocksPerSm assumed_blocks_per_sm(Tile tile) {
+  const auto is = [tile](std::int64_t m, std::int64_t n) { return tile == Tile{.m = m, .n = n}; };
+  if (is(256, 128)) return {1, "the guide's (Matrix Multiplication Background, figure 5)"};
+  if (is(128, 128) || is(256, 64)) return {2, "the guide's (Deep Learning Performance, figure 20)"};
+  for (const Tile guides : kGuideTiles) {
+    if (tile == guides) return {guide_blocks_per_sm(tile), "tilewave's assumption: as many as hold the sums of one 256x128 tile"};
+  }
+  return {1, "an assumption: the tile is none of the guide's"};
+}
+
+inline constexpr double kGuideLaunchSeconds = 5e-6;  // of a launch in the guide's tiles
 
 // Any tile at all, `blocks_per_sm` of its blocks on an SM at a time. Predicted: waves of products at the share of the peak that the
 // guide's figures reach with such tiles and alignments, or the traffic at full bandwidth, whichever takes longer.

@@ -42,7 +42,7 @@ class PlanCommand : public testing::Test {
 
 TEST_F(PlanCommand, TheGuidesExercises) {
   // Figure 3: 12 blocks on 8 SMs, the second wave half full.
-  const json figure3 = objects("--gemm 384x512x1024 --sm 8 --tile 128x128").at(0);
+  const json figure3 = objects("--gemm 384x512x1024 --sm 8 --tile 128x128 --blocks-per-sm 1").at(0);
   EXPECT_EQ(figure3.at("tiles"), 12);
   EXPECT_DOUBLE_EQ(figure3.at("waves"), 1.5);
   EXPECT_DOUBLE_EQ(figure3.at("tail_fraction"), 0.5);
@@ -51,14 +51,78 @@ TEST_F(PlanCommand, TheGuidesExercises) {
   const json a100 = objects("--gemm 2304x1664x4096 --for A100 --tile 256x128").at(0);
   EXPECT_EQ(a100.at("tiles"), 117);
   EXPECT_NEAR(a100.at("tail_fraction"), 0.0833, 5e-5);
-  const json figure20 = objects("--gemm 10496x256x2304 --for v100 --tile 128x128 --blocks-per-sm 2").at(0);
+  const json figure20 = objects("--gemm 10496x256x2304 --for v100 --tile 128x128").at(0);
   EXPECT_EQ(figure20.at("tiles"), 164);
   EXPECT_NEAR(figure20.at("waves"), 164.0 / 160.0, 1e-12);
   // Section 2: memory-limited, by a little.
   const json limited = objects("--gemm 8192x128x8192 --for V100 --tile 256x64").at(0);
   EXPECT_NEAR(limited.at("flops_per_byte"), 124.1, 0.05);
   EXPECT_NEAR(limited.at("ops_per_byte"), 138.9, 0.05);
+  EXPECT_EQ(objects("--gemm 8192x128x8192 --for V100").at(0).at("limit"), "memory");
   EXPECT_EQ(objects("--gemm 8192x8192x8192 --for V100").at(0).at("limit"), "math");
+}
+
+// The time that bytes and FLOPs ask for stands beside the predicted one, and what makes the latter is named.
+TEST_F(PlanCommand, LeastTimesAndLimits) {
+  const json small = objects("--gemm 64x64x64 --for h200").at(0);
+  EXPECT_NEAR(small.at("least_us"), 1e6 * 2 * 3 * 64 * 64 / 4.8e12, 1e-9);
+  EXPECT_GT(small.at("predicted_us"), 100.0 * small.at("least_us").get<double>());
+  EXPECT_EQ(small.at("limit"), "launch") << "not memory, whose time is a hundredth of it";
+  EXPECT_NEAR(objects("--gemm 8192x8192x8192 --for h200").at(0).at("least_us"), 1e6 * 2.0 * 8192 * 8192 * 8192 / 989.4e12, 1e-6);
+  const Outcome table = plan("--gemm 8192x128x8192 --for h200");
+  for (const char* part : {"least predicted", "memory", "  28.8  "}) EXPECT_NE(table.output.find(part), std::string::npos) << table.output;
+  for (const json& object : objects(recipe("gpt2_124m.toml") + " --for a100")) {
+    if (object.at("kind") != "gemm") continue;
+    EXPECT_LT(object.at("least_us"), object.at("predicted_us"));
+    EXPECT_EQ(object.at("limit"), "math") << object.at("layer");
+  }
+  const json cpu = objects("--gemm 64x64x64 --device cpu").at(0);
+  EXPECT_TRUE(cpu.at("least_us").is_null());
+  EXPECT_EQ(cpu.at("limit"), "");
+}
+
+// Where nobody says how many blocks of a tile an SM has, the number and whose it is are printed, once for all three GEMMs of a layer.
+TEST_F(PlanCommand, BlocksOfATileAndWhoseNumberItIs) {
+  struct {
+    std::string options;
+    int blocks;
+    std::string source;
+  } const cases[] = {
+      {"256x128", 1, "with 1 block of it an SM at a time, the guide's (Matrix Multiplication Background, figure 5)"},
+      {"128x128", 2, "with 2 blocks of it an SM at a time, the guide's (Deep Learning Performance, figure 20)"},
+      {"256x64", 2, "with 2 blocks of it an SM at a time, the guide's (Deep Learning Performance, figure 20)"},
+      {"128x64", 4, "with 4 blocks of it an SM at a time, tilewave's assumption: as many as hold the sums of one 256x128 tile"},
+      {"64x64", 8, "with 8 blocks of it an SM at a time, tilewave's assumption: as many as hold the sums of one 256x128 tile"},
+      {"96x96", 1, "with 1 block of it an SM at a time, an assumption: the tile is none of the guide's"},
+      {"64x64 --blocks-per-sm 3", 3, "with 3 blocks of it an SM at a time, as --blocks-per-sm says"},
+  };
+  for (const auto& one : cases) {
+    const std::string options = "--layer '4096<-1024@2560' --for v100 --tile " + one.options;
+    for (const json& gemm : objects(options)) {
+      EXPECT_EQ(gemm.at("blocks_per_sm"), one.blocks) << one.options;
+      const std::string reason = gemm.at("reason");
+      EXPECT_TRUE(reason.ends_with(one.source)) << reason;
+    }
+    const std::string table = plan(options).output;
+    const std::size_t first = table.find(one.source);
+    EXPECT_NE(first, std::string::npos) << table;
+    EXPECT_EQ(table.find(one.source, first + 1), std::string::npos) << table;
+  }
+}
+
+// Figures that an option or a driver replaced do not stand under the source of the others.
+TEST_F(PlanCommand, TheSourceOfFiguresSaysWhatIsNoneOfIt) {
+  const std::string guides = "Deep Learning Performance guide, section 3";
+  EXPECT_NE(plan("--gemm 512x512x512 --for v100").output.find("FLOP/B (" + guides + ")\n"), std::string::npos);
+  const Outcome more = plan("--gemm 512x512x512 --for v100 --sm 132");
+  EXPECT_NE(more.output.find("(132 SMs): 206.2 TFLOP/s"), std::string::npos) << more.output;
+  EXPECT_NE(more.output.find("FLOP/B (" + guides + "; that is of 80 SMs: the peak is scaled to 132, all else is not)\n"), std::string::npos)
+      << more.output;
+  const Outcome fewer = plan("--gemm 512x512x512 --for h200 --sm 66");
+  EXPECT_NE(fewer.output.find("; that is of 132 SMs: the peak is scaled to 66, all else is not)\n"), std::string::npos) << fewer.output;
+  EXPECT_NE(fewer.output.find("measured on an NVIDIA H200; by --sm scaled from 132 SMs to 66\n"), std::string::npos) << fewer.output;
+  EXPECT_EQ(plan("--gemm 512x512x512 --for h200 --sm 132").output.find("scaled"), std::string::npos);
+  EXPECT_EQ(objects("--gemm 512x512x512 --for h200 --sm 66").at(0).at("sm_count"), 66);
 }
 
 TEST_F(PlanCommand, ALayersThreeGemms) {
@@ -87,7 +151,7 @@ TEST_F(PlanCommand, ALayersThreeGemms) {
 // Section 3.2: below 300 blocks a tail shows, and has a star. 299 and 301 tiles, a little over two waves each.
 TEST_F(PlanCommand, ATailShowsBelow300Blocks) {
   const auto stars = [](const std::string& gemm) {
-    const Outcome outcome = plan("--gemm " + gemm + " --for h200 --tile 128x128");
+    const Outcome outcome = plan("--gemm " + gemm + " --for h200 --tile 128x128 --blocks-per-sm 1");
     EXPECT_EQ(outcome.status, 0) << outcome.output;
     return outcome.output.find("* fewer than 300 blocks") != std::string::npos;
   };

@@ -10,6 +10,7 @@
 #include "kernels/gemm/guide_tiles.h"
 #include "kernels/layer_norm.h"
 #include "models/guidelines.h"
+#include "models/launch_limit.h"
 #include "models/plan.h"
 
 namespace tilewave {
@@ -307,42 +308,155 @@ TEST(Guide, ASmallerPowerOfTwoStillHelps) {
   EXPECT_LT(mma(1022), mma(1021));
 }
 
-// MM 2.2: before cuBLAS 11 alignment was required: Tensor Cores for 16-bit operands whose M, N and K are multiples of 8, and for no others.
+constexpr std::string_view kTensorCoreGpus[] = {"v100", "t4", "a100", "l4", "h200", "b200"};
+
+bool on_tensor_cores(const GemmProblem& problem, std::string_view key, AlignmentPolicy policy) {
+  return find_gemm_row(Backend::cuda, choose(problem, device(key), {.alignment_policy = policy}).row)->tensor_cores;
+}
+
+// The three GEMMs of a layer: forward, activation gradient, weight gradient.
+std::vector<GemmProblem> phases(std::int64_t out, std::int64_t in, std::int64_t tokens, PitchPolicy pitch = PitchPolicy::packed,
+                                Precision precision = Precision::fp16) {
+  std::vector<GemmProblem> all;
+  for (const GemmRole role : {GemmRole::forward, GemmRole::dgrad, GemmRole::wgrad}) {
+    all.push_back(plain_gemm({.role = role, .out = out, .in = in, .tokens = tokens}, precision, pitch));
+  }
+  return all;
+}
+
+std::vector<bool> phases_on_tensor_cores(const std::vector<GemmProblem>& all, std::string_view key, AlignmentPolicy policy) {
+  std::vector<bool> on;
+  for (const GemmProblem& problem : all) on.push_back(on_tensor_cores(problem, key, policy));
+  return on;
+}
+
+// A library's M x N x K, its matrices column by column: "N" has A along M and B along K, "T" the other way round; D lies along M.
+GemmProblem library_gemm(std::string_view transposed, std::int64_t m, std::int64_t n, std::int64_t k) {
+  GemmProblem problem = gemm(m, n, k);
+  problem.a_major = transposed[0] == 'N' ? Major::m : Major::k;
+  problem.b_major = transposed[1] == 'N' ? Major::k : Major::n;
+  problem.a_pitch = problem.a_major == Major::m ? m : k;
+  problem.b_pitch = problem.b_major == Major::n ? n : k;
+  problem.a_alignment = alignment_of(0, 2 * problem.a_pitch);
+  problem.b_alignment = alignment_of(0, 2 * problem.b_pitch);
+  return problem;
+}
+
+// FC 4.2, figures 7a and 8a, before cuBLAS 11: a vocabulary of 33708 takes all three phases off Tensor Cores, 4095 tokens the weight
+// gradient alone. Neither pitch nor GPU changes that, and under "any" there is nothing of it.
 TEST(Guide, StrictAlignmentIsCublasBefore11) {
-  const auto on_tensor_cores = [](const GemmProblem& problem, std::string_view key, AlignmentPolicy policy) {
-    return find_gemm_row(Backend::cuda, choose(problem, device(key), {.alignment_policy = policy}).row)->tensor_cores;
-  };
-  for (const std::string_view key : {"v100", "t4", "a100", "l4", "h200", "b200"}) {
+  using Phases = std::vector<bool>;
+  for (const std::string_view key : kTensorCoreGpus) {
     for (const PitchPolicy pitch : {PitchPolicy::packed, PitchPolicy::aligned}) {
-      const auto layer = [&](std::int64_t out, std::int64_t tokens, std::int64_t in, Precision precision = Precision::fp16) {
-        return plain_gemm({.out = out, .in = in, .tokens = tokens}, precision, pitch);
+      SCOPED_TRACE(sentence(key, pitch == PitchPolicy::packed ? " packed" : " aligned"));
+      const auto strict = [&](std::int64_t out, std::int64_t in, std::int64_t tokens) {
+        return phases_on_tensor_cores(phases(out, in, tokens, pitch), key, AlignmentPolicy::strict);
       };
-      EXPECT_TRUE(on_tensor_cores(layer(4096, 4096, 1024), key, AlignmentPolicy::strict)) << key;
-      for (const GemmProblem& problem : {layer(4092, 4096, 1024), layer(4096, 4095, 1024), layer(4096, 4096, 1020)}) {
-        EXPECT_FALSE(on_tensor_cores(problem, key, AlignmentPolicy::strict)) << key << " " << problem.m << " " << problem.n;
-        EXPECT_TRUE(on_tensor_cores(problem, key, AlignmentPolicy::any)) << key << " " << problem.m << " " << problem.n;
-      }
+      const auto any = [&](std::int64_t out, std::int64_t in, std::int64_t tokens) {
+        return phases_on_tensor_cores(phases(out, in, tokens, pitch), key, AlignmentPolicy::any);
+      };
+      EXPECT_EQ(strict(33708, 1024, 5120), (Phases{false, false, false})) << "figure 7a: D, K and B";
+      EXPECT_EQ(strict(33712, 1024, 5120), (Phases{true, true, true})) << "figure 7a";
+      EXPECT_EQ(strict(4096, 1024, 4095), (Phases{true, true, false})) << "figure 8a";
+      EXPECT_EQ(strict(4096, 1024, 4096), (Phases{true, true, true})) << "figure 8a";
+      EXPECT_EQ(strict(4096, 1020, 4096), (Phases{false, false, false})) << "K; A and D; A and D";
+      EXPECT_EQ(any(33708, 1024, 5120), (Phases{true, true, true}));
+      EXPECT_EQ(any(4096, 1024, 4095), (Phases{true, true, true}));
+      EXPECT_EQ(any(4096, 1020, 4096), (Phases{true, true, true}));
       if (math_rates(device(key).capability).tensor_tf32 == 0) continue;
-      EXPECT_TRUE(on_tensor_cores(layer(4096, 4096, 1024, Precision::tf32), key, AlignmentPolicy::any)) << key;
-      EXPECT_FALSE(on_tensor_cores(layer(4096, 4096, 1024, Precision::tf32), key, AlignmentPolicy::strict)) << key;
+      const std::vector<GemmProblem> tf32 = phases(4096, 1024, 4096, pitch, Precision::tf32);
+      EXPECT_EQ(phases_on_tensor_cores(tf32, key, AlignmentPolicy::any), (Phases{true, true, true}));
+      EXPECT_EQ(phases_on_tensor_cores(tf32, key, AlignmentPolicy::strict), (Phases{false, false, false}));
     }
   }
 }
 
+// MM figure 2a steps through K with A and B as they come, DL figure 5 through M with B transposed: Tensor Cores at every eighth value.
+TEST(Guide, StrictAlignmentInStepsOfOne) {
+  for (const std::string_view key : {"v100", "a100", "h200"}) {
+    for (std::int64_t step = 2041; step <= 2056; ++step) {
+      const bool eighth = step % 8 == 0;
+      EXPECT_EQ(on_tensor_cores(library_gemm("NN", 4096, 4096, step), key, AlignmentPolicy::strict), eighth) << key << ", K = " << step;
+      EXPECT_EQ(on_tensor_cores(library_gemm("NT", step, 4096, 4096), key, AlignmentPolicy::strict), eighth) << key << ", M = " << step;
+      EXPECT_TRUE(on_tensor_cores(library_gemm("NN", 4096, step, 4096), key, AlignmentPolicy::strict)) << key << ", N = " << step;
+    }
+  }
+}
+
+// The rule as libraries wrote it: M (D's rows, and A's where they lie along it), K, and N where B's rows lie along that.
+TEST(Guide, StrictAlignmentAsksForEachMatrixsFastestDimensionAndK) {
+  for (const std::string_view transposed : {"NN", "NT", "TN", "TT"}) {
+    for (const Major d_major : {Major::m, Major::n}) {
+      for (const std::int64_t m : {512, 513}) {
+        for (const std::int64_t n : {512, 516}) {
+          for (const std::int64_t k : {512, 510}) {
+            GemmProblem problem = library_gemm(transposed, m, n, k);
+            problem.d_major = d_major;
+            const bool m_counts = transposed[0] == 'N' || d_major == Major::m, n_counts = transposed[1] == 'T' || d_major == Major::n;
+            EXPECT_EQ(strictly_aligned(problem), k == 512 && (m == 512 || !m_counts) && (n == 512 || !n_counts))
+                << transposed << name_of(d_major) << " " << m << " " << n << " " << k;
+            GemmProblem beside = problem;  // what lies like D, or is one row, asks for nothing more
+            beside.epilogue = {.bias = true, .saved_input = true, .residual = true, .bias_gradient = true, .accumulate = true};
+            beside.output_dtype = DType::f32;
+            EXPECT_EQ(strictly_aligned(beside), strictly_aligned(problem));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(strict_multiple(DType::f16), 8);
+  EXPECT_EQ(strict_multiple(DType::bf16), 8);
+}
+
+TEST(Guide, StrictAlignmentNamesTheDimension) {
+  const auto refused = [](const GemmProblem& problem) {
+    const GemmChoice choice = {.forced = "tensor_core_pipelined", .alignment_policy = AlignmentPolicy::strict};
+    try {
+      choose(problem, device("a100"), choice);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto ends = [](const std::string& text, const std::string& end) { return text.ends_with(end); };
+  const std::string rule =
+      "gemm.alignment_policy = \"strict\" keeps Tensor Cores to products whose K and whose matrices' fastest-varying dimensions are "
+      "multiples of 8, unlike ";
+  const std::string wgrad = refused(phases(4096, 1024, 4095)[2]), forward = refused(phases(33708, 1020, 5120)[0]);
+  EXPECT_TRUE(ends(wgrad, rule + "K = 4095.")) << wgrad;
+  EXPECT_TRUE(ends(forward, rule + "M = 33708, which D's rows run along; K = 1020, which A's and B's rows run along.")) << forward;
+  EXPECT_EQ(refused(phases(4096, 1024, 4095)[0]), "");
+}
+
+// FC figure 8b, since cuBLAS 11: at 4095 tokens forward and activation gradient run as at 4096, the weight gradient still gains.
+TEST(Guide, AWeightGradientGainsFromAMultipleOf8) {
+  for (const std::string_view key : {"v100", "t4"}) {
+    const std::vector<GemmProblem> odd = phases(4096, 1024, 4095), even = phases(4096, 1024, 4096);
+    const auto gain = [&](std::size_t phase) {
+      return choose(odd[phase], device(key)).predicted_s / choose(even[phase], device(key)).predicted_s;
+    };
+    EXPECT_NEAR(gain(0), 1.0, 0.001) << key;
+    EXPECT_NEAR(gain(1), 1.0, 0.001) << key;
+    EXPECT_GT(gain(2), 1.2) << key;
+  }
+}
+
+// DL 3.3: memory or math by intensity, unless there is too little parallelism to speak of either.
 TEST(Guide, WhatLimitsALaunch) {
   const DeviceInfo& v100 = device("v100");
-  const double ratio = ops_per_byte(v100, DType::f16, MathMode::ieee);
   const auto limit = [&](const GemmProblem& problem) { return limit_of(problem, plan_guide_tile(problem, k256x128, v100, 1), v100); };
   EXPECT_EQ(limit(gemm(8192, 8192, 8192)), Limit::math);
-  EXPECT_EQ(limit_of({.flops = gemm(8192, 128, 8192).flops(), .bytes = gemm(8192, 128, 8192).bytes()}, ratio, 80, 80), Limit::memory);
+  EXPECT_EQ(limit(gemm(20480, 128, 8192)), Limit::memory);
   for (const std::int64_t size : {1, 7, 64, 4096, 100000}) {
     for (const GemmProblem& vector : {gemm(size, 1, 4096), gemm(1, size, 4096)}) EXPECT_LT(intensity_of(vector), 1.0) << size;
   }
   EXPECT_LT(layer_norm_intensity(), 10.0);
-  // One thread: plenty of arithmetic a byte, and one block where 320 would hide its latency.
-  EXPECT_EQ(limit_of({.flops = 16000, .bytes = 16}, ratio, 1, kBlocksToHideLatency * v100.sm_count), Limit::latency);
-  EXPECT_EQ(limit_of({.flops = 16000, .bytes = 16}, ratio, 320, kBlocksToHideLatency * v100.sm_count), Limit::math);
-  EXPECT_EQ(limit_of({.flops = 1, .bytes = 1}, 0.0, 1, 1), Limit::unknown);
+  // 16,000 operations on 16 bytes. Of the 4 blocks an SM that hide its latency one thread is one, and takes as long as all of them.
+  const double math_s = 16000.0 / peak_flops_per_s(v100, DType::f16, MathMode::ieee), memory_s = 16.0 / v100.bandwidth_bytes_per_s;
+  const auto enough = static_cast<double>(4 * v100.sm_count);
+  EXPECT_GT(math_s, memory_s);
+  EXPECT_EQ(limit_of({.predicted_s = enough * math_s, .memory_s = memory_s, .math_s = math_s, .idle_sms = enough}), Limit::latency);
+  EXPECT_EQ(limit_of({.predicted_s = math_s, .memory_s = memory_s, .math_s = math_s}), Limit::math);
 }
 
 }  // namespace

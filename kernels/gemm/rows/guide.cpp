@@ -11,8 +11,6 @@
 namespace tilewave {
 namespace {
 
-constexpr double kLaunchSeconds = 5e-6;
-
 bool on_tensor_cores(const GemmProblem& problem, const DeviceInfo& device) {
   const MathRates rates = math_rates(device.capability);
   const int rate = problem.operand_dtype == DType::f16                                     ? rates.tensor_f16
@@ -27,8 +25,11 @@ double tile_efficiency(Tile tile) {
   return at_least({256, 128}) ? 0.8 : at_least({128, 128}) ? 0.75 : at_least({128, 64}) ? 0.6 : 0.45;
 }
 
+// K counts by itself: a wgrad's, the tokens, is nobody's fastest-varying dimension, and it gains from multiples of 8 (Optimizing
+// Linear/Fully-Connected Layers, figure 8b).
 double alignment_efficiency(const GemmProblem& problem) {
-  const std::int64_t alignment = std::min({problem.a_alignment, problem.b_alignment, problem.d_alignment});
+  const std::int64_t of_k = alignment_of(0, problem.k * size_of(problem.operand_dtype));
+  const std::int64_t alignment = std::min({problem.a_alignment, problem.b_alignment, problem.d_alignment, of_k});
   return alignment >= 16 ? 1.0 : alignment >= 8 ? 0.67 : alignment >= 4 ? 0.5 : 0.33;
 }
 
@@ -69,7 +70,7 @@ GemmPlan plan(std::string_view row, const GemmProblem& problem, Tile tile, const
   const double flops = 2.0 * static_cast<double>(tile.m * tile.n * problem.k * tiles_of_sm) * static_cast<double>(device.sm_count);
   const double math_s = peak > 0.0 ? flops / (efficiency * peak) : seconds_of(flops, device);
   const double memory_s = device.bandwidth_bytes_per_s > 0.0 ? static_cast<double>(problem.bytes()) / device.bandwidth_bytes_per_s : 0.0;
-  plan.predicted_s = kLaunchSeconds + std::max(math_s, memory_s);
+  plan.predicted_s = kGuideLaunchSeconds + std::max(math_s, memory_s);
   return plan;
 }
 
