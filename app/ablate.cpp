@@ -239,6 +239,7 @@ void print_losses(const AblationReport& report) {
 }
 
 int run_ablation(const Options& options) {
+  check_output_folder("--out", options.out);
   Recipe recipe = options.recipe.read();
   std::string switches;
   for (const std::string& one : options.switches) switches += (switches.empty() ? "" : " ") + one;

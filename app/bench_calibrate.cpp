@@ -4,6 +4,7 @@
 
 #include "app/bench.h"
 #include "app/calibrate.h"
+#include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 
 namespace tilewave {
@@ -50,6 +51,7 @@ CalibrationTimes saved_times(const std::filesystem::path& path, const DeviceInfo
 }
 
 int calibrate(const Options& options) {
+  if (!options.save.empty()) check_output_file("--save", options.save);
   const DeviceInfo device = options.device.probe();
   TW_CHECK_INPUT(device.backend == Backend::cuda, "bench calibrate fits the time model of a GPU, and ", device.name,
                  " is none; a CPU's rows have models of their own (docs/cpu-gemm.md).");

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/command.h"
+#include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "models/batch_file.h"
 #include "models/step_file.h"
@@ -59,6 +60,8 @@ int run_step(const StepOptions& options) {
     TW_CHECK_INPUT(!same(read, options.dump_weights), "--dump-weights ", options.dump_weights.string(),
                    " names a file that another option names too; name another.");
   }
+  if (!options.out.empty()) check_output_file("--out", options.out);
+  if (!options.dump_weights.empty()) check_output_file("--dump-weights", options.dump_weights);
   Recipe recipe = options.recipe.read();
   const DeviceInfo device = options.device.probe();
   check_supported(recipe, device.backend);

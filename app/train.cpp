@@ -12,6 +12,7 @@
 #include "app/plotter.h"
 #include "app/progress.h"
 #include "app/step_table.h"
+#include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "kernels/device_profiles.h"
 #include "kernels/gemm/time_model.h"
@@ -132,6 +133,7 @@ int train_recipe(const Options& options) {
   if (options.dry_run) return dry_run(options);
   TW_CHECK_INPUT(options.planned_for.empty(), "--for ", options.planned_for,
                  " goes with --dry-run; to train, name a device that is here with --device.");
+  check_output_folder("--run", options.run);
   const Recipe recipe = options.recipe.read();
   const DeviceInfo device = options.device.probe();
   ProgressDisplay display(recipe.run.steps);

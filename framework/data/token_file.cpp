@@ -6,15 +6,14 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <glob.h>
 #include <limits>
 #include <sys/stat.h>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
+#include "framework/io/file.h"
 #include "kernels/error.h"
 
 namespace tilewave {
@@ -52,9 +51,9 @@ void widen(std::span<const std::byte> bytes, std::span<std::uint32_t> ids) {
 }
 
 template <class Id>
-void write_ids(std::ofstream& file, std::span<const std::int32_t> ids) {
+void write_ids(OutputFile& file, std::span<const std::int32_t> ids) {
   const std::vector<Id> narrow(ids.begin(), ids.end());
-  file.write(reinterpret_cast<const char*>(narrow.data()), static_cast<std::streamsize>(narrow.size() * sizeof(Id)));
+  file.write(std::as_bytes(std::span(narrow)));
 }
 
 }  // namespace
@@ -151,16 +150,10 @@ void write_token_file(const std::filesystem::path& path, std::span<const std::in
   const Format& format = *std::max_element(ids.begin(), ids.end()) <= std::numeric_limits<std::uint16_t>::max() ? kUint16 : kUint32;
   Header header = {format.magic, format.version, static_cast<std::int32_t>(ids.size())};
 
-  const std::filesystem::path staged = path.string() + ".partial";
-  errno = 0;
-  std::ofstream file(staged, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(header.data()), kTokenFileHeaderBytes);
-  format.id_bytes == 2 ? write_ids<std::uint16_t>(file, ids) : write_ids<std::uint32_t>(file, ids);
-  file.close();
-  TW_CHECK(file, staged, " cannot be written: ", std::strerror(errno), ".");
-  std::error_code error;
-  std::filesystem::rename(staged, path, error);
-  TW_CHECK(!error, staged, " cannot be renamed to ", path, ": ", error.message(), ".");
+  write_file_atomically(path, [&](OutputFile& file) {
+    file.write(std::as_bytes(std::span(header)));
+    format.id_bytes == 2 ? write_ids<std::uint16_t>(file, ids) : write_ids<std::uint32_t>(file, ids);
+  });
 }
 
 }  // namespace tilewave

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,6 +77,83 @@ struct RemoveUnlessReleased {
     if (!path.empty()) system_calls().unlink(path.c_str());
   }
 };
+
+// Whether this process now holds the lock on an open file: not where another one does. A file system without locks gives it to all.
+bool locked(const Descriptor& descriptor, const fs::path& path) {
+  while (system_calls().flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS) return true;
+    if (errno != EINTR) throw Error(system_sentence(path, "lock the file", errno));
+  }
+  return true;
+}
+
+std::string temporary_prefix(const fs::path& destination) { return sentence(".", destination.filename().string(), kTemporaryInfix); }
+
+// Whoever wrote them has died; what cannot be removed stays, and is in nobody's way.
+void remove_abandoned_temporaries(const fs::path& destination) {
+  const fs::path folder = parent_of(destination);
+  const std::string prefix = temporary_prefix(destination);
+  for (const std::string& name : names_in(folder)) {
+    if (!name.starts_with(prefix) || name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos) continue;
+    const fs::path path = folder / name;
+    try {
+      const Descriptor descriptor = open_path(path, "open", O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+      if (locked(descriptor, path)) remove_file(path);
+    } catch (const Error&) {
+    }
+  }
+}
+
+struct Temporary {
+  fs::path path;
+  Descriptor descriptor;
+};
+
+// Locked for as long as it is open, which tells it from one that was left behind.
+Temporary make_temporary(const fs::path& destination) {
+  constexpr int kMostAttempts = 100;
+  for (int attempt = 0;; ++attempt) {
+    const std::string number = attempt == 0 ? std::string() : sentence("-", attempt);
+    Temporary temporary{.path = parent_of(destination) / sentence(temporary_prefix(destination), ::getpid(), number), .descriptor = {}};
+    const bool taken = ::access(temporary.path.c_str(), F_OK) == 0;  // by a process of the same number elsewhere, or a thread of this one
+    if (taken && attempt < kMostAttempts) continue;
+    temporary.descriptor = open_path(temporary.path, "create the file", O_WRONLY | O_CREAT | O_EXCL);
+    RemoveUnlessReleased guard{temporary.path};
+    struct stat status {};
+    // Who looks for abandoned ones may have come between the two calls.
+    const bool ours =
+        locked(temporary.descriptor, temporary.path) && ::fstat(temporary.descriptor.get(), &status) == 0 && status.st_nlink > 0;
+    if (!ours && attempt < kMostAttempts) continue;
+    guard.path.clear();
+    return temporary;
+  }
+}
+
+// What cannot be replaced by a file.
+void check_replaceable(const std::string& shown, const fs::path& path) {
+  std::error_code ignored;
+  TW_CHECK_INPUT(!fs::is_directory(path, ignored), shown, ": cannot write: ", ::strerrordesc_np(EISDIR), "; ", remedy(EISDIR), ".");
+  TW_CHECK_INPUT(!fs::exists(path, ignored) || fs::is_regular_file(path, ignored), shown,
+                 ": is a device or pipe, which cannot be replaced as a whole; name a file.");
+}
+
+// The first part of a folder's path that is no folder; one that may not be looked at is taken for one.
+struct NotAFolder {
+  fs::path path;
+  bool is_there = false;
+};
+NotAFolder first_that_is_none(const fs::path& folder) {
+  fs::path so_far;
+  for (const fs::path& part : folder) {
+    so_far /= part;
+    std::error_code ignored;
+    const fs::file_type type = fs::status(so_far, ignored).type();
+    if (type == fs::file_type::none) return {};
+    if (type != fs::file_type::directory) return {.path = so_far, .is_there = type != fs::file_type::not_found};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -169,8 +247,9 @@ FileDigest digest_file(const fs::path& path) {
   return digest;
 }
 
-OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
-  descriptor_ = open_path(path_, "create the file", O_WRONLY | O_CREAT | O_EXCL);
+OutputFile::OutputFile(fs::path path) : OutputFile(path, open_path(path, "create the file", O_WRONLY | O_CREAT | O_EXCL)) {}
+
+OutputFile::OutputFile(fs::path path, Descriptor descriptor) : path_(std::move(path)), descriptor_(std::move(descriptor)) {
   buffer_.reserve(kBufferBytes);
 }
 
@@ -209,18 +288,15 @@ void OutputFile::write_through(std::span<const std::byte> bytes) {
 FileDigest write_file_atomically(const fs::path& path, const std::function<void(OutputFile&)>& fill) {
   std::error_code ignored;
   const fs::path destination = fs::is_symlink(path, ignored) && fs::exists(path, ignored) ? fs::canonical(path, ignored) : path;
-  if (fs::is_directory(destination, ignored)) throw InputError(system_sentence(path, "write", EISDIR));
-  TW_CHECK_INPUT(!fs::exists(destination, ignored) || fs::is_regular_file(destination, ignored), path.string(),
-                 ": is a device or pipe, which cannot be replaced as a whole; name a file.");
+  check_replaceable(path.string(), destination);
 
-  const std::string name = sentence(".", destination.filename().string(), kTemporaryInfix, ::getpid());
-  const fs::path temporary = parent_of(destination) / name;
-  remove_file(temporary);
-  RemoveUnlessReleased guard{temporary};
-  OutputFile file(temporary);
+  remove_abandoned_temporaries(destination);
+  Temporary temporary = make_temporary(destination);
+  RemoveUnlessReleased guard{temporary.path};
+  OutputFile file(temporary.path, std::move(temporary.descriptor));
   fill(file);
   const FileDigest digest = file.finish();
-  rename_path(temporary, destination);
+  rename_path(temporary.path, destination);
   guard.path.clear();
   sync_folder(parent_of(destination));
   return digest;
@@ -228,6 +304,21 @@ FileDigest write_file_atomically(const fs::path& path, const std::function<void(
 
 FileDigest write_file_atomically(const fs::path& path, std::string_view text) {
   return write_file_atomically(path, [&](OutputFile& file) { file.write(text); });
+}
+
+void check_output_file(std::string_view option, const fs::path& path) {
+  const std::string shown = sentence(option, ' ', path.string());
+  check_replaceable(shown, path);
+  const NotAFolder missing = first_that_is_none(parent_of(path));
+  TW_CHECK_INPUT(missing.path.empty() || missing.is_there, shown, ": there is no folder ", missing.path.string(),
+                 "; make it, or name a file in another one.");
+  TW_CHECK_INPUT(missing.path.empty(), shown, ": ", missing.path.string(), " is a file, not a folder; name a file in a folder.");
+}
+
+void check_output_folder(std::string_view option, const fs::path& path) {
+  const NotAFolder missing = first_that_is_none(path);
+  TW_CHECK_INPUT(missing.path.empty() || !missing.is_there, option, ' ', path.string(), ": ", missing.path.string(),
+                 " is a file, not a folder; name a folder.");
 }
 
 void make_folders(const fs::path& path) {

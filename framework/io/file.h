@@ -73,6 +73,7 @@ FileDigest digest_file(const std::filesystem::path& path);
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);  // must not exist yet
+  OutputFile(std::filesystem::path path, Descriptor descriptor);
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
@@ -89,9 +90,15 @@ class OutputFile {
 };
 
 // Replaces path by what fill writes: a hidden temporary file beside it, fsync, rename, fsync of the folder. Until the rename the
-// former file stays; a symbolic link is followed; anything but a regular file is refused.
+// former file stays; a symbolic link is followed; anything but a regular file is refused. Temporary files of the same path that
+// killed processes left go first: those that no process holds a lock on.
 FileDigest write_file_atomically(const std::filesystem::path& path, const std::function<void(OutputFile&)>& fill);
 FileDigest write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Whether work can begin whose result goes to a file, or into a folder that is made where there is none: InputError, "OPTION PATH: ...",
+// where the file's folder is not there or something else has its name.
+void check_output_file(std::string_view option, const std::filesystem::path& path);
+void check_output_folder(std::string_view option, const std::filesystem::path& path);
 
 // Folders. What is already as asked is no error.
 void make_folders(const std::filesystem::path& path);  // with the missing ones above it, each fsynced into its parent

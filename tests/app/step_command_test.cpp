@@ -81,6 +81,31 @@ TEST_F(CommandsOnFiles, WrongFilesAndOptionsAreRefused) {
   }
 }
 
+// Before anything is read or computed: the recipe that these name is not there either.
+TEST_F(CommandsOnFiles, AResultThatHasNoFolderIsRefusedFirst) {
+  write_text(folder_.path() / "file", "a person's");
+  const std::string step = "step absent.toml --batch absent.safetensors",
+                    there_is_none = ": there is no folder nowhere; make it, or name a file in another one.";
+  expect_refusal(step + " --out nowhere/step.safetensors", "--out nowhere/step.safetensors" + there_is_none);
+  expect_refusal("step absent.toml --dump-weights nowhere/deep/w.safetensors", "--dump-weights nowhere/deep/w.safetensors" + there_is_none);
+  expect_refusal(step + " --out file/step.safetensors", "--out file/step.safetensors: file is a file, not a folder");
+  expect_refusal(step + " --out .", "--out .: cannot write: Is a directory; name a file, not a folder.");
+  expect_refusal("bench calibrate --save nowhere/gemms.jsonl", "--save nowhere/gemms.jsonl" + there_is_none);
+  expect_refusal("ablate absent.toml --out file/results", "--out file/results: file is a file, not a folder; name a folder.");
+  expect_refusal("train absent.toml --run file/run", "--run file/run: file is a file, not a folder; name a folder.");
+  expect_refusal("train absent.toml --run file", "--run file: file is a file, not a folder; name a folder.");
+  EXPECT_EQ(file_text(folder_.path() / "file"), "a person's");
+  EXPECT_FALSE(fs::exists(folder_.path() / "nowhere"));
+}
+
+TEST_F(CommandsOnFiles, AStepRemovesWhatAKilledOneLeft) {
+  const fs::path left = folder_.path() / ".step.safetensors.partial-4194305";  // no process has that number
+  write_text(left, "half");
+  EXPECT_EQ(tilewave("step " + fixture("recipe.toml") + " --batch " + fixture("batch.safetensors") + " --out step.safetensors").status, 0);
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(folder_.path() / "step.safetensors"));
+}
+
 TEST_F(CommandsOnFiles, InspectTellsWhatFilesHold) {
   const nlohmann::json batch = json_of("inspect " + fixture("batch.safetensors"));
   EXPECT_EQ(batch.at("sequences"), 4);

@@ -86,7 +86,7 @@ TEST(Checkpoint, ReachesTheDiskInOrder) {
                      "fsync .staging-step-00000020",
                      "rename .staging-step-00000020 step-00000020",
                      "fsync checkpoints",
-                     "unlink .COMPLETE.partial",
+                     "flock .COMPLETE.partial",
                      "write .COMPLETE.partial",
                      "fsync .COMPLETE.partial",
                      "rename .COMPLETE.partial COMPLETE",

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "framework/io/checksum.h"
 #include "kernels/error.h"
@@ -106,6 +108,67 @@ TEST(File, RemovesWhatAKilledProcessLeft) {
   EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{".hidden", "b.partial-7"}));
 }
 
+// A writer that is killed at any of its calls leaves nothing behind for ever: the next one of the same file takes it away.
+TEST(File, TheNextWriterRemovesWhatAKilledOneLeft) {
+  int left = 0;
+  bool died = true;
+  for (int call = 0; died; ++call) {
+    const MemoryFolder folder;
+    put(folder / "a", "old");
+    put(folder / ".b.partial-1234", "another file's");
+    put(folder / ".a.partial-notes", "a person's");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const Faults faults({.fault = Fault::death, .call = call});
+      write_file_atomically(folder / "a", "new");
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    died = WEXITSTATUS(status) == 77;
+    left += names_in(folder.path()).size() > 3 ? 1 : 0;
+    write_file_atomically(folder / "a", "newer");
+    EXPECT_EQ(contents_of(folder / "a"), "newer");
+    EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{".a.partial-notes", ".b.partial-1234", "a"})) << "call " << call;
+  }
+  EXPECT_GE(left, 4) << "flock, write, fsync, close, rename";
+}
+
+// Two writers of one file, also with the same process number, as containers give them: the last to finish wins.
+TEST(File, AWriterLeavesTheTemporaryFileOfALiveOneAlone) {
+  const MemoryFolder folder;
+  write_file_atomically(folder / "a", [&](OutputFile& outer) {
+    outer.write("outer");
+    write_file_atomically(folder / "a", "inner");
+    EXPECT_EQ(contents_of(folder / "a"), "inner");
+  });
+  EXPECT_EQ(contents_of(folder / "a"), "outer");
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"a"});
+}
+
+TEST(File, SaysBeforehandWhereAResultCannotGo) {
+  const MemoryFolder folder;
+  const std::string path = folder.path().string();
+  put(folder / "file", "");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const auto refused = [](const fs::path& output) { return sentence_of<InputError>([&] { check_output_file("--out", output); }); };
+  EXPECT_EQ(refused(folder / "none" / "deep" / "a"),
+            "--out " + path + "/none/deep/a: there is no folder " + path + "/none; make it, or name a file in another one.");
+  EXPECT_EQ(refused(folder / "file" / "a"),
+            "--out " + path + "/file/a: " + path + "/file is a file, not a folder; name a file in a folder.");
+  EXPECT_EQ(refused(folder.path()), "--out " + path + ": cannot write: Is a directory; name a file, not a folder.");
+  EXPECT_NE(refused(folder / "pipe").find("is a device or pipe"), std::string::npos);
+  EXPECT_NE(refused("/dev/null"), "");
+  EXPECT_EQ(refused(folder / "new"), "");
+  EXPECT_EQ(refused(folder / "file"), "");
+  EXPECT_EQ(refused("name_alone"), "");
+  const auto no_folder = [](const fs::path& output) { return sentence_of<InputError>([&] { check_output_folder("--run", output); }); };
+  EXPECT_EQ(no_folder(folder / "file" / "run"), "--run " + path + "/file/run: " + path + "/file is a file, not a folder; name a folder.");
+  EXPECT_EQ(no_folder(folder / "file"), "--run " + path + "/file: " + path + "/file is a file, not a folder; name a folder.");
+  EXPECT_EQ(no_folder(folder / "none" / "run"), "") << "it is made, with what is above it";
+  EXPECT_EQ(no_folder(""), "");
+}
+
 TEST(File, OldOrNewAfterAFaultAtAnyCall) {
   for (const Fault fault : {Fault::once, Fault::from_then_on}) {
     for (const int error : {ENOSPC, EIO, EROFS}) {
@@ -152,7 +215,7 @@ TEST(File, SignalsAndShortWritesDoNoHarm) {
 
 TEST(File, FaultsHaveSentencesWithARemedy) {
   const MemoryFolder folder;
-  const Faults faults({.call = 2, .error = ENOSPC});  // unlink, open, write
+  const Faults faults({.call = 2, .error = ENOSPC});  // open, flock, write
   const std::string complaint = sentence_of<Error>([&] { write_file_atomically(folder / "a", "new"); });
   EXPECT_TRUE(complaint.ends_with(": cannot write: No space left on device; free some space there or choose another folder.")) << complaint;
 }
