@@ -72,10 +72,12 @@ Limit limit_of(const LaunchTerms& terms) {
     Limit limit;
     double times;
   };
-  return std::ranges::max({Reason{Limit::cuda_cores, terms.cuda_cores}, Reason{Limit::alignment, terms.alignment},
-                           Reason{Limit::tiles, terms.tiles}, Reason{Limit::waves, terms.waves}, Reason{Limit::latency, terms.idle_sms}},
-                          {}, &Reason::times)
-      .limit;
+  const Reason reasons[] = {{Limit::cuda_cores, terms.cuda_cores},
+                            {Limit::alignment, terms.alignment},
+                            {Limit::tiles, terms.tiles},
+                            {Limit::waves, terms.waves},
+                            {Limit::latency, terms.idle_sms}};
+  return std::ranges::max_element(reasons, {}, &Reason::times)->limit;
 }
 
 }  // namespace tilewave

@@ -47,9 +47,9 @@ TEST(LaunchLimit, NamesWhatMakesTheTime) {
   const auto in_tile = [&](const GemmProblem& problem, Tile tile) {
     return name_of(limit_of(problem, plan_guide_tile(problem, tile, v100, 1), v100));
   };
-  EXPECT_EQ(in_tile(gemm(256 * 81, 128, 8192), {.m = 256, .n = 128}), "waves") << "81 blocks on 80 SMs";
-  EXPECT_EQ(in_tile(gemm(256 * 160, 129, 8192), {.m = 256, .n = 256}), "tiles");
-  EXPECT_EQ(in_tile(gemm(256 * 20, 128, 8192), {.m = 256, .n = 128}), "latency") << "60 of 80 SMs have no block";
+  EXPECT_EQ(in_tile(gemm(20736, 128, 8192), {.m = 256, .n = 128}), "waves") << "81 blocks on 80 SMs";
+  EXPECT_EQ(in_tile(gemm(40960, 129, 8192), {.m = 256, .n = 256}), "tiles");
+  EXPECT_EQ(in_tile(gemm(5120, 128, 8192), {.m = 256, .n = 128}), "latency") << "60 of 80 SMs have no block";
 
   const DeviceInfo cpu = probe_cpu(1);
   const GemmProblem problem = gemm(512, 512, 512, Precision::fp32);
