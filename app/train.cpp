@@ -85,16 +85,29 @@ std::string matrix_rate_text(double flops_per_s, double peak_flops_per_s) {
   return result;
 }
 
+// What the validation loss speaks of.
+std::string validation_text(const TrainingResult& result) {
+  const PairCounts& pairs = result.validation_pairs;
+  std::string text = sentence(" (over ", result.validation.target_tokens, " tokens");
+  if (pairs.all > 0) text += sentence(" of ", pairs.counted(), pairs.left_out > 0 ? sentence(" of ", pairs.all) : "", " pairs");
+  return text + ")";
+}
+
+std::string test_pairs_text(const PairCounts& pairs) {
+  const std::string all = sentence(" of ", pairs.all, " test pairs");
+  return pairs.left_out > 0 ? sentence(all, ", ", pairs.left_out, " of them too long to be translated") : all;
+}
+
 void print_table(const TrainingResult& result, double peak_flops_per_s) {
   char line[160];
   std::snprintf(line, sizeof line, "%ld steps in %.1f s, %.0f target tokens/s", static_cast<long>(result.steps), result.seconds,
                 result.target_tokens_per_s);
   std::cout << line << matrix_rate_text(result.matrix_flops_per_s, peak_flops_per_s) << '\n';
-  std::snprintf(line, sizeof line, "loss %.4f, validation loss %.4f nats a target token", result.loss, result.validation_loss);
-  std::cout << line << '\n';
+  std::snprintf(line, sizeof line, "loss %.4f, validation loss %.4f nats a target token", result.loss, result.validation.loss);
+  std::cout << line << validation_text(result) << '\n';
   if (result.exact_match) {
     std::snprintf(line, sizeof line, "exact matches %.1f %%", 100.0 * *result.exact_match);
-    std::cout << line << '\n';
+    std::cout << line << test_pairs_text(result.test_pairs) << '\n';
   }
   for (const SampleTranslation& sample : result.samples) {
     std::cout << "  " << sample.source << "\n    -> " << sample.translation;
@@ -107,10 +120,8 @@ void print_table(const TrainingResult& result, double peak_flops_per_s) {
 void print_json(const TrainingResult& result) {
   JsonObject object;
   object.add("run", result.folder.string())
-      .add("steps", result.steps)
-      .add("loss", result.loss)
-      .add("validation_loss", result.validation_loss);
-  if (result.exact_match) object.add("exact_match", *result.exact_match);
+      .add("steps", result.steps);
+  add_numbers(object, result);
   object.add("target_tokens_per_s", result.target_tokens_per_s).add("seconds", result.seconds);
   std::cout << object.text() << '\n';
 }
@@ -154,7 +165,7 @@ int train_recipe(const Options& options) {
             display.say(sentence(recipe.name, ": ", start.parameters, " parameters, ",
                                  start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
                                  name_of(recipe.run.precision), " on ", device_text(request.device), ", ",
-                                 bytes_text(start.persistent_bytes + start.step_bytes), "; run folder ", start.folder.string()));
+                                 bytes_text(start.bytes), "; run folder ", start.folder.string()));
             if (start.data.training > 0) {
               const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
               display.say(

@@ -1,5 +1,8 @@
-// A packed copy on the host, converted element by element: a tensor crosses in one copy.
+// A packed copy on the host, converted element by element. A tensor is read in one copy, and written in pieces, so that writing a large
+// one takes little more memory than itself.
 #include "framework/host_tensor.h"
+
+#include <algorithm>
 
 #include "kernels/element.h"
 
@@ -13,15 +16,25 @@ RowsInMemory rows_of(const Tensor& tensor) {
 
 }  // namespace
 
+std::int64_t rows_of_piece(const Tensor& tensor, std::int64_t element_bytes) {
+  constexpr std::int64_t kPieceBytes = 4 << 20;
+  return std::clamp<std::int64_t>(kPieceBytes / std::max<std::int64_t>(1, tensor.cols() * element_bytes), 1,
+                                  std::max<std::int64_t>(1, tensor.rows()));
+}
+
 void write_elements(Context& context, const Tensor& tensor, const std::function<double(std::int64_t, std::int64_t)>& element) {
   if (context.tracing()) return;
+  const std::int64_t piece_rows = rows_of_piece(tensor, size_of(tensor.dtype()));
   with_element(tensor.dtype(), [&]<class T>(T) {
-    std::vector<T> elements(static_cast<std::size_t>(tensor.shape().elements()));
-    T* next = elements.data();
-    for (std::int64_t r = 0; r < tensor.rows(); ++r) {
-      for (std::int64_t c = 0; c < tensor.cols(); ++c) *next++ = converted<T>(element(r, c));
+    std::vector<T> elements(static_cast<std::size_t>(piece_rows * tensor.cols()));
+    for (std::int64_t first = 0; first < tensor.rows(); first += piece_rows) {
+      const Tensor piece = tensor.slice_rows(first, std::min(piece_rows, tensor.rows() - first));
+      T* next = elements.data();
+      for (std::int64_t r = first; r < first + piece.rows(); ++r) {
+        for (std::int64_t c = 0; c < tensor.cols(); ++c) *next++ = converted<T>(element(r, c));
+      }
+      copy_rows_to_device(context.queue(), rows_of(piece), elements.data());
     }
-    copy_rows_to_device(context.queue(), rows_of(tensor), elements.data());
   });
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -30,27 +31,46 @@ std::uint64_t hash(std::string_view name) {
   return value;
 }
 
-// Each element is a function of its place alone, so that threads may share them out.
-void initialize(Context& context, const Tensor& tensor, const Initialization& initialization, std::uint64_t key) {
-  if (context.tracing()) return;
-  std::vector<double> elements(static_cast<std::size_t>(tensor.shape().elements()), initialization.mean);
-  const auto draw_rows = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t index = begin * tensor.cols(); index < end * tensor.cols(); ++index) {
-      elements[static_cast<std::size_t>(index)] +=
-          initialization.deviation * standard_normal(random_key(key, index / tensor.cols(), index % tensor.cols()));
+// Draws rows [first, last) of a tensor, `cols` elements each.
+struct RowsDrawn {
+  std::int64_t first = 0, last = 0, cols = 0;
+};
+void draw_rows(std::vector<double>& elements, const RowsDrawn& rows, const Initialization& initialization, std::uint64_t key) {
+  const auto draw = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      double* const out = elements.data() + (row - rows.first) * rows.cols;
+      for (std::int64_t column = 0; column < rows.cols; ++column) {
+        out[column] = initialization.mean + initialization.deviation * standard_normal(random_key(key, row, column));
+      }
     }
   };
-  if (initialization.deviation > 0.0) {
-    constexpr std::int64_t kElementsAThread = 1 << 18;
-    const std::int64_t wanted = std::min<std::int64_t>(std::thread::hardware_concurrency(), std::ssize(elements) / kElementsAThread);
-    const std::int64_t rows = ceil_div(tensor.rows(), std::max<std::int64_t>(1, wanted));
-    std::vector<std::jthread> threads;
-    for (std::int64_t begin = rows; begin < tensor.rows(); begin += rows) {
-      threads.emplace_back(draw_rows, begin, std::min(begin + rows, tensor.rows()));
-    }
-    draw_rows(0, std::min(rows, tensor.rows()));
+  constexpr std::int64_t kElementsAThread = 1 << 18;
+  const std::int64_t count = rows.last - rows.first;
+  const std::int64_t wanted = std::min<std::int64_t>(std::thread::hardware_concurrency(), count * rows.cols / kElementsAThread);
+  const std::int64_t share = ceil_div(count, std::max<std::int64_t>(1, wanted));
+  std::vector<std::jthread> threads;
+  std::int64_t begin = rows.first;
+  try {
+    for (; begin + share < rows.last; begin += share) threads.emplace_back(draw, begin, begin + share);
+  } catch (const std::system_error&) {
+    // No further thread can be had: this one draws what is left.
   }
-  write_elements(context, tensor, elements);
+  draw(begin, rows.last);
+}
+
+// Each element is a function of its place alone, so that threads may share them out. In pieces: the whole as doubles is twice a tensor.
+void initialize(Context& context, const Tensor& tensor, const Initialization& initialization, std::uint64_t key) {
+  if (context.tracing()) return;
+  constexpr std::int64_t kPieceElements = 1 << 22;
+  const std::int64_t piece_rows = std::clamp<std::int64_t>(kPieceElements / std::max<std::int64_t>(1, tensor.cols()), 1,
+                                                           std::max<std::int64_t>(1, tensor.rows()));
+  std::vector<double> elements;
+  for (std::int64_t first = 0; first < tensor.rows(); first += piece_rows) {
+    const RowsDrawn rows{.first = first, .last = std::min(first + piece_rows, tensor.rows()), .cols = tensor.cols()};
+    elements.assign(static_cast<std::size_t>((rows.last - first) * rows.cols), initialization.mean);
+    if (initialization.deviation > 0.0) draw_rows(elements, rows, initialization, key);
+    write_elements(context, tensor.slice_rows(first, rows.last - first), elements);
+  }
 }
 
 // The master, rounded to the compute copy's type.

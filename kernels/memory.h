@@ -6,13 +6,19 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/error.h"
 #include "kernels/queue.h"
 
 namespace tilewave {
 
 inline constexpr std::int64_t kAlignment = 256;
 
-void* allocate(Queue& queue, std::int64_t bytes);  // throws Error where there is not enough
+class OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
+void* allocate(Queue& queue, std::int64_t bytes);  // throws OutOfMemory where there is not enough
 void release(Queue& queue, void* data) noexcept;
 void copy_to_host(Queue& queue, void* host, const void* device, std::int64_t bytes);
 void copy_to_device(Queue& queue, void* device, const void* host, std::int64_t bytes);

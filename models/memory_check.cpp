@@ -34,7 +34,7 @@ std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& tra
   // Whole sequences, so that a smaller step is cut as this one is.
   const std::int64_t unit = resolved.recipe.batch.sequence;
   std::int64_t fits = 0, too_many = ceil_div(resolved.recipe.batch.target_tokens, unit);
-  while (trace.persistent_bytes < room && fits + 1 < too_many) {
+  while (trace.persistent_bytes + trace.decoding_bytes <= room && fits + 1 < too_many) {
     const std::int64_t middle = (fits + too_many) / 2;
     const BatchConfig batch = with_target_tokens(resolved.recipe.batch, middle * unit);
     (trace_step(with_batch(resolved.recipe, batch), device).bytes() <= room ? fits : too_many) = middle;

@@ -67,6 +67,13 @@ void TrainStep::use_step_memory(const StepTrace& trace, const StepMemory& memory
   launched_before_ = false;
 }
 
+void TrainStep::release_step_memory() {
+  context_.use_arena(nullptr);
+  graph_.reset();  // before the memory that its launches name
+  step_arena_.reset();
+  validation_arena_.reset();
+}
+
 void TrainStep::launch(Update update) {
   const Recipe& recipe = resolved_.recipe;
   const DropoutRates rates{.hidden = recipe.model.dropout, .attention = recipe.model.attention_dropout};
@@ -141,10 +148,10 @@ void TrainStep::launch_validation() {
 }
 
 double TrainStep::validate(BatchStream stream) {
-  return validate(std::move(stream), [] { return false; }).value();
+  return validate(std::move(stream), [] { return false; })->loss;
 }
 
-std::optional<double> TrainStep::validate(BatchStream stream, const std::function<bool()>& stop) {
+std::optional<ValidationLoss> TrainStep::validate(BatchStream stream, const std::function<bool()>& stop) {
   const StepState before = context_.read_step_state();
   double total = 0.0;
   std::int64_t tokens = 0;
@@ -160,7 +167,7 @@ std::optional<double> TrainStep::validate(BatchStream stream, const std::functio
   context_.write_step_state(before);
   if (stopped) return {};
   TW_CHECK(tokens > 0, "there is no validation data to measure the loss on; set data.validation_source.");
-  return total / static_cast<double>(tokens);
+  return ValidationLoss{.loss = total / static_cast<double>(tokens), .target_tokens = tokens};
 }
 
 std::int64_t StepTrace::matrix_flops() const {

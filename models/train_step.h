@@ -49,6 +49,11 @@ enum class Launches : std::uint8_t { separate, captured };
 
 struct StepTrace;
 
+struct ValidationLoss {
+  double loss = 0.0;              // nats a real target token, without label smoothing
+  std::int64_t target_tokens = 0;  // that it is the mean over
+};
+
 class TrainStep {
  public:
   // Allocates the model, the optimizer and the batches in the context; all outlive this object's steps.
@@ -57,6 +62,9 @@ class TrainStep {
   // Steps and validation run in memory laid out by a trace of this step from now on, and steps may be captured.
   void use_step_memory(const StepTrace& trace, Launches launches = Launches::captured);
   void use_step_memory(const StepTrace& trace, const StepMemory& memory, Launches launches = Launches::captured);
+
+  // Gives the steps' memory back once the last step and validation are done.
+  void release_step_memory();
 
   // Trains on the batches (as many as the recipe accumulates) as update number `step`: submit, then collect.
   StepReport run(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
@@ -74,7 +82,7 @@ class TrainStep {
   // Mean loss without label smoothing, in nats a real target token, over a whole stream of the step's batch shape.
   double validate(BatchStream stream);
   // Nothing where `stop` says so before one of its batches.
-  std::optional<double> validate(BatchStream stream, const std::function<bool()>& stop);
+  std::optional<ValidationLoss> validate(BatchStream stream, const std::function<bool()>& stop);
 
   Transformer& model() { return model_; }
   AdamW& optimizer() { return optimizer_; }
@@ -100,10 +108,11 @@ struct StepTrace {
   ArenaLayout memory;                 // of what lives within a step
   ArenaLayout validation;             // of what lives while a batch is validated, which is between steps
   std::int64_t persistent_bytes = 0;  // weights, gradients, moments, batches
+  std::int64_t decoding_bytes = 0;    // that translating test pairs takes at least, instead of a step's memory; not traced: the caller's
   std::int64_t parameters = 0;        // logical elements
 
   std::int64_t step_bytes() const { return std::max(memory.bytes, validation.bytes); }
-  std::int64_t bytes() const { return persistent_bytes + step_bytes(); }
+  std::int64_t bytes() const { return persistent_bytes + std::max(step_bytes(), decoding_bytes); }
   std::int64_t matrix_flops() const;  // of matrix products, attention's included: what a device's peak is compared with
 };
 

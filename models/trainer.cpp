@@ -8,9 +8,9 @@
 
 #include "framework/host_tensor.h"
 #include "framework/io/file.h"
-#include "framework/io/json_lines.h"
 #include "models/corpus_of.h"
 #include "models/decode.h"
+#include "models/decoding_memory.h"
 #include "models/memory_check.h"
 #include "models/resumed_recipe.h"
 #include "models/step_plans.h"
@@ -59,9 +59,30 @@ GemmPlans plans_of(const ResolvedRecipe& resolved, const StepPlansRequest& reque
   return plans_for_step(resolved, request);
 }
 
-// The step's trace; throws where it does not fit into memory.
-StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request, const GemmPlans& plans) {
+// Test pairs as ids, as far as the model can translate them and say what is expected.
+struct TestPairs {
+  std::vector<std::vector<std::int32_t>> sources;
+  std::vector<const TextPair*> pairs;  // of the sources
+};
+TestPairs test_pairs_of(const Corpus& corpus, const Recipe& recipe) {
+  TestPairs asked;
+  if (recipe.model.architecture != Architecture::encoder_decoder) return asked;
+  const auto fits = [&](const std::vector<std::int32_t>& ids) { return std::ssize(ids) <= recipe.batch.sequence; };
+  for (const TextPair& pair : corpus.test_pairs()) {
+    std::vector<std::int32_t> ids = corpus.tokenizer()->encode(pair.source);
+    if (!fits(ids) || !fits(corpus.tokenizer()->encode(pair.target))) continue;
+    asked.sources.push_back(std::move(ids));
+    asked.pairs.push_back(&pair);
+  }
+  return asked;
+}
+
+// The trace of the step and of what follows the last one; throws where it does not fit into memory.
+StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request, const GemmPlans& plans, const Corpus& corpus) {
   StepTrace trace = trace_step(resolved, request.device, plans);
+  std::size_t longest = 0;
+  for (const std::vector<std::int32_t>& source : test_pairs_of(corpus, resolved.recipe).sources) longest = std::max(longest, source.size());
+  if (longest > 0) trace.decoding_bytes = least_decoding_bytes(resolved, request.device, static_cast<std::int64_t>(longest));
   Queue queue = request.queue;
   if (const std::optional<std::int64_t> free = free_bytes(queue)) check_memory(resolved, trace, request.device, *free);
   return trace;
@@ -73,13 +94,26 @@ void note_reading(const DataConfig& data, bool trains_tokenizer, const TrainingO
   observer.noted(sentence("reading ", data.source, trains_tokenizer ? " and training a tokenizer on it" : ""));
 }
 
+PairCounts validation_pairs_of(const Corpus& corpus, const BatchStream& validation) {
+  const DataKind kind = corpus.config().kind;
+  if (kind != DataKind::parallel && kind != DataKind::number_names) return {};
+  const CorpusFacts& facts = corpus.facts();
+  return {.all = facts.validation + facts.blank_validation, .left_out = validation.skipped() + facts.blank_validation};
+}
+
+// The loss beside what it is the mean over and what it leaves out.
+void add_validation(JsonObject& object, const ValidationLoss& validation, const PairCounts& pairs) {
+  object.add("validation_loss", validation.loss).add("validation_tokens", validation.target_tokens);
+  if (pairs.all > 0) object.add("validation_pairs", pairs.all).add("validation_pairs_left_out", pairs.left_out);
+}
+
 // A step that can be run: all that may be refused about it is known before a folder is made.
 struct PlannedStep {
   PlannedStep(const TrainingRequest& request, const TrainingObserver& observer, const Recipe& recipe, const Corpus& corpus,
               const RunFolder* resumed = nullptr)
       : resolved(resolve_with(corpus, recipe, request.device)),
         plans(plans_of(resolved, {.queue = request.queue, .device = request.device, .noted = observer.noted}, resumed)),
-        trace(traced(resolved, request, plans)),
+        trace(traced(resolved, request, plans, corpus)),
         stream(corpus.training(batch_shape(resolved))),
         validation(corpus.validation(batch_shape(resolved))) {}
 
@@ -100,7 +134,8 @@ class Run {
         trace_(std::move(planned.trace)),
         context_(request.queue, request.device, context_options(resolved_.recipe, planned.plans)),
         step_(context_, resolved_),
-        stream_(std::move(planned.stream)) {
+        stream_(std::move(planned.stream)),
+        validation_pairs_(validation_pairs_of(corpus, planned.validation)) {
     step_.use_step_memory(trace_);
     note_what_is_left_out(planned.validation.skipped());
     if (folder.state() == RunState::fresh) {
@@ -115,8 +150,7 @@ class Run {
     observer_.started({.folder = folder_,
                        .resolved = &resolved_,
                        .parameters = trace_.parameters,
-                       .persistent_bytes = trace_.persistent_bytes,
-                       .step_bytes = trace_.step_bytes(),
+                       .bytes = trace_.bytes(),
                        .matrix_flops = trace_.matrix_flops(),
                        .first_step = state_.step + 1,
                        .data = corpus_.facts()});
@@ -124,10 +158,10 @@ class Run {
       const TrainingProgress progress = take_step();
       const RunConfig& run = resolved_.recipe.run;
       const bool last = state_.step == steps;
-      std::optional<double> validated;
+      std::optional<ValidationLoss> validated;
       if (run.validate_every > 0 && state_.step % run.validate_every == 0 && !last) {
         validated = step_.validate(corpus_.validation(batch_shape(resolved_)), [this] { return stopped_by() != 0; });
-        if (validated) observer_.validated(state_.step, *validated);
+        if (validated) observer_.validated(state_.step, validated->loss);
       }
       keep_metrics(progress, validated);
       stopped_by();
@@ -186,10 +220,19 @@ class Run {
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
     state_.recipe_hash = recipe_hash;
     stream_.restore(state_.position);
+    note_older_passes();
     remove_file(folder_ / "summary.json");
     store_plans(folder_, trace_.trace, request_.device);
     write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
     metrics_.emplace(JsonLines::resume(folder_ / "metrics.jsonl", state_.step));
+  }
+
+  void note_older_passes() {
+    const DataKind kind = corpus_.config().kind;
+    if (state_.position.rows_before || (kind != DataKind::text && kind != DataKind::tokens)) return;
+    observer_.noted(
+        "an earlier tilewave began this run, whose passes over the data leave out what a full batch cuts off a sequence; it goes on so, that "
+        "its steps stay what they would have been. A new run sees every token.");
   }
 
   // What a step trains on, and where the training stream stands behind it.
@@ -239,7 +282,7 @@ class Run {
     return progress;
   }
 
-  void keep_metrics(const TrainingProgress& progress, std::optional<double> validation_loss) {
+  void keep_metrics(const TrainingProgress& progress, const std::optional<ValidationLoss>& validation) {
     const StepReport& report = progress.step;
     JsonObject line;
     line.add("step", report.step)
@@ -249,7 +292,7 @@ class Run {
         .add("target_tokens", report.target_tokens)
         .add("target_tokens_per_s", progress.target_tokens_per_s)
         .add("elapsed_s", progress.elapsed_s);
-    if (validation_loss) line.add("validation_loss", *validation_loss);
+    if (validation) add_validation(line, *validation, validation_pairs_);
     metrics_->append(line);
   }
 
@@ -286,8 +329,6 @@ class Run {
     }
   }
 
-  double validation_loss() { return step_.validate(corpus_.validation(batch_shape(resolved_))); }
-
   void save() {
     metrics_->sync();
     save_training(folder_, step_, state_, resolved_.recipe.run.keep);
@@ -319,48 +360,59 @@ class Run {
 
   TrainingResult ended() {
     TrainingResult result = this->result();
-    result.validation_loss = validation_loss();
-    TW_CHECK(std::isfinite(result.validation_loss), "the validation loss is ", result.validation_loss,
+    result.validation = *step_.validate(corpus_.validation(batch_shape(resolved_)), [] { return false; });
+    result.validation_pairs = validation_pairs_;
+    TW_CHECK(std::isfinite(result.validation.loss), "the validation loss is ", result.validation.loss,
              " after the last step, so the run has not ended as one; try a smaller optimizer.learning_rate.");
     if (stopped_by() == 0) translate_test_pairs(result);
     if (signal_ != 0) return interrupted();
     JsonObject summary;
-    summary.add("steps", result.steps).add("loss", result.loss).add("validation_loss", result.validation_loss);
-    if (result.exact_match) summary.add("exact_match", *result.exact_match);
+    summary.add("steps", result.steps);
+    add_numbers(summary, result);
     summary.add("target_tokens_per_s", result.target_tokens_per_s).add("seconds", result.seconds);
     write_file_atomically(folder_ / "summary.json", summary.text() + "\n");
     return result;
   }
 
   void translate_test_pairs(TrainingResult& result) {
-    const std::vector<TextPair>& pairs = corpus_.test_pairs();
-    if (pairs.empty() || resolved_.recipe.model.architecture != Architecture::encoder_decoder) return;
+    const TestPairs asked = test_pairs_of(corpus_, resolved_.recipe);
+    if (corpus_.test_pairs().empty() || resolved_.recipe.model.architecture != Architecture::encoder_decoder) return;
+    result.test_pairs.all = std::ssize(corpus_.test_pairs());
+    result.test_pairs.left_out = result.test_pairs.all - std::ssize(asked.pairs);
+    if (result.test_pairs.left_out > 0) {
+      observer_.noted(sentence(result.test_pairs.left_out, " of ", result.test_pairs.all, " test pairs are longer than batch.sequence = ",
+                               resolved_.recipe.batch.sequence, " on a side and not translated; they count as not matched."));
+    }
+    const std::optional<std::vector<std::vector<std::int32_t>>> targets = translations_of(asked, result);
+    if (!targets || signal_ != 0) return;
     const Tokenizer& tokenizer = *corpus_.tokenizer();
-    std::vector<std::vector<std::int32_t>> sources;
-    std::vector<const TextPair*> asked;
-    for (const TextPair& pair : pairs) {
-      std::vector<std::int32_t> ids = tokenizer.encode(pair.source);
-      if (static_cast<std::int64_t>(ids.size()) > resolved_.recipe.batch.sequence) continue;
-      sources.push_back(std::move(ids));
-      asked.push_back(&pair);
-    }
-    if (asked.size() < pairs.size()) {
-      observer_.noted(sentence(pairs.size() - asked.size(), " of ", pairs.size(),
-                               " test pairs are longer than batch.sequence = ", resolved_.recipe.batch.sequence, " and not translated."));
-    }
-    if (asked.empty()) return;
-    const std::vector<std::vector<std::int32_t>> targets = translate(
-        step_.model(), sources, {.vocabulary = tokenizer.vocabulary(), .positions = resolved_.recipe.batch.sequence, .interrupted = [&] {
-                                   return stopped_by() != 0;
-                                 }});
-    if (signal_ != 0) return;
     std::size_t exact = 0;
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-      const std::string translation = tokenizer.decode(targets[i]);
-      if (translation == tokenizer.decode(tokenizer.encode(asked[i]->target))) ++exact;  // which may know fewer kinds of spaces
-      if (i < kSamples) result.samples.push_back({.source = asked[i]->source, .expected = asked[i]->target, .translation = translation});
+    for (std::size_t i = 0; i < targets->size(); ++i) {
+      const std::string translation = tokenizer.decode((*targets)[i]);
+      const TextPair& pair = *asked.pairs[i];
+      if (translation == tokenizer.decode(tokenizer.encode(pair.target))) ++exact;  // which may know fewer kinds of spaces
+      if (i < kSamples) result.samples.push_back({.source = pair.source, .expected = pair.target, .translation = translation});
     }
-    result.exact_match = static_cast<double>(exact) / static_cast<double>(targets.size());
+    result.exact_match = static_cast<double>(exact) / static_cast<double>(result.test_pairs.all);
+  }
+
+  // In the memory that the steps leave, so that what was enough for them is enough to the end. None, and why, where even less is free.
+  std::optional<std::vector<std::vector<std::int32_t>>> translations_of(const TestPairs& asked, TrainingResult& result) {
+    next_.reset();
+    step_.release_step_memory();
+    std::int64_t bytes = trace_.bytes() - trace_.persistent_bytes;
+    if (const std::optional<std::int64_t> free = free_bytes(context_.queue())) bytes = std::clamp<std::int64_t>(*free / 2, 1, bytes);
+    try {
+      return translate(step_.model(), asked.sources,
+                       {.vocabulary = corpus_.tokenizer()->vocabulary(),
+                        .positions = resolved_.recipe.batch.sequence,
+                        .bytes = bytes,
+                        .interrupted = [&] { return stopped_by() != 0; }});
+    } catch (const OutOfMemory& error) {
+      result.not_translated = error.what();
+      observer_.noted(sentence("the test pairs are not translated: ", error.what()));
+      return std::nullopt;
+    }
   }
 
   const TrainingRequest& request_;
@@ -372,6 +424,7 @@ class Run {
   Context context_;
   TrainStep step_;
   BatchStream stream_;
+  PairCounts validation_pairs_;
   std::optional<Drawn> next_;
   Profiler profiler_;
   TrainingState state_;
@@ -381,6 +434,18 @@ class Run {
 };
 
 }  // namespace
+
+void add_numbers(JsonObject& object, const TrainingResult& result) {
+  object.add("loss", result.loss);
+  add_validation(object, result.validation, result.validation_pairs);
+  if (result.exact_match) object.add("exact_match", *result.exact_match);
+  if (result.test_pairs.all > 0) {
+    object.add("test_pairs", result.test_pairs.all)
+        .add("test_pairs_translated", result.exact_match ? result.test_pairs.counted() : 0)
+        .add("test_pairs_left_out", result.test_pairs.left_out);
+  }
+  if (!result.not_translated.empty()) object.add("not_translated", result.not_translated);
+}
 
 TrainingResult train(const TrainingRequest& request, const TrainingObserver& observer) {
   check_supported(request.recipe, request.device.backend);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/data/corpus.h"
+#include "framework/io/json_lines.h"
 #include "framework/io/run_folder.h"
 #include "kernels/device.h"
 #include "kernels/queue.h"
@@ -21,7 +22,7 @@ struct TrainingStart {
   std::filesystem::path folder;
   const ResolvedRecipe* resolved = nullptr;
   std::int64_t parameters = 0;
-  std::int64_t persistent_bytes = 0, step_bytes = 0;
+  std::int64_t bytes = 0;         // of memory, at most
   std::int64_t matrix_flops = 0;  // of a step: GEMMs and attention
   std::int64_t first_step = 1;    // above 1 where a run is resumed
   CorpusFacts data;
@@ -37,18 +38,32 @@ struct SampleTranslation {
   std::string source, expected, translation;
 };
 
+// Pairs of one part of the data, and how many of them a number says nothing of; data that is no pairs has none.
+struct PairCounts {
+  std::int64_t all = 0;
+  std::int64_t left_out = 0;  // too long, or blank on a side
+
+  std::int64_t counted() const { return all - left_out; }
+};
+
 struct TrainingResult {
   std::filesystem::path folder;
   std::int64_t steps = 0;
-  double loss = 0.0;             // of the last step, with label smoothing
-  double validation_loss = 0.0;  // without
-  std::optional<double> exact_match;
+  double loss = 0.0;                                   // of the last step, with label smoothing
+  ValidationLoss validation;                           // without
+  PairCounts validation_pairs;                         // those left out are not in the loss
+  std::optional<double> exact_match;                   // fraction of all test pairs, those left out included
+  PairCounts test_pairs;                               // those left out are not translated
+  std::string not_translated;                          // why no test pair is, where some should have been
   std::vector<SampleTranslation> samples;
   double target_tokens_per_s = 0.0;
   double seconds = 0.0;
   double matrix_flops_per_s = 0.0;  // over all steps, those before a resume included
   int signal = 0;                   // that stopped the run before its end, after a checkpoint was saved
 };
+
+// The fields that summary.json has, beside a run's steps and times (docs/formats.md).
+void add_numbers(JsonObject& object, const TrainingResult& result);
 
 // Steps to be profiled: `count` of them from `first` on; none by default.
 struct ProfiledSteps {

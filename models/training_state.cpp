@@ -10,14 +10,27 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kMostStateBytes = 16 << 20;
-constexpr int kStateVersion = 1;
+constexpr int kStateVersion = 2;  // 1: without the position's rows_before
+
+nlohmann::ordered_json position_json(const DataPosition& position) {
+  nlohmann::ordered_json json = {{"epoch", position.epoch}, {"next", position.next}};
+  if (position.rows_before) json["rows_before"] = *position.rows_before;
+  return json;
+}
+
+DataPosition position_of(const nlohmann::json& json) {
+  DataPosition position{
+      .epoch = json.at("epoch").get<std::uint64_t>(), .next = json.at("next").get<std::uint64_t>(), .rows_before = std::nullopt};
+  if (json.contains("rows_before")) position.rows_before = json.at("rows_before").get<std::uint64_t>();
+  return position;
+}
 
 }  // namespace
 
 std::string to_json(const TrainingState& state, TrainStep& step) {
   nlohmann::ordered_json json = {{"version", kStateVersion},
                                  {"step", state.step},
-                                 {"data_position", {{"epoch", state.position.epoch}, {"next", state.position.next}}},
+                                 {"data_position", position_json(state.position)},
                                  {"corpus_fingerprint", state.corpus},
                                  {"recipe_hash", state.recipe_hash},
                                  {"seed", step.resolved().recipe.run.seed},
@@ -39,11 +52,10 @@ TrainingState read_training_state(const std::filesystem::path& path) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     const int version = json.at("version").get<int>();
-    TW_CHECK_INPUT(version == kStateVersion, path.string(), ": this state has version ", version, ", and this tilewave reads version ",
-                   kStateVersion, "; resume with the tilewave that wrote it.");
+    TW_CHECK_INPUT(version >= 1 && version <= kStateVersion, path.string(), ": this state has version ", version,
+                   ", and this tilewave reads versions 1 to ", kStateVersion, "; resume with the tilewave that wrote it.");
     return {.step = json.at("step").get<std::int64_t>(),
-            .position = {.epoch = json.at("data_position").at("epoch").get<std::uint64_t>(),
-                         .next = json.at("data_position").at("next").get<std::uint64_t>()},
+            .position = position_of(json.at("data_position")),
             .corpus = json.at("corpus_fingerprint").get<std::uint64_t>(),
             .recipe_hash = json.at("recipe_hash").get<std::string>(),
             .vocabulary = json.at("vocabulary").get<std::int64_t>(),

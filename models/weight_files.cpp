@@ -97,17 +97,25 @@ void check(const SafetensorsReader& reader, const std::vector<Entry>& wanted) {
 
 template <class Stored>
 void read(const SafetensorsReader& reader, Context& context, const Entry& entry) {
-  std::vector<Stored> elements(static_cast<std::size_t>(entry.tensor.shape().elements()));
-  reader.read(reader.at(entry.name), std::as_writable_bytes(std::span(elements)));
-  const bool narrow = entry.tensor.dtype() == DType::f32;
-  const auto bad = std::find_if_not(elements.begin(), elements.end(),
-                                    [&](Stored value) { return std::isfinite(narrow ? static_cast<float>(value) : value); });
-  TW_CHECK_INPUT(bad == elements.end(), reader.path().string(), ": tensor \"", entry.name, "\" holds ", *bad, " at element ",
-                 bad - elements.begin(), ", which is no finite number of type ", name_of(entry.tensor.dtype()),
-                 "; take a file of a training run that has not diverged.");
-  write_elements(context, entry.tensor, [&](std::int64_t row, std::int64_t column) {
-    return static_cast<double>(elements[static_cast<std::size_t>(row * entry.tensor.cols() + column)]);
-  });
+  const Tensor& tensor = entry.tensor;
+  const bool narrow = tensor.dtype() == DType::f32;
+  const std::int64_t piece_rows = rows_of_piece(tensor, sizeof(Stored));
+  std::vector<Stored> elements;
+  for (std::int64_t first = 0; first < tensor.rows(); first += piece_rows) {
+    const Tensor piece = tensor.slice_rows(first, std::min(piece_rows, tensor.rows() - first));
+    const std::int64_t before = first * tensor.cols();  // elements
+    elements.resize(static_cast<std::size_t>(piece.shape().elements()));
+    reader.read_part(reader.at(entry.name), before * static_cast<std::int64_t>(sizeof(Stored)),
+                     std::as_writable_bytes(std::span(elements)));
+    const auto bad = std::find_if_not(elements.begin(), elements.end(),
+                                      [&](Stored value) { return std::isfinite(narrow ? static_cast<float>(value) : value); });
+    TW_CHECK_INPUT(bad == elements.end(), reader.path().string(), ": tensor \"", entry.name, "\" holds ", *bad, " at element ",
+                   before + (bad - elements.begin()), ", which is no finite number of type ", name_of(tensor.dtype()),
+                   "; take a file of a training run that has not diverged.");
+    write_elements(context, piece, [&](std::int64_t row, std::int64_t column) {
+      return static_cast<double>(elements[static_cast<std::size_t>(row * tensor.cols() + column)]);
+    });
+  }
 }
 
 void load(const std::filesystem::path& path, Context& context, const std::vector<Entry>& wanted) {

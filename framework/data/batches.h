@@ -1,5 +1,5 @@
 // A stream of batches that can be resumed: what comes next is a function of the corpus, the batch's shape, the seed and a
-// position of two numbers. Where the position points is the business of each kind of data, which fills batches:
+// position of few numbers. Where the position points is the business of each kind of data, which fills batches:
 //   pairs    whole pairs, shuffled anew each epoch      windows    pieces of a token stream, cut and shuffled anew each epoch
 //   numbers, synthetic    draws without end: the epoch stays 0
 #pragma once
@@ -15,7 +15,10 @@ namespace tilewave {
 
 struct DataPosition {
   std::uint64_t epoch = 0;
-  std::uint64_t next = 0;  // the example of this epoch's order, the draw or the batch that comes next
+  std::uint64_t next = 0;  // the example or piece of this epoch's order, the draw or the batch that comes next
+  // windows: rows that the batch at hand held when this epoch began. Absent in a run that an earlier tilewave began: its epochs leave
+  // out what a full batch cuts off, and go on doing so, so that its steps stay the ones that would have followed.
+  std::optional<std::uint64_t> rows_before = 0;
 
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };

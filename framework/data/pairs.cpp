@@ -39,7 +39,7 @@ BatchStream pair_batches(std::shared_ptr<const PairTable> pairs, const BatchShap
         for (;;) {
           if (position.next >= usable.size()) {
             if (pass.kind == Pass::Kind::once_in_order) return;
-            position = {.epoch = position.epoch + 1, .next = 0};
+            position = {.epoch = position.epoch + 1, .next = 0, .rows_before = position.rows_before};
           }
           const std::size_t pair = usable[order.at(position.epoch, usable.size(), position.next)];
           if (!packer.add_pair(pairs->source(pair), pairs->target(pair))) return;

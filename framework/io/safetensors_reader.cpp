@@ -235,6 +235,13 @@ void SafetensorsReader::read(const StoredTensor& tensor, std::span<std::byte> ou
   file_.read(tensor.offset, out);
 }
 
+void SafetensorsReader::read_part(const StoredTensor& tensor, std::int64_t first_byte, std::span<std::byte> out) const {
+  TW_CHECK(first_byte >= 0 && first_byte <= tensor.bytes && static_cast<std::int64_t>(out.size()) <= tensor.bytes - first_byte, "bytes ",
+           first_byte, " to ", first_byte + static_cast<std::int64_t>(out.size()), " of tensor \"", printable(tensor.name),
+           "\" do not exist: it has ", tensor.bytes, ".");
+  file_.read(tensor.offset + first_byte, out);
+}
+
 void SafetensorsReader::read(std::string_view name, const MatrixView& out) const {
   const StoredTensor& tensor = at(name);
   const std::int64_t cols = tensor.shape.empty() ? 1 : tensor.shape.back();

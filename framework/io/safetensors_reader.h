@@ -38,6 +38,7 @@ class SafetensorsReader {
   const StoredTensor& at(std::string_view name) const;    // InputError: there is none
 
   void read(const StoredTensor& tensor, std::span<std::byte> out) const;  // exactly tensor.bytes
+  void read_part(const StoredTensor& tensor, std::int64_t first_byte, std::span<std::byte> out) const;
   // Into host rows of any pitch. InputError unless the type is out's and the shape, taken as rows of its last dimension, is out's.
   void read(std::string_view name, const MatrixView& out) const;
 

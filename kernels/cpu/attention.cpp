@@ -13,6 +13,7 @@
 #include "kernels/cpu/row_ranges.h"
 #include "kernels/cpu/segments.h"
 #include "kernels/cpu/simd_targets.h"
+#include "kernels/memory.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"  // NOLINT
@@ -33,7 +34,7 @@ using Buffer = hwy::AlignedFreeUniquePtr<T[]>;
 template <class T>
 Buffer<T> buffer(std::int64_t elements) {
   Buffer<T> memory = hwy::AllocateAligned<T>(static_cast<std::size_t>(elements));
-  TW_CHECK(memory != nullptr, "attention: out of memory for a tile of ", elements, " elements.");
+  if (memory == nullptr) throw OutOfMemory(sentence("attention: out of memory for a tile of ", elements, " elements; ask for less."));
   return memory;
 }
 

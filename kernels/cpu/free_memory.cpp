@@ -1,9 +1,10 @@
-// /proc/meminfo (proc(5)); limits of cgroups(7), version 2 and 1, of the process's group and those above it. Pages of files that the
-// kernel would give up first count as free.
+// /proc/meminfo (proc(5)); limits of cgroups(7), version 2 and 1, of the process's group and those above it; /proc/self/limits. Pages of
+// files that the kernel would give up first count as free.
 #include "kernels/cpu/free_memory.h"
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -44,6 +45,19 @@ std::optional<std::int64_t> free_in_group(const fs::path& group, const GroupFile
   return std::max<std::int64_t>(0, *limit - *usage + number_of(group / "memory.stat", files.reclaimable).value_or(0));
 }
 
+// What a limit of the process leaves: "Max address space  1073741824  unlimited  bytes" less what its status counts in KiB.
+std::optional<std::int64_t> free_below(const fs::path& root, std::string_view limit, std::string_view usage) {
+  std::ifstream limits(root / "proc/self/limits");
+  for (std::string line; std::getline(limits, line);) {
+    if (!line.starts_with(limit)) continue;
+    std::istringstream words(line.substr(limit.size()));
+    std::int64_t most = 0;
+    if (!(words >> most)) return std::nullopt;  // unlimited
+    return std::max<std::int64_t>(0, most - 1024 * number_of(root / "proc/self/status", usage).value_or(0));
+  }
+  return std::nullopt;
+}
+
 std::optional<std::int64_t> least(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
   return a && b ? std::min(*a, *b) : a ? a : b;
 }
@@ -53,6 +67,8 @@ std::optional<std::int64_t> least(std::optional<std::int64_t> a, std::optional<s
 std::optional<std::int64_t> free_memory(const fs::path& root) {
   std::optional<std::int64_t> free = number_of(root / "proc/meminfo", "MemAvailable:");
   if (free) *free *= 1024;
+  free = least(free, free_below(root, "Max address space", "VmSize:"));
+  free = least(free, free_below(root, "Max data size", "VmData:"));
   std::ifstream groups(root / "proc/self/cgroup");  // "0::/a/b" (version 2), "4:memory:/a/b" (version 1)
   for (std::string line; std::getline(groups, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);

@@ -1,5 +1,5 @@
-// Bytes that the system can still give this process: what the kernel calls available, and no more than the process's control groups
-// leave it. Absent where the system says neither.
+// Bytes that the system can still give this process: what the kernel calls available, and no more than the process's control groups and
+// its own limits (ulimit -v, ulimit -d) leave it. Absent where the system says none of these.
 #pragma once
 
 #include <cstdint>
