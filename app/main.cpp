@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <malloc.h>
 #include <new>
+#include <sys/resource.h>
 
 #include "app/command.h"
 #include "app/usage.h"
@@ -18,6 +20,14 @@ void check_printed() {
   const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   TW_CHECK(std::cout.flush() && printed,
            "what was to be printed could not be written to standard output; free its disk, or name another file.");
+}
+
+// A heap of its own for each thread takes 64 MiB of addresses, which a limit on them (ulimit -v) does not leave.
+void keep_to_one_heap_under_a_limit() {
+#ifdef __GLIBC__
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
+#endif
 }
 
 int run_program(int argc, char** argv) {
@@ -51,6 +61,7 @@ int run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_to_one_heap_under_a_limit();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error with a sentence, not the end
   try {
     return run_program(argc, argv);

@@ -79,7 +79,11 @@ void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const Step
   for (const TraceEntry& entry : trace.trace.entries) flops += static_cast<double>(entry.cost.flops);
   stream << "parameters      " << trace.parameters << '\n';
   stream << "memory          " << bytes_text(trace.bytes()) << ": weights, gradients, moments and batches "
-         << bytes_text(trace.persistent_bytes) << ", within a step " << bytes_text(trace.step_bytes()) << '\n';
+         << bytes_text(trace.persistent_bytes) << ", within a step " << bytes_text(trace.step_bytes());
+  if (trace.decoding_bytes > 0) {
+    stream << ", for a test sentence of " << resolved.recipe.batch.sequence << " tokens at the end " << bytes_text(trace.decoding_bytes);
+  }
+  stream << '\n';
   print(stream, "a step          %.3f GFLOP in %zu launches on %s", flops * 1e-9, trace.trace.entries.size(), device_text(device).c_str());
   if (device.backend == Backend::cuda) stream << "predicted times " << source_of(time_model_of(device)) << '\n';
   stream << '\n';

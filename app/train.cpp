@@ -16,7 +16,9 @@
 #include "framework/io/json_lines.h"
 #include "kernels/device_profiles.h"
 #include "kernels/gemm/time_model.h"
+#include "models/decoding_memory.h"
 #include "models/plan.h"
+#include "models/real_tokens.h"
 #include "models/trainer.h"
 #include "models/wave_free.h"
 
@@ -66,7 +68,8 @@ int dry_run(const Options& options) {
   const DeviceInfo device = options.planned_for.empty() ? options.device.probe() : device_profile(options.planned_for).device;
   check_plannable(recipe, device);
   const ResolvedRecipe resolved = resolve(recipe, {}, device);
-  const StepTrace trace = trace_step(resolved, device);
+  StepTrace trace = trace_step(resolved, device);
+  if (packs_pairs(recipe.data)) trace.decoding_bytes = least_decoding_bytes(resolved, device, recipe.batch.sequence);
   std::cout << to_toml(resolved.recipe) << '\n';
   print_adjustments(std::cout, resolved);
   print_step(std::cout, resolved, trace, device);
@@ -119,8 +122,7 @@ void print_table(const TrainingResult& result, double peak_flops_per_s) {
 
 void print_json(const TrainingResult& result) {
   JsonObject object;
-  object.add("run", result.folder.string())
-      .add("steps", result.steps);
+  object.add("run", result.folder.string()).add("steps", result.steps);
   add_numbers(object, result);
   object.add("target_tokens_per_s", result.target_tokens_per_s).add("seconds", result.seconds);
   std::cout << object.text() << '\n';
@@ -164,8 +166,8 @@ int train_recipe(const Options& options) {
             print_adjustments(std::cerr, *start.resolved);
             display.say(sentence(recipe.name, ": ", start.parameters, " parameters, ",
                                  start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
-                                 name_of(recipe.run.precision), " on ", device_text(request.device), ", ",
-                                 bytes_text(start.bytes), "; run folder ", start.folder.string()));
+                                 name_of(recipe.run.precision), " on ", device_text(request.device), ", ", bytes_text(start.bytes),
+                                 "; run folder ", start.folder.string()));
             if (start.data.training > 0) {
               const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
               display.say(

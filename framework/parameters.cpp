@@ -62,8 +62,8 @@ void draw_rows(std::vector<double>& elements, const RowsDrawn& rows, const Initi
 void initialize(Context& context, const Tensor& tensor, const Initialization& initialization, std::uint64_t key) {
   if (context.tracing()) return;
   constexpr std::int64_t kPieceElements = 1 << 22;
-  const std::int64_t piece_rows = std::clamp<std::int64_t>(kPieceElements / std::max<std::int64_t>(1, tensor.cols()), 1,
-                                                           std::max<std::int64_t>(1, tensor.rows()));
+  const std::int64_t piece_rows =
+      std::clamp<std::int64_t>(kPieceElements / std::max<std::int64_t>(1, tensor.cols()), 1, std::max<std::int64_t>(1, tensor.rows()));
   std::vector<double> elements;
   for (std::int64_t first = 0; first < tensor.rows(); first += piece_rows) {
     const RowsDrawn rows{.first = first, .last = std::min(first + piece_rows, tensor.rows()), .cols = tensor.cols()};

@@ -156,8 +156,8 @@ TextMemory text_memory(Transformer& model, std::int64_t positions, std::int64_t 
   DecodingMemory memory(decoded_model(model));
   const std::int64_t most = most_bytes(model.context(), 0);
   return {.capacity = capacity, .new_tokens = halved_until(most_read, [&](std::int64_t many) {
-            return memory.bytes(DecodingMemory::Text{.capacity = capacity, .new_tokens = many}) <= most;
-          })};
+                                  return memory.bytes(DecodingMemory::Text{.capacity = capacity, .new_tokens = many}) <= most;
+                                })};
 }
 
 std::int32_t draw(std::span<const double> logits, const GenerateOptions& options, std::int64_t vocabulary, Random& random) {
@@ -201,10 +201,8 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
   for (std::size_t next = 0; next < order.size() && !options.interrupted();) {
     count = halved_until(std::min(count, std::ssize(order) - static_cast<std::int64_t>(next)), [&](std::int64_t many) {
       const std::int64_t tokens = std::ssize(sources[order[next + static_cast<std::size_t>(many) - 1]]);  // sources before it are no longer
-      return memory.bytes(DecodingMemory::Group{.sources = many,
-                                                .source_tokens = tokens,
-                                                .capacity = longest_target(tokens, positions),
-                                                .beams = options.beams}) <= most;
+      return memory.bytes(DecodingMemory::Group{
+                 .sources = many, .source_tokens = tokens, .capacity = longest_target(tokens, positions), .beams = options.beams}) <= most;
     });
     const std::span<const std::size_t> group = std::span(order).subspan(next, static_cast<std::size_t>(count));
     Sources group_sources;

@@ -17,7 +17,8 @@ struct TranslateOptions {
   std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
   std::int64_t positions = 0;   // that were trained; 0: all of the model's
   std::int64_t rows = 256;      // hypotheses decoded at a time, at most
-  std::int64_t bytes = 0;       // for all that is decoded at a time, at most, but for one source alone; 0: a quarter of what is free, up to 1 GiB
+  std::int64_t bytes =
+      0;  // for all that is decoded at a time, at most, but for one source alone; 0: a quarter of what is free, up to 1 GiB
   std::function<bool()> interrupted = [] { return false; };  // asked between groups of rows; the targets not begun then stay empty
 };
 

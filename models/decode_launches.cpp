@@ -134,10 +134,8 @@ void SourceGroup::keep(const std::vector<std::int64_t>& parents, const std::vect
 CachedText::CachedText(Transformer& model, std::int64_t capacity)
     : context_(model.context()),
       transformer_(std::get<DecoderOnly>(model.architecture())),
-      caches_(caches_of(context_, {.layers = transformer_.decoder_layers(),
-                                   .sequences = 1,
-                                   .capacity = capacity,
-                                   .d_model = model.config().d_model})) {}
+      caches_(caches_of(
+          context_, {.layers = transformer_.decoder_layers(), .sequences = 1, .capacity = capacity, .d_model = model.config().d_model})) {}
 
 Tensor CachedText::logits(std::span<const std::int32_t> tokens) {
   step_.tokens = std::ssize(tokens);

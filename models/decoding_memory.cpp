@@ -70,9 +70,7 @@ std::int64_t DecodingMemory::bytes(const Text& text) {
          host_bytes(1, 1);
 }
 
-std::int64_t longest_target(std::int64_t source_tokens, std::int64_t positions) {
-  return std::min(positions, 2 * source_tokens + 16);
-}
+std::int64_t longest_target(std::int64_t source_tokens, std::int64_t positions) { return std::min(positions, 2 * source_tokens + 16); }
 
 std::int64_t least_decoding_bytes(const ResolvedRecipe& resolved, const DeviceInfo& device, std::int64_t source_tokens) {
   DecodingMemory memory({.config = resolved.recipe.model,

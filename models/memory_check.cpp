@@ -22,15 +22,23 @@ ResolvedRecipe with_batch(Recipe recipe, const BatchConfig& batch) {
   return resolve(recipe);
 }
 
-double gib(std::int64_t bytes) { return std::round(10.0 * static_cast<double>(bytes) / (1 << 30)) / 10.0; }
+// "1.3 GiB", "36.7 MiB"
+std::string amount(std::int64_t bytes) {
+  const bool many = bytes >= std::int64_t{1} << 30;
+  return sentence(std::round(10.0 * static_cast<double>(std::max<std::int64_t>(0, bytes)) / (1 << (many ? 30 : 20))) / 10.0,
+                  many ? " GiB" : " MiB");
+}
 
 }  // namespace
 
 std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes) {
   const std::int64_t room = free_bytes - reserved_bytes(device.backend);
   if (trace.bytes() <= room) return {};
-  const std::string need = sentence(resolved.recipe.name, " needs ", gib(trace.bytes()), " GiB, ", gib(trace.persistent_bytes),
-                                    " of them for weights, gradients and moments, and ", device.name, " has ", gib(room), " GiB to give");
+  const std::string need = sentence(
+      resolved.recipe.name, " needs ", amount(trace.bytes()), ", ", amount(trace.persistent_bytes),
+      " of them for weights, gradients and moments, ",
+      trace.decoding_bytes > trace.step_bytes() ? sentence(amount(trace.decoding_bytes), " to translate its longest test sentence, ") : "",
+      "and ", device.name, " has ", amount(room), " to give");
   // Whole sequences, so that a smaller step is cut as this one is.
   const std::int64_t unit = resolved.recipe.batch.sequence;
   std::int64_t fits = 0, too_many = ceil_div(resolved.recipe.batch.target_tokens, unit);

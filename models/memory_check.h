@@ -8,9 +8,9 @@
 
 namespace tilewave {
 
-// Set aside for what is not in the trace: a GPU's driver's context, the loaded kernels, a captured graph; translations, launches' own
-// scratch memory.
-constexpr std::int64_t reserved_bytes(Backend backend) { return std::int64_t{backend == Backend::cuda ? 1024 : 64} << 20; }
+// Set aside for what is not in the trace: a GPU's driver's context, the loaded kernels, a captured graph, translations; on a CPU, whose
+// translations fit what steps take, batches, files on their way and launches' own scratch memory.
+constexpr std::int64_t reserved_bytes(Backend backend) { return std::int64_t{backend == Backend::cuda ? 1024 : 16} << 20; }
 
 // Where the traced step needs more than `free_bytes` less the reserve: a sentence with the recipe's key and a value that fits; else
 // empty.

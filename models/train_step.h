@@ -50,7 +50,7 @@ enum class Launches : std::uint8_t { separate, captured };
 struct StepTrace;
 
 struct ValidationLoss {
-  double loss = 0.0;              // nats a real target token, without label smoothing
+  double loss = 0.0;               // nats a real target token, without label smoothing
   std::int64_t target_tokens = 0;  // that it is the mean over
 };
 

@@ -231,7 +231,8 @@ class Run {
     const DataKind kind = corpus_.config().kind;
     if (state_.position.rows_before || (kind != DataKind::text && kind != DataKind::tokens)) return;
     observer_.noted(
-        "an earlier tilewave began this run, whose passes over the data leave out what a full batch cuts off a sequence; it goes on so, that "
+        "an earlier tilewave began this run, whose passes over the data leave out what a full batch cuts off a sequence; it goes on so, "
+        "that "
         "its steps stay what they would have been. A new run sees every token.");
   }
 

@@ -49,12 +49,12 @@ struct PairCounts {
 struct TrainingResult {
   std::filesystem::path folder;
   std::int64_t steps = 0;
-  double loss = 0.0;                                   // of the last step, with label smoothing
-  ValidationLoss validation;                           // without
-  PairCounts validation_pairs;                         // those left out are not in the loss
-  std::optional<double> exact_match;                   // fraction of all test pairs, those left out included
-  PairCounts test_pairs;                               // those left out are not translated
-  std::string not_translated;                          // why no test pair is, where some should have been
+  double loss = 0.0;                  // of the last step, with label smoothing
+  ValidationLoss validation;          // without
+  PairCounts validation_pairs;        // those left out are not in the loss
+  std::optional<double> exact_match;  // fraction of all test pairs, those left out included
+  PairCounts test_pairs;              // those left out are not translated
+  std::string not_translated;         // why no test pair is, where some should have been
   std::vector<SampleTranslation> samples;
   double target_tokens_per_s = 0.0;
   double seconds = 0.0;
