@@ -150,11 +150,12 @@ OutOfMemory too_long_a_text(std::int64_t tokens) {
 struct TextMemory {
   std::int64_t capacity = 1, new_tokens = 1;
 };
-TextMemory text_memory(Transformer& model, std::int64_t positions, std::int64_t prompt, std::int64_t tokens) {
-  const std::int64_t capacity = std::min(positions, prompt + tokens);
+TextMemory text_memory(Transformer& model, std::int64_t prompt, const GenerateOptions& options) {
+  const std::int64_t positions = used_positions(model.config(), options.positions);
+  const std::int64_t capacity = std::min(positions, prompt + options.tokens);
   const std::int64_t most_read = std::max(std::min(prompt, positions), capacity == positions ? positions / 2 : 1);
   DecodingMemory memory(decoded_model(model));
-  const std::int64_t most = most_bytes(model.context(), 0);
+  const std::int64_t most = most_bytes(model.context(), options.bytes);
   return {.capacity = capacity, .new_tokens = halved_until(most_read, [&](std::int64_t many) {
                                   return memory.bytes(DecodingMemory::Text{.capacity = capacity, .new_tokens = many}) <= most;
                                 })};
@@ -233,7 +234,7 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
 
   std::vector<std::int32_t> text(prompt.begin(), prompt.end());
   if (text.empty()) text.push_back(kBeginId);
-  const TextMemory sizes = text_memory(model, capacity, std::ssize(text), options.tokens);
+  const TextMemory sizes = text_memory(model, std::ssize(text), options);
   std::int64_t at_once = sizes.new_tokens;
   std::optional<CachedText> launches;
   if (!fits_into_memory([&] { launches.emplace(model, sizes.capacity); })) throw too_long_a_text(sizes.capacity);

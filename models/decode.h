@@ -35,6 +35,7 @@ struct GenerateOptions {
   std::uint64_t seed = 1;
   std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
   std::int64_t positions = 0;   // that were trained; 0: all of the model's
+  std::int64_t bytes = 0;       // for all of it, at most, but for one token alone; 0: a quarter of what is free, up to 1 GiB
 };
 
 // Calls `token` with each token as it is drawn; ends after options.tokens or where the model ends the text. Past the trained

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include "framework/host_tensor.h"
@@ -37,12 +38,15 @@ std::string first_nonfinite(TrainStep& step) {
   std::string found;
   context.inspect([&](const std::string& layer, std::string_view what, const Tensor& tensor) {
     if (!found.empty() || tensor.dtype() == DType::i32) return;
-    const std::vector<double> elements = read_elements(context, tensor);
-    const auto bad = std::find_if(elements.begin(), elements.end(), [](double element) { return !std::isfinite(element); });
-    if (bad == elements.end()) return;
-    const std::int64_t index = bad - elements.begin();
-    found = sentence(what, " in ", layer.empty() ? "the model" : layer, ", row ", index / tensor.cols(), ", column ", index % tensor.cols(),
-                     " (", *bad, ")");
+    const std::int64_t piece_rows = rows_of_piece(tensor, sizeof(double));
+    for (std::int64_t first = 0; first < tensor.rows() && found.empty(); first += piece_rows) {
+      const std::vector<double> elements = read_elements(context, tensor.slice_rows(first, std::min(piece_rows, tensor.rows() - first)));
+      const auto bad = std::find_if(elements.begin(), elements.end(), [](double element) { return !std::isfinite(element); });
+      if (bad == elements.end()) continue;
+      const std::int64_t index = first * tensor.cols() + (bad - elements.begin());
+      found = sentence(what, " in ", layer.empty() ? "the model" : layer, ", row ", index / tensor.cols(), ", column ",
+                       index % tensor.cols(), " (", *bad, ")");
+    }
   });
   for (const Parameter& parameter : step.model().parameters().all()) context.inspected(parameter.spec.name, "the weight", parameter.master);
   step.launch(Update::no);
@@ -231,9 +235,8 @@ class Run {
     const DataKind kind = corpus_.config().kind;
     if (state_.position.rows_before || (kind != DataKind::text && kind != DataKind::tokens)) return;
     observer_.noted(
-        "an earlier tilewave began this run, whose passes over the data leave out what a full batch cuts off a sequence; it goes on so, "
-        "that "
-        "its steps stay what they would have been. A new run sees every token.");
+        "an earlier tilewave began this run: its passes over the data leave out what a full batch cuts off a sequence. It goes on so, and "
+        "its steps stay what they would have been; a new run sees every token.");
   }
 
   // What a step trains on, and where the training stream stands behind it.
@@ -411,9 +414,11 @@ class Run {
                         .interrupted = [&] { return stopped_by() != 0; }});
     } catch (const OutOfMemory& error) {
       result.not_translated = error.what();
-      observer_.noted(sentence("the test pairs are not translated: ", error.what()));
-      return std::nullopt;
+    } catch (const std::bad_alloc&) {
+      result.not_translated = "there is not enough memory to translate a sentence; free some, or raise the limit.";
     }
+    observer_.noted(sentence("the test pairs are not translated: ", result.not_translated));
+    return std::nullopt;
   }
 
   const TrainingRequest& request_;

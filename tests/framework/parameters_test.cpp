@@ -2,6 +2,7 @@
 #include "framework/parameters.h"
 
 #include <algorithm>
+#include <set>
 
 #include "framework/ops/linear.h"
 #include "tests/framework/support.h"
@@ -40,6 +41,31 @@ TEST_F(ParametersTest, InitialValuesDependOnSeedNameAndPlaceAlone) {
   std::vector<double> rounded;
   for (const double value : values) rounded.push_back(static_cast<double>(static_cast<float>(value)));
   EXPECT_EQ(initial(single, 1, spec), rounded);
+}
+
+// Larger than what is drawn at a time, and cut elsewhere: the same values.
+TEST_F(ParametersTest, InitialValuesDoNotDependOnThePiecesTheyAreDrawnIn) {
+  constexpr std::int64_t kCols = 1 << 15;
+  Context single(make_cpu_queue(1), context.device(), {.precision = Precision::fp32});
+  const ParameterSpec spec{.name = "w", .shape = {300, kCols}, .initialization = {.mean = 1.0, .deviation = 0.5}};
+  ParameterSpec fewer = spec;
+  fewer.shape.rows = 200;
+  std::vector<double> values = initial(single, 1, spec);
+  std::set<double> firsts;
+  for (std::int64_t row = 0; row < 300; ++row) firsts.insert(values[static_cast<std::size_t>(row * kCols)]);
+  EXPECT_EQ(firsts.size(), 300u);
+  values.resize(200 * kCols);
+  EXPECT_TRUE(initial(single, 1, fewer) == values);
+}
+
+// A tensor that is written in several pieces.
+TEST_F(ParametersTest, ElementsGoOverInPiecesInOrder) {
+  const Tensor tensor = context.persistent({1'500, 1'003}, DType::f32);
+  ASSERT_LT(2 * rows_of_piece(tensor, 4), tensor.rows());
+  const auto element = [](std::int64_t row, std::int64_t column) { return static_cast<double>(row * 1'003 + column); };
+  write_elements(context, tensor, element);
+  const std::vector<double> elements = read_elements(context, tensor);
+  for (std::size_t i = 0; i < elements.size(); ++i) ASSERT_EQ(elements[i], static_cast<double>(i));
 }
 
 TEST_F(ParametersTest, InitialValuesAreNormal) {

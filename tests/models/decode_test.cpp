@@ -3,16 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <utility>
 
 #include "framework/data/tokenizer.h"
+#include "models/decode_launches.h"
+#include "models/decoding_memory.h"
 #include "tests/models/small_runs.h"
 #include "tests/models/whole_model.h"
+#include "tests/sanitized.h"
 
 namespace tilewave {
 namespace {
@@ -248,6 +255,43 @@ TEST(Decode, ASourceBeyondThePositionsIsNamed) {
   }
 }
 
+// What a group takes is known from a trace of it: more sources, longer ones and more beams take more.
+TEST(DecodingMemory, GrowsWithWhatIsDecoded) {
+  SmallRun run(small_recipe());
+  DecodingMemory memory(decoded_model(run.step.model()));
+  const std::int64_t one = memory.bytes(DecodingMemory::Group{.source_tokens = 8, .capacity = 16});
+  const std::int64_t cached = 16 * 2 * 2 * 32 * 4;  // positions, layers, keys and values, columns, bytes
+  EXPECT_GT(one, cached);
+  EXPECT_GE(memory.bytes(DecodingMemory::Group{.sources = 10, .source_tokens = 8, .capacity = 16}), 10 * cached);
+  EXPECT_GE(memory.bytes(DecodingMemory::Group{.source_tokens = 8, .capacity = 16, .beams = 4}), 2 * 4 * cached);
+  EXPECT_GT(memory.bytes(DecodingMemory::Group{.source_tokens = 12, .capacity = 16}), one);
+  EXPECT_EQ(memory.bytes(DecodingMemory::Group{.source_tokens = 8, .capacity = 16}), one);
+}
+
+// A limit that the whole group does not fit into: it is decoded in parts, to the same targets.
+TEST(DecodeDeathTest, LessIsDecodedAtATimeWhereMemoryRunsOut) {
+  if (kSanitized) GTEST_SKIP() << "under the address sanitizer";
+  const auto translate_under_a_limit = [] {
+    SmallRun run(small_recipe({"model.d_model=128", "model.decoder_layers=8", "model.max_positions=64", "batch.sequence=40"}));
+    const std::vector<Ids> sources(32, Ids(24, 7));  // 128 KiB a position together, 8 MiB in all
+    const std::vector<Ids> targets = translate(run.step.model(), sources, {.rows = 4});
+    std::int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (rlim_t{5} << 20);
+    const rlimit limit{.rlim_cur = most, .rlim_max = most};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(3);
+    const std::vector<const Ids*> together(32, &sources.front());
+    try {
+      const NoGradient scope(run.context);
+      SourceGroup(run.step.model(), together, {.capacity = 64});
+      std::_Exit(4);
+    } catch (const OutOfMemory&) {
+    }
+    std::_Exit(translate(run.step.model(), sources, {.bytes = std::int64_t{1} << 40}) == targets ? 0 : 5);
+  };
+  EXPECT_EXIT(translate_under_a_limit(), testing::ExitedWithCode(0), "");
+}
+
 class Generate : public testing::Test {
  protected:
   Generate()
@@ -287,6 +331,13 @@ TEST_F(Generate, TheMostProbableTokenIsTheWholeModels) {
     EXPECT_EQ(id, *std::max_element(ids.begin(), ids.end(), [&](std::int32_t a, std::int32_t b) { return last[a] < last[b]; }));
     seen.push_back(id);
   }
+}
+
+TEST_F(Generate, APromptIsReadInPiecesWhereMemoryIsSmall) {
+  const std::vector<std::int32_t> prompt = {9, 30, 12, 44, 8, 9, 17, 50, 23, 11};
+  const std::vector<std::int32_t> drawn = text(prompt, {.tokens = 30, .temperature = 0.0});  // past the positions too
+  EXPECT_FALSE(drawn.empty());
+  for (const std::int64_t bytes : {1, 20'000, 30'000}) EXPECT_EQ(text(prompt, {.tokens = 30, .temperature = 0.0, .bytes = bytes}), drawn);
 }
 
 TEST_F(Generate, SeedsAndTopKDecide) {

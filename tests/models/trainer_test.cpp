@@ -12,6 +12,7 @@
 #include <set>
 
 #include "framework/io/checkpoint.h"
+#include "models/training_state.h"
 #include "tests/framework/io/faults.h"
 #include "tests/memory_folder.h"
 #include "tests/models/small_runs.h"
@@ -126,7 +127,7 @@ class Trainer : public testing::Test {
 TEST_F(Trainer, ARunLeavesWhatItPromises) {
   const TrainingResult result = attempt(folder("run"));
   EXPECT_EQ(result.steps, 8);
-  EXPECT_GT(result.validation_loss, 0.0);
+  EXPECT_GT(result.validation.loss, 0.0);
   for (const char* name : {"recipe.toml", "metrics.jsonl", "summary.json", "checkpoints/step-00000008/COMPLETE"}) {
     EXPECT_TRUE(fs::exists(folder("run") / name)) << name;
   }
@@ -212,10 +213,47 @@ TEST_F(Trainer, AStartThatIsRefusedLeavesNoFolder) {
 TEST_F(Trainer, WhatIsLeftOutIsSaid) {
   attempt(folder("run"), {.overrides = parallel_text()});
   for (const char* said :
-       {"1 of 59 training pairs are longer than batch.sequence = 24", "1 of 59 test pairs are longer than batch.sequence = 24",
+       {"1 of 59 training pairs are longer than batch.sequence = 24", "1 of 59 test pairs are longer than batch.sequence = 24 on a side",
         "1 of 59 validation pairs are as long", "training pairs left out for a blank side: 1."}) {
     EXPECT_NE(notes.find(said), std::string::npos) << notes;
   }
+}
+
+// What stands in state.json of a run that an earlier tilewave began: its epochs go on as they were, and a person is told.
+TEST_F(Trainer, AnOlderRunsEpochsGoOnAsTheyBegan) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "the number " + std::to_string(1000 + 17 * i) + "\n";
+  write_text(folder("text.txt"), text);
+  std::vector<std::string> overrides = kDecoderOnly;
+  overrides.insert(overrides.end(), {"data.kind=text", "data.source='" + folder("text.txt").string() + "'", "model.vocabulary=260"});
+  attempt(folder("run"), {.overrides = overrides, .stop_after = 4});
+  const auto resume_and_stop = [&] {
+    attempt(folder("run"), {.overrides = overrides, .start = RunStart::resume, .stop_after = 2});
+    return read_training_state(find_latest_valid(folder("run")).newest->state());
+  };
+  EXPECT_TRUE(resume_and_stop().position.rows_before);
+  EXPECT_EQ(notes.find("earlier tilewave"), std::string::npos) << notes;
+
+  SmallRun older(small_recipe(overrides));
+  TrainingState state = restore_training(*find_latest_valid(folder("run")).newest, older.step);
+  state.position.rows_before.reset();
+  ++state.step;
+  save_training(folder("run"), older.step, state, 9);
+  EXPECT_EQ(resume_and_stop().position.rows_before, std::nullopt);
+  EXPECT_NE(notes.find("an earlier tilewave began this run"), std::string::npos) << notes;
+}
+
+TEST_F(Trainer, StatesOfBothVersionsAreRead) {
+  const auto position = [&](const std::string& version, const std::string& more) {
+    write_text(folder("state.json"), R"({"version": )" + version + R"(, "step": 4, "data_position": {"epoch": 2, "next": 7)" + more +
+                                         R"(}, "corpus_fingerprint": 1, "recipe_hash": "x", "vocabulary": 61, "vocabulary_padded": 61,
+                                         "loss": 1.5, "elapsed_s": 0.5, "target_tokens": 9})");
+    return read_training_state(folder("state.json")).position;
+  };
+  EXPECT_EQ(position("1", ""), (DataPosition{.epoch = 2, .next = 7, .rows_before = std::nullopt}));
+  EXPECT_EQ(position("2", R"(, "rows_before": 5)"), (DataPosition{.epoch = 2, .next = 7, .rows_before = 5}));
+  EXPECT_THROW(position("3", ""), InputError);
+  EXPECT_THROW(position("0", ""), InputError);
 }
 
 // The last thing a run does is known to be possible before its first step.

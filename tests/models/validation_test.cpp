@@ -1,8 +1,11 @@
 // What a run says of text it was not trained on: the validation loss is the mean over every target token of it, whatever the batches,
-// without dropout and label smoothing; exact_match is the fraction of test pairs that are translated to the letter.
+// without dropout and label smoothing; exact_match is the fraction of test pairs that are translated to the letter. Each stands beside what
+// it was counted over and what was left out.
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,22 +101,31 @@ TEST_F(Validation, TheLossIsTheMeanOverTheTokensOfAllPairs) {
   const TrainingResult result = trained(dropping, {.validated = [&](std::int64_t, double loss) { validated.push_back(loss); }});
   ASSERT_EQ(validated.size(), 1u);
   EXPECT_NEAR(validated.front(), on_the_way, 1e-12);
-  EXPECT_NEAR(result.validation_loss, at_the_end, 1e-12);
-  EXPECT_EQ(summary().at("validation_loss").get<double>(), result.validation_loss);
+  EXPECT_NEAR(result.validation.loss, at_the_end, 1e-12);
+  EXPECT_EQ(summary().at("validation_loss").get<double>(), result.validation.loss);
+  EXPECT_EQ(summary().at("validation_tokens"), 54);
+  EXPECT_EQ(summary().at("validation_pairs"), 9);
+  EXPECT_EQ(summary().at("validation_pairs_left_out"), 0);
 }
 
 TEST_F(Validation, ExactMatchIsTheFractionTranslatedToTheLetter) {
   const std::vector<Pair> pairs = {{"one", "eins"},  {"two", "zwei"},   {"three", "drei"},
                                    {"four", "vier"}, {"five", "fuenf"}, {"six", "sechs"}};
   std::vector<Pair> asked = pairs;
-  asked.push_back({std::string(13, 'x'), "longer than a sequence may be, and not asked"});
+  asked.push_back({std::string(13, 'x'), "long"});
+  asked.push_back({"one", "a target is longer than a sequence may be"});
   const std::vector<std::string> overfitted = {"model.dropout=0", "model.attention_dropout=0", "optimizer.label_smoothing=0",
                                                "optimizer.learning_rate=1e-2", "run.steps=120"};
   for (const bool wrong : {false, true}) {
     if (wrong) asked[3].target = "viel";
     const TrainingResult result = trained(recipe(pairs, asked, overfitted));
     ASSERT_TRUE(result.exact_match);
-    EXPECT_EQ(*result.exact_match, wrong ? 5.0 / 6.0 : 1.0);
+    EXPECT_EQ(*result.exact_match, (wrong ? 5.0 : 6.0) / 8.0) << "what is left out is not matched";
+    EXPECT_EQ(summary().at("test_pairs"), 8);
+    EXPECT_EQ(summary().at("test_pairs_translated"), 6);
+    EXPECT_EQ(summary().at("test_pairs_left_out"), 2);
+    EXPECT_EQ(summary().at("validation_pairs"), 8);
+    EXPECT_EQ(summary().at("validation_pairs_left_out"), 2);
     EXPECT_EQ(summary().at("exact_match").get<double>(), *result.exact_match);
     EXPECT_FALSE(result.samples.empty());
     for (std::size_t i = 0; i < result.samples.size(); ++i) {
@@ -121,6 +133,64 @@ TEST_F(Validation, ExactMatchIsTheFractionTranslatedToTheLetter) {
       EXPECT_EQ(result.samples[i].expected, asked[i].target);
       EXPECT_EQ(result.samples[i].translation, pairs[i].target);
     }
+  }
+}
+
+// One pair of four can be translated: the fraction is of the four, on whichever side the others are too long.
+TEST_F(Validation, PairsLeftOutAreNotMatched) {
+  const std::vector<Pair> pairs = {{"ab", "xy"}, {"cd", "uv"}};
+  const std::string too_long(15, 'x');
+  const std::vector<std::string> overfitted = {
+      "model.dropout=0", "model.attention_dropout=0", "optimizer.label_smoothing=0", "optimizer.learning_rate=1e-2",
+      "run.steps=100",   "run.validate_every=50"};
+  for (const Pair& left_out : {Pair{too_long, "xy"}, Pair{"ab", too_long}, Pair{too_long, too_long}}) {
+    std::vector<std::string> notes;
+    const TrainingResult result = trained(recipe(pairs, {pairs[0], left_out, left_out, left_out}, overfitted),
+                                          {.noted = [&](const std::string& note) { notes.push_back(note); }});
+    EXPECT_EQ(result.exact_match, 0.25);
+    EXPECT_EQ(result.samples.size(), 1u);
+    const nlohmann::json stored = summary();
+    EXPECT_EQ(stored.at("exact_match"), 0.25);
+    EXPECT_EQ(stored.at("test_pairs"), 4);
+    EXPECT_EQ(stored.at("test_pairs_translated"), 1);
+    EXPECT_EQ(stored.at("test_pairs_left_out"), 3);
+    EXPECT_EQ(stored.at("validation_tokens"), 3);
+    EXPECT_EQ(stored.at("validation_pairs"), 4);
+    EXPECT_EQ(stored.at("validation_pairs_left_out"), 3);
+    EXPECT_TRUE(std::ranges::any_of(notes, [](const std::string& note) {
+      return note.find("3 of 4 test pairs are longer than batch.sequence = 12 on a side and not translated") != std::string::npos;
+    }));
+    std::istringstream lines(file_text(temporary / "run/metrics.jsonl"));
+    int validated = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json step = nlohmann::json::parse(line);
+      if (!step.contains("validation_loss")) continue;
+      ++validated;
+      EXPECT_EQ(step.at("validation_tokens"), 3);
+      EXPECT_EQ(step.at("validation_pairs_left_out"), 3);
+    }
+    EXPECT_EQ(validated, 1);
+  }
+}
+
+// All of the held-out tokens but the first, which nothing comes before, whatever the rows.
+TEST_F(Validation, EveryTokenOfAStreamIsValidated) {
+  std::string text, held_out;
+  for (int i = 0; i < 60; ++i) text += "the number " + std::to_string(7 * i) + "\n";
+  for (int i = 0; i < 15; ++i) held_out += "the number " + std::to_string(11 * i) + "\n";
+  write_text(temporary / "text", text);
+  write_text(temporary / "held_out", held_out);
+  for (const char* rows : {"50", "37", "12", "5"}) {
+    std::vector<std::string> overrides = kDecoderOnly;
+    for (const std::string& more :
+         {std::string("data.kind=text"), "data.source='" + (temporary / "text").string() + "'",
+          "data.validation_source='" + (temporary / "held_out").string() + "'", std::string("model.vocabulary=260"),
+          std::string("run.steps=1"), std::string("batch.target_tokens=") + rows}) {
+      overrides.push_back(more);
+    }
+    EXPECT_EQ(trained(small_recipe(overrides)).validation.target_tokens, std::ssize(held_out) - 1);
+    EXPECT_EQ(summary().at("validation_tokens"), held_out.size() - 1);
+    EXPECT_FALSE(summary().contains("validation_pairs"));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 #include <set>
+#include <vector>
 
 #include "kernels/error.h"
 
@@ -44,6 +45,98 @@ TEST(Windows, PredictEveryTokenOnceAnEpoch) {
     for (std::int64_t i = 0; i + 1 < size; ++i) labels.insert(stream.next().value().target_out[0]);
     EXPECT_EQ(static_cast<std::int64_t>(labels.size()), size - 1);
   }
+}
+
+// What a full batch cuts off comes later in the same epoch: whatever the sizes, the labels of one epoch are all labels, each once.
+TEST(Windows, SeeEveryTokenOnceAnEpochWhateverTheRows) {
+  struct Sizes {
+    std::int64_t tokens, rows, sequence;
+  };
+  for (const Sizes& sizes : {Sizes{20'001, 1'100, 1'024}, Sizes{20'001, 1'024, 1'024}, Sizes{5'000, 1'500, 1'024}, Sizes{641, 64, 16},
+                             Sizes{641, 65, 16}, Sizes{641, 7, 16}, Sizes{100, 33, 16}, Sizes{30, 200, 16}, Sizes{2, 3, 2}}) {
+    const std::int64_t labels_an_epoch = sizes.tokens - 1;
+    BatchStream stream =
+        window_batches(counting(sizes.tokens), {.source_rows = 0, .target_rows = sizes.rows, .sequence = sizes.sequence}, kTraining);
+    std::vector<std::int32_t> labels;
+    while (std::ssize(labels) < 3 * labels_an_epoch) {
+      const Batch batch = stream.next().value();
+      EXPECT_EQ(batch.real_tokens, sizes.rows);
+      labels.insert(labels.end(), batch.target_out.begin(), batch.target_out.end());
+    }
+    std::vector<std::int32_t> all(static_cast<std::size_t>(labels_an_epoch));
+    std::iota(all.begin(), all.end(), 1);
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      const auto begin = labels.begin() + epoch * labels_an_epoch;
+      std::vector<std::int32_t> seen(begin, begin + labels_an_epoch);
+      std::sort(seen.begin(), seen.end());
+      ASSERT_EQ(seen, all) << sizes.tokens << " tokens, " << sizes.rows << " rows of " << sizes.sequence << ", epoch " << epoch;
+    }
+  }
+}
+
+// Batches of whole windows stay so but where an epoch's short ones are.
+TEST(Windows, StayWholeWhereBatchesHoldWholeOnes) {
+  BatchStream stream = window_batches(counting(1 + 16 * 100 + 5), {.source_rows = 0, .target_rows = 32, .sequence = 16}, kTraining);
+  std::int64_t cut = 0, batches = 0;
+  for (; stream.position().epoch < 4; ++batches) {
+    const Batch batch = stream.next().value();
+    for (const std::int32_t length : batch.target_lengths) cut += length < 16 ? 1 : 0;
+  }
+  EXPECT_GT(batches, 4 * 45);
+  EXPECT_LE(cut, 4 * 10);
+}
+
+TEST(Windows, GoOnFromEveryPosition) {
+  for (const std::int64_t rows : {7, 24, 33, 100}) {
+    const auto fresh = [&] { return window_batches(counting(150), {.source_rows = 0, .target_rows = rows, .sequence = 16}, kTraining); };
+    BatchStream whole = fresh();
+    std::vector<Batch> batches;
+    std::vector<DataPosition> positions;
+    for (int i = 0; i < 80; ++i) {
+      positions.push_back(whole.position());
+      batches.push_back(whole.next().value());
+    }
+    BatchStream back_and_forth = fresh();
+    for (const std::size_t at : {79u, 0u, 41u, 40u, 3u, 77u, 20u, 21u, 22u}) {
+      BatchStream resumed = fresh();
+      for (BatchStream* stream : {&resumed, &back_and_forth}) {
+        stream->restore(positions[at]);
+        EXPECT_EQ(stream->next().value(), batches[at]) << rows << " rows, batch " << at;
+      }
+    }
+  }
+}
+
+// As an earlier tilewave's epochs went: each batch begins with a whole window, and what the batch before cut off is never seen.
+TEST(Windows, OfAnOlderRunGoOnAsTheyBegan) {
+  constexpr std::int64_t kTokens = 20'001, kRows = 1'100, kSequence = 1'024;
+  BatchStream stream = window_batches(counting(kTokens), {.source_rows = 0, .target_rows = kRows, .sequence = kSequence}, kTraining);
+  stream.restore({.epoch = 0, .next = 0, .rows_before = std::nullopt});
+  std::set<std::int32_t> seen;
+  std::set<std::int32_t> begins;
+  std::uint64_t windows = 0;
+  while (stream.position().epoch == 0) {
+    const Batch batch = stream.next().value();
+    EXPECT_EQ(stream.position().rows_before, std::nullopt);
+    if (stream.position().epoch > 0) break;
+    windows += batch.target_lengths.size();
+    EXPECT_EQ(stream.position().next, windows);
+    seen.insert(batch.target_out.begin(), batch.target_out.end());
+    std::int64_t row = 0;
+    for (const std::int32_t length : batch.target_lengths) {
+      begins.insert(batch.target_in[static_cast<std::size_t>(row)] % kSequence);
+      row += length;
+    }
+  }
+  EXPECT_LE(begins.size(), 2u) << "of the first window, and of all others";
+  EXPECT_LT(std::ssize(seen), kTokens * 8 / 10);
+}
+
+TEST(Windows, APositionPastTheEpochStartsTheNext) {
+  BatchStream stream = window_batches(counting(100), {.source_rows = 0, .target_rows = 33, .sequence = 16}, kTraining);
+  stream.restore({.epoch = 2, .next = std::uint64_t{1} << 60, .rows_before = 1'000});
+  EXPECT_EQ(stream.next()->real_tokens, 33);
+  EXPECT_EQ(stream.position().epoch, 3u);
 }
 
 TEST(Windows, CutEachEpochAtAnotherOffset) {

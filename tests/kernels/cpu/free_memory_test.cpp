@@ -52,6 +52,27 @@ TEST_F(FreeMemory, TheOlderGroupsLimitItToo) {
   EXPECT_EQ(free(), 512 * kMiB);
 }
 
+TEST_F(FreeMemory, TheProcesssOwnLimitsLimitIt) {
+  const auto limits = [](const std::string& addresses, const std::string& data) {
+    return "Limit                     Soft Limit           Hard Limit           Units     \n"
+           "Max data size             " +
+           data +
+           "            unlimited            bytes     \n"
+           "Max address space         " +
+           addresses + "            unlimited            bytes     \n";
+  };
+  write("proc/meminfo", "MemAvailable:   4194304 kB\n");
+  write("proc/self/status", "Name:\ttilewave\nVmPeak:\t  900000 kB\nVmSize:\t  204800 kB\nVmData:\t  102400 kB\n");
+  write("proc/self/limits", limits("unlimited", "unlimited"));
+  EXPECT_EQ(free(), 4096 * kMiB);
+  write("proc/self/limits", limits("524288000", "unlimited"));
+  EXPECT_EQ(free(), 300 * kMiB);
+  write("proc/self/limits", limits("524288000", "209715200"));
+  EXPECT_EQ(free(), 100 * kMiB);
+  write("proc/self/limits", limits("104857600", "unlimited"));
+  EXPECT_EQ(free(), 0) << "more is used than allowed";
+}
+
 TEST(Memory, ACpuSaysWhatItCanGive) {
   Queue cpu = make_cpu_queue(1), trace = TraceQueue{};
   ASSERT_TRUE(free_bytes(cpu).has_value());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/error.h"
+#include "tests/sanitized.h"
 
 namespace tilewave {
 namespace {
@@ -124,15 +125,6 @@ TEST(ThreadPool, RethrowsAndStaysUsable) {
     EXPECT_EQ(visits, 64);
   }
 }
-
-// The address sanitizer needs more addresses than the limit leaves.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // Those that were started end, and whoever asked is told how many there were.
 TEST(ThreadPoolDeathTest, FewerThreadsThanAskedForAreAnError) {
