@@ -11,7 +11,7 @@
 
 namespace tilewave {
 
-// Rows of a tensor that are about 4 MiB of such elements, at least one: what is on the host at a time where a tensor goes over in pieces.
+// Rows of a tensor that are about a MiB of such elements, at least one: what is on the host at a time where a tensor goes over in pieces.
 std::int64_t rows_of_piece(const Tensor& tensor, std::int64_t element_bytes);
 
 // Sets each element to element(row, column), rounded to the tensor's type.

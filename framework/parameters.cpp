@@ -44,7 +44,7 @@ void draw_rows(std::vector<double>& elements, const RowsDrawn& rows, const Initi
       }
     }
   };
-  constexpr std::int64_t kElementsAThread = 1 << 18;
+  constexpr std::int64_t kElementsAThread = 1 << 16;
   const std::int64_t count = rows.last - rows.first;
   const std::int64_t wanted = std::min<std::int64_t>(std::thread::hardware_concurrency(), count * rows.cols / kElementsAThread);
   const std::int64_t share = ceil_div(count, std::max<std::int64_t>(1, wanted));
@@ -61,7 +61,7 @@ void draw_rows(std::vector<double>& elements, const RowsDrawn& rows, const Initi
 // Each element is a function of its place alone, so that threads may share them out. In pieces: the whole as doubles is twice a tensor.
 void initialize(Context& context, const Tensor& tensor, const Initialization& initialization, std::uint64_t key) {
   if (context.tracing()) return;
-  constexpr std::int64_t kPieceElements = 1 << 22;
+  constexpr std::int64_t kPieceElements = 1 << 20;
   const std::int64_t piece_rows =
       std::clamp<std::int64_t>(kPieceElements / std::max<std::int64_t>(1, tensor.cols()), 1, std::max<std::int64_t>(1, tensor.rows()));
   std::vector<double> elements;

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kPairs = 150;
+constexpr int kPairs = 100;
 
 class MemoryLimit : public testing::Test {
  protected:
@@ -29,6 +29,7 @@ class MemoryLimit : public testing::Test {
     }
     write_text(folder_.path() / "source.txt", source);
     write_text(folder_.path() / "target.txt", target);
+    for (const char* side : {"short_source.txt", "short_target.txt"}) write_text(folder_.path() / side, "short\n");
     write_text(folder_.path() / "recipe.toml", R"(
 [model]
 d_model = 96
@@ -37,18 +38,18 @@ heads = 2
 encoder_layers = 1
 decoder_layers = 6
 vocabulary = 260
-max_positions = 64
+max_positions = 40
 [data]
 kind = "parallel"
 tokenizer = "bytes"
 source = "source.txt"
 target = "target.txt"
-validation_source = "source.txt"
-validation_target = "target.txt"
+validation_source = "short_source.txt"
+validation_target = "short_target.txt"
 [batch]
 source_tokens = 64
 target_tokens = 64
-sequence = 64
+sequence = 40
 [schedule]
 warmup_steps = 1
 [run]
@@ -79,7 +80,7 @@ checkpoint_every = 0
   // The least limit that something is done under, in MiB.
   template <class Done>
   static std::int64_t least_limit(Done&& done) {
-    std::int64_t too_small = 8, enough = 1024;
+    std::int64_t too_small = 32, enough = 512;
     while (enough - too_small > 1) {
       const std::int64_t middle = (too_small + enough) / 2;
       (done(middle) ? enough : too_small) = middle;
@@ -100,27 +101,31 @@ TEST_F(MemoryLimit, ARunThatStartsTranslatesItsTestPairsToo) {
   });
   ASSERT_EQ(train_anew(least - 1), 1);
   EXPECT_NE(errors_.find(" to give; "), std::string::npos) << errors_;
-  for (const std::int64_t more : {0, 1, 4, 16}) {
-    ASSERT_EQ(train_anew(least + more), 0) << least << " MiB and " << more << "\n" << errors_;
+  // A hundred sentences, 180 KiB of keys and values each.
+  const std::vector<std::string> all = {"--set", "data.validation_source=source.txt", "--set", "data.validation_target=target.txt"};
+  for (const std::int64_t more : {0, 4}) {
+    ASSERT_EQ(train_anew(least + more, all), 0) << least << " MiB and " << more << "\n" << errors_;
     EXPECT_EQ(summary().at("test_pairs_translated"), kPairs);
     EXPECT_TRUE(summary().contains("exact_match"));
-    ASSERT_EQ(train(least + more, {"--resume", "--set", "run.steps=3"}), 0) << least << " MiB and " << more << "\n" << errors_;
-    EXPECT_EQ(summary().at("test_pairs_translated"), kPairs);
-    EXPECT_EQ(summary().at("steps"), 3);
   }
+  std::vector<std::string> longer = all;
+  longer.insert(longer.end(), {"--resume", "--set", "run.steps=3"});
+  ASSERT_EQ(train(least, longer), 0) << least << " MiB\n" << errors_;
+  EXPECT_EQ(summary().at("test_pairs_translated"), kPairs);
+  EXPECT_EQ(summary().at("steps"), 3);
 }
 
-// 2^17 positions of 96 columns are 48 MiB.
+// 2^16 positions of 96 columns are 24 MiB.
 TEST_F(MemoryLimit, ATableIsBuiltInItsOwnMemory) {
   const auto least_with = [&](const std::string& positions) {
     return least_limit([&](std::int64_t limit) { return train_anew(limit, {"--set", "model.max_positions=" + positions}) == 0; });
   };
-  const std::int64_t small = least_with("64"), large = least_with("131072");
-  EXPECT_GE(large - small, 47);
-  EXPECT_LE(large - small, 48 + 8);
+  const std::int64_t small = least_with("40"), large = least_with("65536");
+  EXPECT_GE(large - small, 23);
+  EXPECT_LE(large - small, 24 + 8);
 }
 
-// Weights, gradients and two moments of 24 MiB each: no tensor is held twice while it is drawn, or read when the run is resumed.
+// Weights, gradients and two moments of 12 MiB each: no tensor is held twice while it is drawn, or read when the run is resumed.
 TEST_F(MemoryLimit, WeightsAreDrawnAndReadInTheirOwnMemory) {
   const auto learned = [](const std::string& positions) {
     return std::vector<std::string>{"--set", "model.positions=learned", "--set", "model.max_positions=" + positions};
@@ -128,10 +133,10 @@ TEST_F(MemoryLimit, WeightsAreDrawnAndReadInTheirOwnMemory) {
   const auto least_with = [&](const std::string& positions) {
     return least_limit([&](std::int64_t limit) { return train_anew(limit, learned(positions)) == 0; });
   };
-  const std::int64_t small = least_with("64"), large = least_with("65536");
-  EXPECT_LE(large - small, 4 * 24 + 8);
-  ASSERT_EQ(train_anew(large, learned("65536")), 0) << errors_;
-  std::vector<std::string> longer = learned("65536");
+  const std::int64_t small = least_with("40"), large = least_with("32768");
+  EXPECT_LE(large - small, 4 * 12 + 8);
+  ASSERT_EQ(train_anew(large, learned("32768")), 0) << errors_;
+  std::vector<std::string> longer = learned("32768");
   longer.insert(longer.end(), {"--resume", "--set", "run.steps=3"});
   EXPECT_EQ(train(large, longer), 0) << large << " MiB\n" << errors_;
 }

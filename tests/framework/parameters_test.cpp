@@ -60,7 +60,7 @@ TEST_F(ParametersTest, InitialValuesDoNotDependOnThePiecesTheyAreDrawnIn) {
 
 // A tensor that is written in several pieces.
 TEST_F(ParametersTest, ElementsGoOverInPiecesInOrder) {
-  const Tensor tensor = context.persistent({1'500, 1'003}, DType::f32);
+  const Tensor tensor = context.persistent({2'500, 1'003}, DType::f32);
   ASSERT_LT(2 * rows_of_piece(tensor, 4), tensor.rows());
   const auto element = [](std::int64_t row, std::int64_t column) { return static_cast<double>(row * 1'003 + column); };
   write_elements(context, tensor, element);

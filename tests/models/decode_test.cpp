@@ -274,7 +274,7 @@ TEST(DecodeDeathTest, LessIsDecodedAtATimeWhereMemoryRunsOut) {
   const auto translate_under_a_limit = [] {
     SmallRun run(small_recipe({"model.d_model=128", "model.decoder_layers=8", "model.max_positions=64", "batch.sequence=40"}));
     const std::vector<Ids> sources(32, Ids(24, 7));  // 128 KiB a position together, 8 MiB in all
-    const std::vector<Ids> targets = translate(run.step.model(), sources, {.rows = 4});
+    const std::vector<Ids> targets = translate(run.step.model(), sources, {.rows = 8});
     std::int64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     const rlim_t most = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (rlim_t{5} << 20);

@@ -225,7 +225,8 @@ TEST_F(Trainer, AnOlderRunsEpochsGoOnAsTheyBegan) {
   for (int i = 0; i < 60; ++i) text += "the number " + std::to_string(1000 + 17 * i) + "\n";
   write_text(folder("text.txt"), text);
   std::vector<std::string> overrides = kDecoderOnly;
-  overrides.insert(overrides.end(), {"data.kind=text", "data.source='" + folder("text.txt").string() + "'", "model.vocabulary=260"});
+  overrides.insert(overrides.end(),
+                   {"data.kind=text", "data.tokenizer=bytes", "data.source='" + folder("text.txt").string() + "'", "model.vocabulary=260"});
   attempt(folder("run"), {.overrides = overrides, .stop_after = 4});
   const auto resume_and_stop = [&] {
     attempt(folder("run"), {.overrides = overrides, .start = RunStart::resume, .stop_after = 2});
