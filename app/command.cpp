@@ -40,6 +40,10 @@ void RecipeOptions::add_to(CLI::App& command) {
       ->type_name("KEY=VALUE");
 }
 
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::cerr << "tilewave: " << note << '\n';
+}
+
 void DeviceOptions::add_to(CLI::App& command) {
   command.add_option("--device", device, "where to run: auto, cpu, cuda or cuda:N")->capture_default_str();
   command.add_option("--threads", threads, "CPU threads; 0 takes every one the process may use")

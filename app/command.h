@@ -45,6 +45,9 @@ struct RecipeOptions {
   Recipe read() const { return read_recipe(path, overrides); }
 };
 
+// What a person should read beside the results, a line each on stderr.
+void print_notes(const std::vector<std::string>& notes);
+
 // --device and --threads.
 struct DeviceOptions {
   std::string device = "auto";

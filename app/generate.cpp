@@ -20,6 +20,7 @@ struct Options {
 int generate_text(const Options& options) {
   const DeviceInfo device = options.device.probe();
   TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
+  print_notes(trained.notes);
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot write text.");
   GenerateOptions decode = options.decode;
   decode.vocabulary = trained.tokenizer->vocabulary();

@@ -2,18 +2,18 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <malloc.h>
 #include <new>
 #include <sys/resource.h>
 
 #include "app/command.h"
+#include "app/failure.h"
+#include "app/standard_streams.h"
 #include "app/usage.h"
 
 namespace {
 
-constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
 void check_printed() {
@@ -51,6 +51,7 @@ int run_program(int argc, char** argv) {
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
+    tilewave::name_what_is_done("tilewave " + command.app->get_name());
     const int code = command.action();
     check_printed();
     return code;
@@ -61,18 +62,13 @@ int run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tilewave::occupy_standard_streams();
+  tilewave::report_uncaught_failures();
   keep_to_one_heap_under_a_limit();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error with a sentence, not the end
   try {
     return run_program(argc, argv);
-  } catch (const tilewave::InputError& error) {
-    std::cerr << "tilewave: " << error.what() << '\n';
-    return kUsage;
-  } catch (const std::bad_alloc&) {
-    std::cerr << "tilewave: this machine has not enough memory for that; ask for smaller sizes.\n";
-    return kFailed;
-  } catch (const std::exception& error) {
-    std::cerr << "tilewave: " << error.what() << '\n';
-    return kFailed;
+  } catch (...) {
+    return tilewave::report_failure();
   }
 }

@@ -1,6 +1,7 @@
 // Runs plot.py as a process of its own.
 #include "app/plotter.h"
 
+#include <cerrno>
 #include <iostream>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -16,7 +17,13 @@ void draw(const std::filesystem::path& folder, const std::string& missing) {
   pid_t child = 0;
   int status = 0;
   std::cerr.flush();
-  const bool ran = posix_spawnp(&child, "python3", nullptr, nullptr, arguments, environ) == 0 && waitpid(child, &status, 0) == child;
+  const auto ended = [&] {
+    pid_t waited = 0;
+    while ((waited = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+    }
+    return waited == child;
+  };
+  const bool ran = posix_spawnp(&child, "python3", nullptr, nullptr, arguments, environ) == 0 && ended();
   if (!ran || status != 0)
     std::cerr << "tilewave: " << missing << " could not be made: python3 " << plotter.string() << (ran ? " failed.\n" : " did not run.\n");
 }

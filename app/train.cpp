@@ -1,17 +1,16 @@
 // tilewave train RECIPE: trains, shows progress, ends with what came of it. --dry-run says what would be done and stops.
-#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
-#include <unistd.h>
 
 #include "app/command.h"
 #include "app/plotter.h"
 #include "app/progress.h"
 #include "app/step_table.h"
+#include "app/stop_signals.h"
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "kernels/device_profiles.h"
@@ -37,23 +36,24 @@ struct Options {
   Output output = Output::table;
 };
 
-// The first signal asks the run to save and stop; the second ends the process at once.
-volatile std::sig_atomic_t caught_signal = 0;
-
-extern "C" void catch_signal(int signal) {
-  if (caught_signal != 0) _exit(128 + signal);
-  caught_signal = signal;
+// Until the run's first byte is written, while steps are taken, and behind the last one, when all of them are saved.
+void answer_before_the_run() {
+  answer_first_signal(FirstSignal::ends_the_process, "stopped by a signal before the first step; nothing was written");
 }
 
-void catch_signals() {
-  struct sigaction action {};
-  action.sa_handler = catch_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  struct sigaction before {};
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup stays nohup
-  std::signal(SIGPIPE, SIG_IGN);                                          // a reader of the output that goes away takes no run with it
+int answer_during_steps() {
+  answer_first_signal(FirstSignal::is_asked_for,
+                      "caught a signal: the run stops as soon as the step under way is done and saved; a second signal ends it at once");
+  return caught_signal();
+}
+
+void answer_behind_the_steps(const std::filesystem::path& folder) {
+  answer_first_signal(FirstSignal::ends_the_process, sentence("stopped by a signal behind the last step, which is saved; --resume --run ",
+                                                              folder.string(), " does the rest"));
+}
+
+void answer_behind_the_run() {
+  answer_first_signal(FirstSignal::ends_the_process, "stopped by a signal; the run has ended, and its folder is whole");
 }
 
 int dry_run(const Options& options) {
@@ -150,7 +150,9 @@ int train_recipe(const Options& options) {
   const Recipe recipe = options.recipe.read();
   const DeviceInfo device = options.device.probe();
   ProgressDisplay display(recipe.run.steps);
-  catch_signals();
+  answer_before_the_run();
+  catch_stop_signals();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that goes away takes no run with it
   const TrainingRequest request{.recipe = recipe,
                                 .run = {.recipe = recipe.name,
                                         .folder = options.run,
@@ -159,8 +161,9 @@ int train_recipe(const Options& options) {
                                 .queue = options.device.make_queue(device),
                                 .device = device,
                                 .profile = profiled_steps(options.profile, recipe.run.steps),
-                                .stop_signal = [] { return static_cast<int>(caught_signal); }};
+                                .stop_signal = caught_signal};
   const TrainingObserver observer{
+      .beginning = answer_during_steps,
       .started =
           [&](const TrainingStart& start) {
             print_adjustments(std::cerr, *start.resolved);
@@ -187,13 +190,16 @@ int train_recipe(const Options& options) {
             print_profile(table, launches, steps);
             display.say(table.str());
           },
+      .saved = answer_behind_the_steps,
       .noted = [&](const std::string& note) { display.say(note); }};
   const TrainingResult result = train(request, observer);
+  if (result.signal != 0 && result.folder.empty()) return 128 + result.signal;
   if (result.signal != 0) {
     display.say(sentence("stopped by a signal after step ", result.steps, "; the checkpoint is saved, go on with --resume --run ",
                          result.folder.string()));
     return 128 + result.signal;
   }
+  answer_behind_the_run();
   display.say("");
   draw(result.folder, "loss.csv and loss.png");
   const PrecisionTable types = precision_table(recipe.run.precision);

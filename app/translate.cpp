@@ -26,6 +26,7 @@ int translate_lines(const Options& options) {
                  ": it is a finite number, 0 to favour no length.");
   const DeviceInfo device = options.device.probe();
   TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
+  print_notes(trained.notes);
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot read text.");
   TranslateOptions decode = options.decode;
   decode.vocabulary = trained.tokenizer->vocabulary();

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kAdjustmentsFile = "adjustments.jsonl";
 
 // What the guidelines changed, a line each.
-void save_adjustments(const std::filesystem::path& folder, const std::vector<Adjustment>& adjustments) {
+void save_adjustments(const std::filesystem::path& path, const std::vector<Adjustment>& adjustments) {
   std::string lines;
   for (const Adjustment& adjustment : adjustments) {
     JsonObject line;
@@ -27,13 +27,14 @@ void save_adjustments(const std::filesystem::path& folder, const std::vector<Adj
     line.add("why", adjustment.why).add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
     lines += line.text() + "\n";
   }
-  write_file_atomically(folder / kAdjustmentsFile, lines);
+  write_file_atomically(path, lines);
 }
 
 // The same again: rule, what, from and to.
 std::vector<Adjustment> stored_adjustments(const std::filesystem::path& folder) {
   constexpr std::int64_t kMostBytes = 1 << 20;
-  const std::filesystem::path path = folder / kAdjustmentsFile;
+  const std::filesystem::path shown = folder / kAdjustmentsFile,
+                              path = std::filesystem::exists(shown) ? shown : folder / kHiddenAdjustments;
   std::vector<Adjustment> adjustments;
   std::istringstream lines(std::filesystem::exists(path) ? read_file(path, kMostBytes) : std::string());
   for (std::string line; std::getline(lines, line);) {
@@ -72,8 +73,14 @@ Recipe decisive(Recipe recipe) {
 }
 
 void store_recipe(const std::filesystem::path& folder, const ResolvedRecipe& resolved) {
-  if (!std::filesystem::exists(folder / kAdjustmentsFile)) save_adjustments(folder, resolved.adjustments);
-  write_file_atomically(folder / "recipe.toml", to_toml(resolved.recipe));
+  const std::filesystem::path shown = folder / kAdjustmentsFile, hidden = folder / kHiddenAdjustments, recipe = folder / "recipe.toml";
+  const bool begun = std::filesystem::exists(recipe) && std::filesystem::exists(hidden);
+  const bool first = !std::filesystem::exists(shown);
+  if (first && !begun) save_adjustments(hidden, resolved.adjustments);
+  write_file_atomically(recipe, to_toml(resolved.recipe));
+  if (!first) return;
+  rename_path(hidden, shown);
+  sync_folder(folder);
 }
 
 Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, Overwrite overwrite) {

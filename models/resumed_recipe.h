@@ -12,8 +12,8 @@ namespace tilewave {
 // fingerprint.
 Recipe decisive(Recipe recipe);
 
-// When a run begins: recipe.toml, by which a folder is a run's, and before it adjustments.jsonl, what the guidelines changed, a line each.
-// What the waves were settled from is known when a run is first begun, and not again: lines that are there stay.
+// When a run begins: recipe.toml, by which a folder is a run's, and before it, hidden until then, adjustments.jsonl, what the guidelines
+// changed, a line each. What the waves were settled from is known when a run is first begun, and not again: lines that are there stay.
 void store_recipe(const std::filesystem::path& folder, const ResolvedRecipe& resolved);
 
 // The recipe a resumed run goes on with: as asked, with what was decided when the run began. InputError where it changes what decides the

@@ -22,31 +22,39 @@ Recipe decoded_on(Recipe recipe, const DeviceInfo& device) {
   return recipe;
 }
 
+void check_found(const std::filesystem::path& run_folder, const CheckpointSearch& search) {
+  std::string reasons;
+  for (const std::string& reason : search.skipped) reasons += " " + reason;
+  TW_CHECK_INPUT(search.newest, run_folder.string(),
+                 ": there is no valid checkpoint yet; train for longer or with a smaller run.checkpoint_every.", reasons);
+}
+
 }  // namespace
 
 TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device) {
   TW_CHECK_INPUT(std::filesystem::exists(run_folder / "recipe.toml"), run_folder.string(),
                  ": there is no recipe.toml, so this is no run folder; name one that ./tilewave train has made.");
-  const CheckpointSearch search = find_latest_valid(run_folder);
-  std::string reasons;
-  for (const std::string& reason : search.skipped) reasons += " " + reason;
-  TW_CHECK_INPUT(search.newest, run_folder.string(),
-                 ": there is no valid checkpoint yet; train for longer or with a smaller run.checkpoint_every.", reasons);
+  if (!has_complete_checkpoints(run_folder)) check_found(run_folder, find_latest_valid(run_folder));
 
   const Recipe recipe = decoded_on(read_recipe(run_folder / "recipe.toml"), device);
-  TrainedModel trained{.resolved = {}, .tokenizer = {}, .step = search.newest->step, .context = {}, .model = {}};
+  TrainedModel trained{.resolved = {}, .tokenizer = {}, .context = {}, .model = {}, .notes = {}};
   if (std::filesystem::exists(run_folder / "tokenizer.model")) {
     trained.tokenizer = Tokenizer::load(run_folder / "tokenizer.model");
   } else if (uses_tokenizer(recipe.data)) {
     TW_CHECK_INPUT(recipe.data.tokenizer == TokenizerKind::bytes, run_folder.string(),
-                   ": tokenizer.model is missing; the run cannot read text without it.");
+                   ": tokenizer.model is missing; the run cannot read text without it, and train --resume writes it again.");
     trained.tokenizer = Tokenizer();
   }
   trained.resolved = resolve(recipe, {.vocabulary = trained.tokenizer ? trained.tokenizer->vocabulary() : 0});
   trained.context = std::make_unique<Context>(std::move(queue), device, context_options(recipe));
   trained.model = std::make_unique<Transformer>(*trained.context, recipe.model, trained.resolved.shapes.vocabulary_padded,
                                                 static_cast<std::uint64_t>(recipe.run.seed));
-  load_weights(search.newest->weights(), trained.model->parameters());
+  CheckpointSearch search =
+      use_latest_valid(run_folder, [&](const Checkpoint& checkpoint) { load_weights(checkpoint.weights(), trained.model->parameters()); });
+  check_found(run_folder, search);
+  trained.step = search.newest->step;
+  trained.notes = std::move(search.skipped);
+  if (!trained.notes.empty()) trained.notes.push_back(sentence("these are the weights after step ", trained.step, "."));
   return trained;
 }
 

@@ -22,13 +22,15 @@ namespace tilewave {
 namespace {
 
 constexpr std::size_t kSamples = 5;
+constexpr const char* kTokenizerFile = "tokenizer.model";
+constexpr const char* kMetricsFile = "metrics.jsonl";
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 std::optional<Tokenizer> stored_tokenizer(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "tokenizer.model";
+  const std::filesystem::path path = folder / kTokenizerFile;
   return std::filesystem::exists(path) ? std::optional(Tokenizer::load(path)) : std::nullopt;
 }
 
@@ -92,10 +94,12 @@ StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request,
   return trace;
 }
 
+bool trains_tokenizer(const DataConfig& data) { return data.tokenizer == TokenizerKind::bpe && uses_tokenizer(data); }
+
 // What takes its time before the first step.
-void note_reading(const DataConfig& data, bool trains_tokenizer, const TrainingObserver& observer) {
+void note_reading(const DataConfig& data, bool and_training, const TrainingObserver& observer) {
   if (data.kind == DataKind::number_names || data.kind == DataKind::synthetic) return;
-  observer.noted(sentence("reading ", data.source, trains_tokenizer ? " and training a tokenizer on it" : ""));
+  observer.noted(sentence("reading ", data.source, and_training ? " and training a tokenizer on it" : ""));
 }
 
 PairCounts validation_pairs_of(const Corpus& corpus, const BatchStream& validation) {
@@ -127,12 +131,12 @@ struct PlannedStep {
   BatchStream stream, validation;
 };
 
+// All that a run allocates comes before its folder, so that memory which is not there costs no folder and no run that --force gives up.
 class Run {
  public:
-  Run(const TrainingRequest& request, const TrainingObserver& observer, const RunFolder& folder, const Corpus& corpus, PlannedStep planned)
+  Run(const TrainingRequest& request, const TrainingObserver& observer, const Corpus& corpus, PlannedStep planned)
       : request_(request),
         observer_(observer),
-        folder_(folder.path()),
         corpus_(corpus),
         resolved_(std::move(planned.resolved)),
         trace_(std::move(planned.trace)),
@@ -142,11 +146,26 @@ class Run {
         validation_pairs_(validation_pairs_of(corpus, planned.validation)) {
     step_.use_step_memory(trace_);
     note_what_is_left_out(planned.validation.skipped());
-    if (folder.state() == RunState::fresh) {
-      begin();
-    } else {
-      restore(folder.state() == RunState::ended);
-    }
+  }
+
+  TrainingResult start() {
+    if (const int signal = observer_.beginning(); signal != 0) return {.signal = signal};
+    const RunFolder folder(request_.run);
+    hold(folder);
+    begin();
+    return train();
+  }
+
+  TrainingResult resume(const RunFolder& folder) {
+    hold(folder);
+    restore(folder.state() == RunState::ended);
+    return signal_ != 0 ? TrainingResult{.signal = signal_} : train();
+  }
+
+ private:
+  void hold(const RunFolder& folder) {
+    run_folder_ = &folder;
+    folder_ = folder.path();
   }
 
   TrainingResult train() {
@@ -168,6 +187,7 @@ class Run {
         if (validated) observer_.validated(state_.step, validated->loss);
       }
       keep_metrics(progress, validated);
+      check_folder();
       stopped_by();
       const ProfiledSteps& profile = request_.profile;
       if (profile.contain(state_.step) && (last || signal_ != 0 || !profile.contain(state_.step + 1))) save_profile();
@@ -176,12 +196,13 @@ class Run {
     return signal_ != 0 ? interrupted() : ended();
   }
 
- private:
+  bool keeps_tokenizer() const { return corpus_.tokenizer() && corpus_.tokenizer()->kind() == TokenizerKind::bpe; }
+
   void begin() {
     store_recipe(folder_, resolved_);
-    if (corpus_.tokenizer() && corpus_.tokenizer()->kind() == TokenizerKind::bpe) corpus_.tokenizer()->save(folder_ / "tokenizer.model");
+    if (keeps_tokenizer()) corpus_.tokenizer()->save(folder_ / kTokenizerFile);
     store_plans(folder_, trace_.trace, request_.device);
-    metrics_.emplace(JsonLines::create(folder_ / "metrics.jsonl"));
+    metrics_.emplace(JsonLines::create(folder_ / kMetricsFile));
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary = resolved_.shapes.vocabulary;
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
@@ -198,6 +219,7 @@ class Run {
           " has no checkpoint that can be used, and steps would be lost: bring one back, start from the first step with --resume "
           "--force, or choose another --run.");
       observer_.noted(sentence(folder_.string(), " has no valid checkpoint yet: the run starts from its first step."));
+      if ((signal_ = observer_.beginning()) != 0) return;
       remove_file(folder_ / "summary.json");
       begin();
       return;
@@ -216,19 +238,43 @@ class Run {
     TW_CHECK_INPUT(forced || state_.recipe_hash == recipe_hash, search.newest->folder.string(), " was trained by another recipe than ",
                    (folder_ / "recipe.toml").string(),
                    " is now, or by an earlier tilewave; bring the old one back, start a new run, or insist with --force.");
+    const bool same_corpus = state_.corpus == corpus_.fingerprint();
+    const bool lost_tokenizer = keeps_tokenizer() && !std::filesystem::exists(folder_ / kTokenizerFile);
     TW_CHECK_INPUT(
-        forced || state_.corpus == corpus_.fingerprint(), folder_.string(),
+        forced || same_corpus, folder_.string(),
         " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "
-        "old files, start a new run, or insist with --force.");
+        "old files",
+        lost_tokenizer ? ", tokenizer.model among them, which is gone from the folder" : "", ", start a new run, or insist with --force.");
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
     state_.recipe_hash = recipe_hash;
     stream_.restore(state_.position);
     note_older_passes();
+    if ((signal_ = observer_.beginning()) != 0) return;
     remove_file(folder_ / "summary.json");
     store_plans(folder_, trace_.trace, request_.device);
     write_file_atomically(folder_ / "recipe.toml", to_toml(resolved_.recipe));
-    metrics_.emplace(JsonLines::resume(folder_ / "metrics.jsonl", state_.step));
+    if (lost_tokenizer) write_tokenizer_again(same_corpus);
+    metrics_.emplace(JsonLines::resume(folder_ / kMetricsFile, state_.step));
+    note_missing_lines();
+    saved_step_ = state_.step;
+  }
+
+  // The same text makes the same tokenizer, and the corpus' fingerprint, which counts it in, says whether it is.
+  void write_tokenizer_again(bool same_corpus) {
+    corpus_.tokenizer()->save(folder_ / kTokenizerFile);
+    observer_.noted(sentence((folder_ / kTokenizerFile).string(), " was gone and is written again, trained on the text that is there now, ",
+                             same_corpus
+                                 ? "the same as it was."
+                                 : "which is not the run's: its ids may mean other pieces than those the weights were trained on."));
+  }
+
+  void note_missing_lines() {
+    const JsonLines::Missing missing = metrics_->missing();
+    if (missing.steps == 0) return;
+    observer_.noted(sentence((folder_ / kMetricsFile).string(), " has no line of ", missing.steps, " of the ", state_.step,
+                             " steps done, the first of them step ", missing.first,
+                             ": their losses are lost, and the run goes on without."));
   }
 
   void note_older_passes() {
@@ -334,8 +380,40 @@ class Run {
   }
 
   void save() {
+    check_in_place();
     metrics_->sync();
     save_training(folder_, step_, state_, resolved_.recipe.run.keep);
+    check_in_place();
+    saved_step_ = state_.step;
+  }
+
+  // What is written to a folder that is gone, or to another one in its place, would be no run.
+  void check_in_place() const {
+    if (run_folder_->in_place()) return;
+    const std::string lost = saved_step_ == state_.step ? "no step is lost if it is only elsewhere"
+                             : saved_step_ > 0          ? sentence("the steps behind the checkpoint of step ", saved_step_, " are lost")
+                                                        : sentence("nothing of it was saved yet, and its ", state_.step, " steps are lost");
+    throw Error(sentence(folder_.string(),
+                         ": this folder, or the .lock in it, was removed, renamed or replaced while its run was under way, and the run has "
+                         "ended with step ",
+                         state_.step, ": ", lost, "; put the folder back and go on with --resume, or start a new run."));
+  }
+
+  // What a person takes out of the folder while its run is under way: all that is known is saved, and the run ends with what is missing.
+  void check_folder() {
+    check_in_place();
+    const auto there = [this](const char* name) { return std::filesystem::exists(folder_ / name); };
+    std::string lost;
+    const auto add = [&](const std::string& part) { lost += (lost.empty() ? "" : ", ") + part; };
+    if (!there("recipe.toml")) add("recipe.toml (which makes it a run)");
+    if (keeps_tokenizer() && !there(kTokenizerFile)) add("tokenizer.model (which --resume writes again)");
+    if (saved_step_ > 0 && !there("checkpoints")) add(sentence("checkpoints/ (with those up to step ", saved_step_, ")"));
+    if (!metrics_->in_place()) add(sentence("metrics.jsonl (with the lines of steps 1 to ", state_.step, ")"));
+    if (lost.empty()) return;
+    save();
+    throw Error(sentence(folder_.string(), ": while its run was under way, this was removed, renamed or replaced: ", lost,
+                         "; the run has ended with step ", state_.step,
+                         ", whose checkpoint is saved: put back what there is of it, and go on with --resume."));
   }
 
   TrainingResult result() const {
@@ -363,8 +441,12 @@ class Run {
   }
 
   TrainingResult ended() {
+    observer_.saved(folder_);
     TrainingResult result = this->result();
-    result.validation = *step_.validate(corpus_.validation(batch_shape(resolved_)), [] { return false; });
+    const std::optional<ValidationLoss> validated =
+        step_.validate(corpus_.validation(batch_shape(resolved_)), [this] { return stopped_by() != 0; });
+    if (!validated) return interrupted();
+    result.validation = *validated;
     result.validation_pairs = validation_pairs_;
     TW_CHECK(std::isfinite(result.validation.loss), "the validation loss is ", result.validation.loss,
              " after the last step, so the run has not ended as one; try a smaller optimizer.learning_rate.");
@@ -374,7 +456,9 @@ class Run {
     summary.add("steps", result.steps);
     add_numbers(summary, result);
     summary.add("target_tokens_per_s", result.target_tokens_per_s).add("seconds", result.seconds);
+    check_folder();
     write_file_atomically(folder_ / "summary.json", summary.text() + "\n");
+    check_in_place();
     return result;
   }
 
@@ -423,6 +507,7 @@ class Run {
 
   const TrainingRequest& request_;
   const TrainingObserver& observer_;
+  const RunFolder* run_folder_ = nullptr;
   std::filesystem::path folder_;
   const Corpus& corpus_;
   ResolvedRecipe resolved_;
@@ -434,6 +519,7 @@ class Run {
   std::optional<Drawn> next_;
   Profiler profiler_;
   TrainingState state_;
+  std::int64_t saved_step_ = 0;      // of the newest checkpoint; 0: there is none
   std::int64_t profiled_steps_ = 0;  // of those asked for, in this process
   int signal_ = 0;
   std::optional<JsonLines> metrics_;
@@ -459,15 +545,15 @@ TrainingResult train(const TrainingRequest& request, const TrainingObserver& obs
   if (request.run.start == RunStart::resume) {
     const RunFolder folder(request.run);
     const Recipe recipe = resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
-    note_reading(recipe.data, false, observer);
-    const Corpus corpus = corpus_of(recipe, stored_tokenizer(folder.path()));
-    return Run(request, observer, folder, corpus, PlannedStep(request, observer, recipe, corpus, &folder)).train();
+    const std::optional<Tokenizer> tokenizer = stored_tokenizer(folder.path());
+    note_reading(recipe.data, !tokenizer && trains_tokenizer(recipe.data), observer);
+    const Corpus corpus = corpus_of(recipe, tokenizer);
+    return Run(request, observer, corpus, PlannedStep(request, observer, recipe, corpus, &folder)).resume(folder);
   }
-  note_reading(request.recipe.data, request.recipe.data.tokenizer == TokenizerKind::bpe && uses_tokenizer(request.recipe.data), observer);
+  check_start(request.run);
+  note_reading(request.recipe.data, trains_tokenizer(request.recipe.data), observer);
   const Corpus corpus = corpus_of(request.recipe);
-  PlannedStep planned(request, observer, request.recipe, corpus);
-  const RunFolder folder(request.run);
-  return Run(request, observer, folder, corpus, std::move(planned)).train();
+  return Run(request, observer, corpus, PlannedStep(request, observer, request.recipe, corpus)).start();
 }
 
 }  // namespace tilewave

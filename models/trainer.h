@@ -59,7 +59,7 @@ struct TrainingResult {
   double target_tokens_per_s = 0.0;
   double seconds = 0.0;
   double matrix_flops_per_s = 0.0;  // over all steps, those before a resume included
-  int signal = 0;                   // that stopped the run before its end, after a checkpoint was saved
+  int signal = 0;                   // that stopped the run before its end, after a checkpoint was saved; without a folder, before its start
 };
 
 // The fields that summary.json has, beside a run's steps and times (docs/formats.md).
@@ -73,12 +73,17 @@ struct ProfiledSteps {
 };
 
 struct TrainingObserver {
+  // Before the first byte of the run is written or removed; until then there is nothing that a stop could lose. Not 0: a signal that stops
+  // the run here.
+  std::function<int()> beginning = [] { return 0; };
   std::function<void(const TrainingStart&)> started = [](const TrainingStart&) {};
   std::function<void(const TrainingProgress&)> stepped = [](const TrainingProgress&) {};
   std::function<void(std::int64_t step, double loss)> validated = [](std::int64_t, double) {};
   // The launches of so many profiled steps, once the last of them is done; profile.jsonl in the run folder holds them too.
   std::function<void(const std::vector<ProfiledLaunch>&, std::int64_t steps)> profiled = [](const std::vector<ProfiledLaunch>&,
                                                                                             std::int64_t) {};
+  // After the last step, whose checkpoint is saved: what follows changes nothing that a resumed run would not do again.
+  std::function<void(const std::filesystem::path& folder)> saved = [](const std::filesystem::path&) {};
   std::function<void(const std::string&)> noted = [](const std::string&) {};  // a sentence a person should read
 };
 
@@ -88,7 +93,7 @@ struct TrainingRequest {
   Queue queue;
   DeviceInfo device;
   ProfiledSteps profile;
-  // Asked after every step, after the last validation and between groups of test pairs; not 0: save and stop.
+  // Asked after every step, between batches of a validation and between groups of test pairs; not 0: save and stop.
   std::function<int()> stop_signal = [] { return 0; };
 };
 

@@ -117,6 +117,16 @@ TEST_F(Launcher, FailingBuildShowsTheCompilersWordsAndTheLog) {
   EXPECT_EQ(outcome.output.find("[0/9]"), std::string::npos) << outcome.output;
 }
 
+// A tool that opens a file would get the number of the stream, and its words would go there.
+TEST_F(Launcher, TakesTheNumbersOfClosedStreams) {
+  write_program(tools_ / "cmake", R"sh(#!/bin/sh
+: >"$2/build/build.ninja"
+for stream in 0 1 2; do [ -e "/proc/$$/fd/$stream" ] || echo "$stream is free" >>"$CALLS"; done)sh");
+  const Outcome outcome = call("x <&- >&- 2>&-");
+  EXPECT_EQ(outcome.status, 7) << outcome.output;
+  EXPECT_EQ(file_text(calls_).find("is free"), std::string::npos) << file_text(calls_);
+}
+
 TEST_F(Launcher, RefusesAnUnknownPreset) {
   const Outcome outcome = call("--preset quick x");
   EXPECT_EQ(outcome.status, 2);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "kernels/error.h"
 
@@ -17,6 +18,7 @@ constexpr std::string_view kMarker = "COMPLETE";
 constexpr std::string_view kStaging = ".staging-";
 constexpr std::array<const char*, 3> kFiles{"weights.safetensors", "optimizer.safetensors", "state.json"};
 constexpr std::int64_t kMostMarkerBytes = 4096;
+constexpr int kMostTurns = 100;  // of a search beside a run that saves and removes all the time
 
 fs::path checkpoints_of(const fs::path& run_folder) { return run_folder / "checkpoints"; }
 
@@ -37,6 +39,8 @@ std::optional<std::int64_t> step_of_name(std::string_view name) {
 // The folders that are named like checkpoints, newest first.
 std::vector<Checkpoint> candidates(const fs::path& run_folder) {
   std::vector<Checkpoint> found;
+  std::error_code ignored;
+  if (!fs::is_directory(checkpoints_of(run_folder), ignored)) return found;
   for (const std::string& name : names_in(checkpoints_of(run_folder))) {
     if (const auto step = step_of_name(name)) found.push_back({.step = *step, .folder = checkpoints_of(run_folder) / name});
   }
@@ -49,11 +53,33 @@ bool is_marked(const fs::path& folder) {
   return fs::exists(folder / kMarker, ignored);
 }
 
+// What there is to be seen of the checkpoints without reading them: which there are, and which are marked.
+std::vector<std::pair<std::int64_t, bool>> marks_of(const std::vector<Checkpoint>& all) {
+  std::vector<std::pair<std::int64_t, bool>> marks;
+  for (const Checkpoint& checkpoint : all) marks.emplace_back(checkpoint.step, is_marked(checkpoint.folder));
+  return marks;
+}
+
 bool is_valid(const fs::path& folder) {
   try {
     verified_checkpoint(folder);
     return true;
   } catch (const Error&) {
+    return false;
+  }
+}
+
+// What the marker says; null where it is no marker of a tilewave checkpoint. InputError where it cannot be read.
+nlohmann::json marker_of(const fs::path& folder) {
+  nlohmann::json marker = nlohmann::json::parse(read_file(folder / kMarker, kMostMarkerBytes), nullptr, false);
+  const bool ours = marker.is_object() && marker.value("format", nlohmann::json()) == "tilewave checkpoint";
+  return ours ? marker : nlohmann::json();
+}
+
+bool is_ours(const fs::path& folder) {
+  try {
+    return !marker_of(folder).is_null();
+  } catch (const InputError&) {
     return false;
   }
 }
@@ -82,13 +108,13 @@ void remove_checkpoint_folder(const fs::path& folder) {
   remove_folder_if_empty(folder);
 }
 
-// Takes back what a failed save has made. That may fail on the same disk, which must not hide the first failure.
+// Takes back what a failed save has made. That may fail on the same disk or for want of memory, which must not hide the first failure.
 struct RemoveUnlessComplete {
   fs::path folder;
   ~RemoveUnlessComplete() {
     try {
       if (!folder.empty()) remove_checkpoint_folder(folder);
-    } catch (const Error&) {  // a folder without its marker is no checkpoint; the next save removes it
+    } catch (...) {  // a folder without its marker is no checkpoint; the next save removes it
     }
   }
 };
@@ -104,13 +130,13 @@ void publish(const fs::path& run_folder, const CheckpointContents& contents) {
   const fs::path parent = checkpoints_of(run_folder);
   const std::string name = name_of_step(contents.step);
   const fs::path staging = parent / (std::string(kStaging) + name);
-  make_folders(parent);
+  make_folder(parent);  // and none above it: a run folder that is gone is not made again
   remove_checkpoint_folder(parent / name);
   remove_checkpoint_folder(staging);
 
   // Stage.
   RemoveUnlessComplete guard{staging};
-  make_folders(staging);
+  make_folder(staging);
   const Digests digests{
       write_new_file(staging / kFiles[0], [&](OutputFile& file) { write_safetensors(file, contents.weights); }),
       write_new_file(staging / kFiles[1], [&](OutputFile& file) { write_safetensors(file, contents.optimizer); }),
@@ -167,29 +193,52 @@ bool has_complete_checkpoints(const fs::path& run_folder) {
   return std::any_of(all.begin(), all.end(), [](const Checkpoint& checkpoint) { return is_marked(checkpoint.folder); });
 }
 
+bool was_a_run(const fs::path& run_folder) {
+  const std::vector<Checkpoint> all = candidates(run_folder);
+  return std::any_of(all.begin(), all.end(), [](const Checkpoint& checkpoint) { return is_ours(checkpoint.folder); });
+}
+
 CheckpointSearch find_latest_valid(const fs::path& run_folder) {
-  CheckpointSearch search;
-  for (const Checkpoint& checkpoint : candidates(run_folder)) {
+  for (int turn = 1;; ++turn) {
+    CheckpointSearch search;
+    const std::vector<Checkpoint> all = candidates(run_folder);
+    const auto marks = marks_of(all);
+    for (const Checkpoint& checkpoint : all) {
+      try {
+        search.newest = verified_checkpoint(checkpoint.folder);
+        break;
+      } catch (const Error& error) {
+        search.skipped.push_back(sentence("skipped a checkpoint: ", error.what()));
+      }
+    }
+    // A run that goes on may have saved a newer one, and removed what was listed, while it was looked at.
+    if (search.skipped.empty() || turn == kMostTurns || marks_of(candidates(run_folder)) == marks) return search;
+  }
+}
+
+CheckpointSearch use_latest_valid(const fs::path& run_folder, const std::function<void(const Checkpoint&)>& use) {
+  for (int turn = 1;; ++turn) {
+    CheckpointSearch search = find_latest_valid(run_folder);
     try {
-      search.newest = verified_checkpoint(checkpoint.folder);
-      break;
-    } catch (const Error& error) {
-      search.skipped.push_back(sentence("skipped a checkpoint: ", error.what()));
+      if (search.newest) use(*search.newest);
+      return search;
+    } catch (const InputError&) {
+      if (turn == kMostTurns || is_valid(search.newest->folder)) throw;
     }
   }
-  return search;
 }
 
 Checkpoint verified_checkpoint(const fs::path& folder) {
   const std::string where = folder.string();
-  TW_CHECK_INPUT(is_marked(folder), where, ": has no ", kMarker, ", so its save or removal was cut off; take another checkpoint.");
-  const auto marker = nlohmann::json::parse(read_file(folder / kMarker, kMostMarkerBytes), nullptr, false);
+  TW_CHECK_INPUT(is_marked(folder), where, ": has no ", kMarker,
+                 ", so its save or removal was cut off or is under way; take another checkpoint.");
+  const nlohmann::json marker = marker_of(folder);
   std::error_code ignored;
   const auto step = step_of_name(fs::canonical(folder, ignored).filename().string());  // "step-10/" and "." have no name
   const auto field = [&](const nlohmann::json& object, const char* key) {
     return object.is_object() ? object.value(key, nlohmann::json()) : nlohmann::json();
   };
-  TW_CHECK_INPUT(field(marker, "format") == "tilewave checkpoint" && field(marker, "version") == 1, where, ": its ", kMarker,
+  TW_CHECK_INPUT(field(marker, "version") == 1, where, ": its ", kMarker,
                  " is not one of a tilewave checkpoint of version 1; take another checkpoint.");
   TW_CHECK_INPUT(step && field(marker, "step") == *step, where, ": its ", kMarker,
                  " is of another step than its name; take another checkpoint.");

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,12 @@ struct CheckpointSearch {
   std::vector<std::string> skipped;  // one sentence each: newer ones and why they are not valid
 };
 
+// Also beside a run that goes on: what it removes meanwhile is looked for again.
 CheckpointSearch find_latest_valid(const std::filesystem::path& run_folder);
+
+// Calls `use` with the newest valid checkpoint, where there is one, and again with the next where a run that goes on has removed it before
+// `use` had read it: one that ends with an InputError on a checkpoint that is no longer valid. What `use` has done by then it does again.
+CheckpointSearch use_latest_valid(const std::filesystem::path& run_folder, const std::function<void(const Checkpoint&)>& use);
 
 // InputError, with the reason, unless the folder's marker and checksums hold.
 Checkpoint verified_checkpoint(const std::filesystem::path& folder);
@@ -47,6 +53,8 @@ Checkpoint verified_checkpoint(const std::filesystem::path& folder);
 // Whether any folder of a checkpoint is there, valid or not, or any that was once complete.
 bool has_checkpoints(const std::filesystem::path& run_folder);
 bool has_complete_checkpoints(const std::filesystem::path& run_folder);
+// Whether the marker of any says that tilewave made it, so that this folder was a run's whatever else is gone.
+bool was_a_run(const std::filesystem::path& run_folder);
 
 // What a killed save left in its hidden folders. Call it under the run folder's lock.
 void remove_staged_checkpoints(const std::filesystem::path& run_folder);

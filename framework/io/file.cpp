@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -70,12 +71,19 @@ auto checked(const fs::path& path, std::string_view action, Call&& call) {
 
 fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
+std::atomic<int> temporaries{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler asks how many temporary files there are.");
+
 // Removes a temporary file that never became what it was to be; a failure to do so must not hide the failure before it.
 struct RemoveUnlessReleased {
   fs::path path;
+  explicit RemoveUnlessReleased(fs::path temporary) : path(std::move(temporary)) { ++temporaries; }
   ~RemoveUnlessReleased() {
     if (!path.empty()) system_calls().unlink(path.c_str());
+    --temporaries;
   }
+  RemoveUnlessReleased(const RemoveUnlessReleased&) = delete;
+  RemoveUnlessReleased& operator=(const RemoveUnlessReleased&) = delete;
 };
 
 // Whether this process now holds the lock on an open file: not where another one does. A file system without locks gives it to all.
@@ -185,6 +193,21 @@ Descriptor::~Descriptor() {
 
 Descriptor open_path(const fs::path& path, std::string_view action, int flags) {
   return Descriptor(checked(path, action, [&] { return system_calls().open(path.c_str(), flags | O_CLOEXEC, 0666); }));
+}
+
+OpenedName::OpenedName(fs::path path, const Descriptor& opened) : path_(std::move(path)) {
+  struct stat own {};
+  if (::fstat(opened.get(), &own) != 0) return;
+  device_ = own.st_dev;
+  file_ = own.st_ino;
+  compared_ = true;
+  compared_ = in_place();
+}
+
+bool OpenedName::in_place() const {
+  struct stat now {};
+  if (::stat(path_.c_str(), &now) == 0) return !compared_ || (now.st_dev == device_ && now.st_ino == file_);
+  return errno != ENOENT && errno != ENOTDIR && errno != ESTALE && errno != ELOOP;  // else the disk's trouble is its next write's to tell
 }
 
 InputFile::InputFile(fs::path path) : path_(std::move(path)) {
@@ -306,6 +329,8 @@ FileDigest write_file_atomically(const fs::path& path, std::string_view text) {
   return write_file_atomically(path, [&](OutputFile& file) { file.write(text); });
 }
 
+bool writes_under_way() noexcept { return temporaries.load() > 0; }
+
 void check_output_file(std::string_view option, const fs::path& path) {
   const std::string shown = sentence(option, ' ', path.string());
   check_replaceable(shown, path);
@@ -326,11 +351,17 @@ void make_folders(const fs::path& path) {
   if (fs::is_directory(path, ignored)) return;
   const fs::path parent = parent_of(path);
   if (parent != path) make_folders(parent);
+  make_folder(path);
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return;
   checked(path, "make the folder", [&] {
     const int result = system_calls().mkdir(path.c_str(), 0777);
     return result == -1 && errno == EEXIST && fs::is_directory(path, ignored) ? 0 : result;
   });
-  sync_folder(parent);
+  sync_folder(parent_of(path));
 }
 
 void sync_folder(const fs::path& path) {

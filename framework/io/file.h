@@ -42,6 +42,22 @@ class Descriptor {
 // Through the seam, closed on exec; flags as in open(2). Error, "PATH: cannot ACTION: ...".
 Descriptor open_path(const std::filesystem::path& path, std::string_view action, int flags);
 
+// The name under which a file was opened, to be asked later whether it still stands for that file, which must stay open: no longer once
+// the file, or a folder above it, was removed, renamed or replaced. Where a file system gives one file several numbers, being there is
+// enough.
+class OpenedName {
+ public:
+  OpenedName() = default;
+  OpenedName(std::filesystem::path path, const Descriptor& opened);
+
+  bool in_place() const;
+
+ private:
+  std::filesystem::path path_;
+  std::uint64_t device_ = 0, file_ = 0;
+  bool compared_ = false;
+};
+
 // A regular file opened for reading.
 class InputFile {
  public:
@@ -95,6 +111,10 @@ class OutputFile {
 FileDigest write_file_atomically(const std::filesystem::path& path, const std::function<void(OutputFile&)>& fill);
 FileDigest write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+// Whether a temporary file of write_file_atomically is there that an end of the process would leave behind. May be asked in a signal
+// handler.
+bool writes_under_way() noexcept;
+
 // Whether work can begin whose result goes to a file, or into a folder that is made where there is none: InputError, "OPTION PATH: ...",
 // where the file's folder is not there or something else has its name.
 void check_output_file(std::string_view option, const std::filesystem::path& path);
@@ -102,6 +122,7 @@ void check_output_folder(std::string_view option, const std::filesystem::path& p
 
 // Folders. What is already as asked is no error.
 void make_folders(const std::filesystem::path& path);  // with the missing ones above it, each fsynced into its parent
+void make_folder(const std::filesystem::path& path);   // in a folder that is there, fsynced into it
 void sync_folder(const std::filesystem::path& path);   // its entries reach the disk
 void remove_file(const std::filesystem::path& path);   // absent is fine
 void remove_folder_if_empty(const std::filesystem::path& path);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "framework/io/system_calls.h"
 #include "kernels/error.h"
@@ -15,12 +16,25 @@ std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-bool is_kept(std::string_view line, std::int64_t last_step) {
+std::optional<std::int64_t> step_of(std::string_view line) {
   const auto object = nlohmann::json::parse(line, nullptr, false);
-  if (!object.is_object() || line.find('\0') != std::string_view::npos) return false;  // nlohmann's parser stops at a zero byte
+  if (!object.is_object() || line.find('\0') != std::string_view::npos) return std::nullopt;  // nlohmann's parser stops at a zero byte
   const auto step = object.find("step");
-  return step != object.end() && step->is_number_integer() && step->get<std::int64_t>() <= last_step;
+  return step != object.end() && step->is_number_integer() ? std::optional(step->get<std::int64_t>()) : std::nullopt;
 }
+
+// Steps between one and the last, in the order of the lines: what comes is later than what came.
+struct MissingSteps {
+  JsonLines::Missing found;
+  std::int64_t expected = 1;
+
+  void meet(std::int64_t step) {
+    if (step < expected) return;
+    if (step > expected && found.steps == 0) found.first = expected;
+    found.steps += step - expected;
+    expected = step + 1;
+  }
+};
 
 }  // namespace
 
@@ -45,29 +59,35 @@ JsonLines JsonLines::create(const std::filesystem::path& path) {
 
 JsonLines JsonLines::resume(const std::filesystem::path& path, std::int64_t last_step) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return create(path);
-  const std::string before = read_file(path, kMostJsonLinesBytes);
+  const bool there = std::filesystem::exists(path, ignored);
+  const std::string before = there ? read_file(path, kMostJsonLinesBytes) : std::string();
   std::string kept;
   std::int64_t dropped = 0;
+  MissingSteps missing;
   for (std::size_t begin = 0; begin < before.size();) {
     const std::size_t end = before.find('\n', begin);
     const bool whole = end != std::string::npos;
     const std::string_view line = std::string_view(before).substr(begin, whole ? end - begin + 1 : std::string::npos);
-    if (whole && is_kept(line, last_step)) {
+    const std::optional<std::int64_t> step = whole ? step_of(line) : std::nullopt;
+    if (step && *step <= last_step) {
       kept += line;
+      missing.meet(*step);
     } else {
       ++dropped;
     }
     begin += line.size();
   }
-  if (dropped > 0) write_file_atomically(path, kept);
+  missing.meet(last_step + 1);
+  if (dropped > 0 || !there) write_file_atomically(path, kept);
   JsonLines lines(path);
   lines.bytes_ = std::ssize(kept);
   lines.dropped_lines_ = dropped;
+  lines.missing_ = missing.found;
   return lines;
 }
 
-JsonLines::JsonLines(std::filesystem::path path) : path_(std::move(path)) { descriptor_ = open_path(path_, "open", O_WRONLY | O_APPEND); }
+JsonLines::JsonLines(std::filesystem::path path)
+    : path_(std::move(path)), descriptor_(open_path(path_, "open", O_WRONLY | O_APPEND)), name_(path_, descriptor_) {}
 
 void JsonLines::append(const JsonObject& line) {
   const std::string text = line.text() + "\n";

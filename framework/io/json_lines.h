@@ -1,6 +1,7 @@
 // A file of JSON objects, one a line, appended while a run goes on (metrics.jsonl). Each line is handed to the system in one write;
 // one that could not be written whole is taken back, and one torn by a stop is dropped on resume, with the lines past the restored
-// step. Numbers are the shortest text that reads back as the same value, under every locale; NaN and infinities are null.
+// step; steps that then have no line are counted. Numbers are the shortest text that reads back as the same value, under every locale; NaN
+// and infinities are null.
 #pragma once
 
 #include <charconv>
@@ -50,16 +51,25 @@ class JsonLines {
   static JsonLines resume(const std::filesystem::path& path, std::int64_t last_step);
 
   void append(const JsonObject& line);
-  void sync();  // the lines so far reach the disk
+  void sync();                                        // the lines so far reach the disk
+  bool in_place() const { return name_.in_place(); }  // no longer where the file was removed, renamed or replaced
   std::int64_t dropped_lines() const { return dropped_lines_; }
+
+  // Of the steps 1 to last_step, those that resume found no line of.
+  struct Missing {
+    std::int64_t steps = 0, first = 0;
+  };
+  Missing missing() const { return missing_; }
 
  private:
   explicit JsonLines(std::filesystem::path path);
 
   std::filesystem::path path_;
   Descriptor descriptor_;
+  OpenedName name_;
   std::int64_t bytes_ = 0;
   std::int64_t dropped_lines_ = 0;
+  Missing missing_;
 };
 
 }  // namespace tilewave

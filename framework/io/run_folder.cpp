@@ -65,6 +65,7 @@ fs::path folder_of(const RunRequest& request) {
                  " to resume; start one without --resume, or name its folder with --run.");
   TW_CHECK_INPUT(is_there(folder / "recipe.toml"), folder.string(),
                  ": holds no run to resume; start one without --resume, or check the path.");
+  run_state(folder);
   return folder;
 }
 
@@ -79,36 +80,76 @@ Descriptor lock(const fs::path& folder) {
   return descriptor;
 }
 
+// The hidden file first and last: recipe.toml is a run's for as long as it is there, though all else be gone.
 void remove_run(const fs::path& folder) {
+  write_file_atomically(folder / kHiddenAdjustments, "");
   remove_all_checkpoints(folder);
   for (const std::string_view name : kRunFiles) remove_file(folder / name);
   sync_folder(folder);
+  remove_file(folder / kHiddenAdjustments);
+  sync_folder(folder);
 }
+
+bool is_hidden(std::string_view name) { return name.front() == '.'; }
+
+// A link to an empty folder elsewhere, for checkpoints to go there, is as good as an empty folder.
+bool is_empty_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) && std::ranges::all_of(names_in(path), is_hidden);
+}
+
+// recipe.toml alone may be a person's, who keeps a recipe where its run is to be.
+bool holds_a_run(const fs::path& folder) {
+  if (was_a_run(folder)) return true;
+  const auto left_beside_it = [&](std::string_view name) {
+    return name != "recipe.toml" && name != "tokenizer.model" && is_there(folder / name);
+  };
+  return is_there(folder / "recipe.toml") && (is_there(folder / kHiddenAdjustments) || std::ranges::any_of(kRunFiles, left_beside_it));
+}
+
+void refuse_to_start_over(const fs::path& folder, RunState state) {
+  const char* const why = state == RunState::ended        ? ": this run has ended; continue it with --resume and a larger run.steps"
+                          : state == RunState::unfinished ? ": this run is unfinished; continue it with --resume"
+                                                          : ": holds checkpoints of a run whose recipe.toml is gone; bring that back";
+  throw InputError(sentence(folder.string(), why, ", start over and lose it with --force, or choose another --run."));
+}
+
+bool holds_what_force_removes(const fs::path& folder, RunState state) { return state != RunState::fresh || was_a_run(folder); }
 
 }  // namespace
 
 RunState run_state(const fs::path& folder) {
-  if (is_there(folder / "recipe.toml")) return is_there(folder / "summary.json") ? RunState::ended : RunState::unfinished;
+  std::error_code ignored;
+  TW_CHECK_INPUT(!is_there(folder) || fs::is_directory(folder, ignored), folder.string(), ": is no folder; choose another --run.");
+  if (holds_a_run(folder)) {
+    if (!is_there(folder / "recipe.toml")) return RunState::fresh;
+    return is_there(folder / "summary.json") ? RunState::ended : RunState::unfinished;
+  }
   for (const std::string& name : names_in(folder)) {
-    const bool ours =
-        name.front() == '.' || name == "checkpoints" || std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
-    TW_CHECK_INPUT(ours, folder.string(), ": holds ", printable(name),
-                   " and no recipe.toml, so it is not a run folder; choose another --run.");
+    if (is_hidden(name) || (name == "checkpoints" && is_empty_folder(folder / name))) continue;
+    const char* const lacks = is_there(folder / "recipe.toml") ? " and nothing else that a run leaves" : " and no recipe.toml";
+    throw InputError(sentence(folder.string(), ": holds ", printable(name), lacks,
+                              ", so it is not a run folder, and what is in it stays; move that elsewhere, or choose another --run."));
   }
   return RunState::fresh;
 }
 
-RunFolder::RunFolder(const RunRequest& request) : path_(folder_of(request)), lock_(lock(path_)) {
+void check_start(const RunRequest& request) {
+  if (request.start == RunStart::resume || request.folder.empty()) return;
+  const Descriptor held = is_there(request.folder / kLock) ? lock(request.folder) : Descriptor();
+  const RunState state = run_state(request.folder);
+  if (request.overwrite == Overwrite::refuse && holds_what_force_removes(request.folder, state))
+    refuse_to_start_over(request.folder, state);
+}
+
+RunFolder::RunFolder(const RunRequest& request) : path_(folder_of(request)), lock_(lock(path_)), lock_name_(path_ / kLock, lock_) {
   state_ = run_state(path_);
-  if (request.start == RunStart::fresh && (state_ != RunState::fresh || has_checkpoints(path_))) {
-    const char* const why = state_ == RunState::ended        ? ": this run has ended; continue it with --resume and a larger run.steps"
-                            : state_ == RunState::unfinished ? ": this run is unfinished; continue it with --resume"
-                                                             : ": holds checkpoints of a run whose recipe.toml is gone; bring that back";
-    TW_CHECK_INPUT(request.overwrite == Overwrite::force, path_.string(), why,
-                   ", start over and lose it with --force, or choose another --run.");
+  if (request.start == RunStart::fresh && holds_what_force_removes(path_, state_)) {
+    if (request.overwrite == Overwrite::refuse) refuse_to_start_over(path_, state_);
     remove_run(path_);
     state_ = RunState::fresh;
   }
+  if (state_ == RunState::fresh) remove_file(path_ / kHiddenAdjustments);  // of a start or a removal that was cut off
   remove_stale_temporaries(path_);
   remove_staged_checkpoints(path_);
 }

@@ -1,6 +1,7 @@
 // The folder of a run: recipe.toml (written first), plans.jsonl, metrics.jsonl, checkpoints/, summary.json (written last: the run has
 // ended). Who trains in it holds its lock for as long as the RunFolder lives; the lock dies with its process. New runs are called
-// runs/<recipe>, then -2, -3; nothing that has ended is overwritten, and nothing that is unfinished started over, unless forced.
+// runs/<recipe>, then -2, -3; nothing that has ended is overwritten, and nothing that is unfinished started over, unless forced. A person's
+// file stays what it is, forced or not, whatever its name: a folder that holds one and was never a run's is refused.
 #pragma once
 
 #include <array>
@@ -20,7 +21,11 @@ inline constexpr std::array<std::string_view, 9> kRunFiles{"summary.json",      
 
 enum class RunState : std::uint8_t { fresh, unfinished, ended };
 
-// InputError for a folder with a person's files and no recipe.toml: it is not a run.
+// What stands in adjustments.jsonl's place until recipe.toml is there: before that nothing of a run is to be seen in its folder.
+inline constexpr std::string_view kHiddenAdjustments = ".adjustments.jsonl";
+
+// InputError for a folder that was never a run's and holds anything but hidden files. It was one where recipe.toml has beside it anything
+// else that tilewave leaves, or where a checkpoint says so.
 RunState run_state(const std::filesystem::path& folder);
 
 enum class RunStart : std::uint8_t { fresh, resume };
@@ -34,6 +39,9 @@ struct RunRequest {
   Overwrite overwrite = Overwrite::refuse;
 };
 
+// A fresh start in request.folder that RunFolder would refuse is refused here, before anything is made or removed.
+void check_start(const RunRequest& request);
+
 class RunFolder {
  public:
   // Makes or finds the folder, locks it, clears what --force gives up and what killed processes left half written.
@@ -42,11 +50,14 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   RunState state() const { return state_; }  // as it is handed over: fresh, or what is resumed
+  // False once the folder, or its lock, was removed, renamed or replaced: what is written now would be no part of this run.
+  bool in_place() const { return lock_name_.in_place(); }
 
  private:
   std::filesystem::path path_;
   RunState state_ = RunState::fresh;
   Descriptor lock_;
+  OpenedName lock_name_;
 };
 
 // What --resume means without --run: the last of runs/<recipe>, -2, -3 that holds a run; empty: there is none.

@@ -21,10 +21,17 @@ class DecodeCommands : public testing::Test {
     std::string text;
     for (int i = 0; i < 400; ++i) text += "zwölf Löwen über Köln, ";
     write_text(runs_->path() / "text.txt", text);
-    train(recipes / "tiny.toml", {"--run", "translator", "--set", "run.steps=2"});
-    train(recipes / "tiny.toml", {"--run", "writer", "--set", "run.steps=2", "--set", "model.architecture=decoder_only", "--set",
-                                  "model.encoder_layers=0", "--set", "batch.source_tokens=0", "--set", "data.kind=text", "--set",
-                                  "data.source=text.txt", "--set", "data.tokenizer=bytes", "--set", "model.vocabulary=260"});
+    train(recipes / "tiny.toml", {"--run", "translator", "--set", "run.steps=2", "--set", "run.checkpoint_every=1"});
+    train(recipes / "tiny.toml", {"--run", "writer",
+                                  "--set", "run.steps=2",
+                                  "--set", "run.checkpoint_every=1",
+                                  "--set", "model.architecture=decoder_only",
+                                  "--set", "model.encoder_layers=0",
+                                  "--set", "batch.source_tokens=0",
+                                  "--set", "data.kind=text",
+                                  "--set", "data.source=text.txt",
+                                  "--set", "data.tokenizer=bytes",
+                                  "--set", "model.vocabulary=260"});
   }
   static void TearDownTestSuite() { runs_.reset(); }
   static void train(const fs::path& recipe, std::vector<std::string> options) {
@@ -108,6 +115,37 @@ TEST_F(DecodeCommands, ARunOfAnotherDeviceDecodesHere) {
   const Outcome here = with_input("generate other" + options, "");
   EXPECT_EQ(here.status, 0) << file_text(folder() / "errors");
   EXPECT_EQ(here.output, with_input("generate writer" + options, "").output);
+}
+
+// As train does where it goes on from one.
+TEST_F(DecodeCommands, AnOlderCheckpointIsSaid) {
+  const auto checkpoint = [](const fs::path& run, int step) { return run / "checkpoints" / ("step-0000000" + std::to_string(step)); };
+  for (const auto& [command, run] : {std::pair{"translate", "translator"}, std::pair{"generate", "writer"}}) {
+    const fs::path damaged = folder() / "damaged", older = folder() / "older";
+    for (const fs::path& copy : {damaged, older}) {
+      fs::remove_all(copy);
+      fs::copy(folder() / run, copy, fs::copy_options::recursive);
+      ASSERT_TRUE(fs::exists(checkpoint(copy, 1)) && fs::exists(checkpoint(copy, 2)));
+    }
+    fs::remove_all(checkpoint(older, 2));
+    write_text(checkpoint(damaged, 2) / "weights.safetensors", file_text(checkpoint(damaged, 2) / "weights.safetensors") + "x");
+    const std::string words = std::string(" --device cpu") + (run == std::string("writer") ? " --prompt zw --tokens 20" : "");
+    const Outcome outcome = with_input(command + std::string(" damaged") + words, "one\n");
+    const std::string errors = file_text(folder() / "errors");
+    EXPECT_EQ(outcome.status, 0) << errors;
+    EXPECT_NE(errors.find("tilewave: skipped a checkpoint: "), std::string::npos) << errors;
+    EXPECT_NE(errors.find("step-00000002: weights.safetensors has "), std::string::npos) << errors;
+    EXPECT_NE(errors.find("tilewave: these are the weights after step 1."), std::string::npos) << errors;
+    EXPECT_EQ(outcome.output, with_input(command + std::string(" older") + words, "one\n").output);
+    EXPECT_EQ(file_text(folder() / "errors"), "") << "what is not there is not newer";
+  }
+}
+
+TEST_F(DecodeCommands, AClosedStandardInputIsAtItsEnd) {
+  const std::string program = quoted(fs::absolute(test_environment().program).string());
+  const Outcome outcome = shell(program + " translate translator <&-", folder());
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, "");
 }
 
 TEST_F(DecodeCommands, RefuseBeforeTheyPrint) {

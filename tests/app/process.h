@@ -34,7 +34,7 @@ class Process {
     id_ = ::fork();
     if (id_ == 0) {
       for (int stream = 0; stream < 3; ++stream) ::dup2(streams[stream], stream);
-      ::signal(SIGHUP, SIG_DFL);  // whatever the tests were started under
+      for (const int signal : {SIGHUP, SIGINT, SIGTERM}) ::signal(signal, SIG_DFL);  // whatever the tests were started under
       if (::chdir(folder.c_str()) == 0) {
         prepare();
         ::execv(program.c_str(), arguments.data());

@@ -470,5 +470,259 @@ TEST_F(Train, CarriageReturnsAreRead) {
   expect_same("crlf", "whole");
 }
 
+// A file that is opened gets the lowest number that is free: never that of a stream.
+TEST_F(Train, ClosedStandardStreamsAreNoFiles) {
+  ASSERT_EQ(finish(train("whole")), 0) << errors_;
+  for (int closed = 1; closed < 8; ++closed) {
+    const std::string run = sentence("closed ", closed);
+    const int code = finish(train(run), [&] {
+      for (int stream = 0; stream < 3; ++stream) {
+        if ((closed >> stream & 1) != 0) ::close(stream);
+      }
+    });
+    const bool prints = (closed & 2) == 0;
+    EXPECT_EQ(code, prints ? 0 : 1) << run << ": what nobody could read was not a success. " << errors_;
+    EXPECT_EQ(output_.empty(), !prints) << output_;
+    EXPECT_EQ(errors_.empty(), (closed & 4) != 0) << errors_;
+    if ((closed & 6) == 2) {
+      EXPECT_NE(errors_.find("could not be written to standard output"), std::string::npos) << errors_;
+    }
+    expect_same(run, "whole");
+    for (const auto& entry : fs::directory_iterator(folder_ / run)) {
+      const std::string name = entry.path().filename().string();
+      if (name == "metrics.jsonl" || name == "summary.json" || !entry.is_regular_file()) continue;  // which hold times
+      EXPECT_EQ(file_text(entry.path()), file_text(folder_ / "whole" / name)) << run << ": " << name;
+    }
+    EXPECT_TRUE(nlohmann::json::accept(file_text(folder_ / run / "summary.json"))) << run;
+  }
+}
+
+// The same of a command that writes one file, and of one that reads its standard input.
+TEST_F(Train, ClosedStandardStreamsOfOtherCommands) {
+  const auto close_all = [] {
+    for (int stream = 0; stream < 3; ++stream) ::close(stream);
+  };
+  ASSERT_EQ(finish({"step", "small.toml", "--device", "cpu", "--dump-weights", "open.safetensors"}), 0) << errors_;
+  EXPECT_EQ(finish({"step", "small.toml", "--device", "cpu", "--dump-weights", "closed.safetensors"}, close_all), 0);
+  EXPECT_EQ(file_text(folder_ / "closed.safetensors"), file_text(folder_ / "open.safetensors"));
+  EXPECT_EQ(finish({"devices"}, close_all), 1);
+  EXPECT_EQ(finish({"--version"}, [] { ::close(STDOUT_FILENO); }), 1);
+}
+
+TEST_F(Train, APersonsFolderIsLeftAsItIs) {
+  write_text(folder_ / "mine" / "tokenizer.model", "mine");
+  write_text(folder_ / "recipes" / "recipe.toml", kRecipe);
+  for (const Words& how : {Words{}, Words{"--force"}}) {
+    EXPECT_EQ(finish(train("mine", how)), 2);
+    expect_sentence("mine: holds tokenizer.model and no recipe.toml, so it is not a run folder, and what is in it stays");
+    EXPECT_EQ(finish(train("recipes", how)), 2);
+    expect_sentence("recipes: holds recipe.toml and nothing else that a run leaves, so it is not a run folder");
+  }
+  EXPECT_EQ(finish(train("recipes", {"--resume"})), 2);
+  EXPECT_EQ(file_text(folder_ / "mine" / "tokenizer.model"), "mine");
+  EXPECT_EQ(file_text(folder_ / "recipes" / "recipe.toml"), kRecipe);
+  for (const char* name : {"mine", "recipes"}) {
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / name), fs::directory_iterator()), 1) << name;
+  }
+}
+
+TEST_F(Train, ARunFolderThatIsRenamedUnderItEndsTheRun) {
+  Process process(folder_.path(), joined(train("run"), kSlow));
+  ASSERT_TRUE(process.wait_until_said("step 2/24")) << process.errors();
+  fs::rename(folder_ / "run", folder_ / "elsewhere");
+  EXPECT_EQ(process.wait(), 1) << process.errors();
+  EXPECT_NE(process.errors().find("was removed, renamed or replaced while its run was under way"), std::string::npos) << process.errors();
+  EXPECT_EQ(process.output(), "");
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+constexpr const char* kTextRecipe = R"([model]
+architecture = "decoder_only"
+d_model = 32
+d_ff = 64
+heads = 2
+encoder_layers = 0
+decoder_layers = 1
+vocabulary = 300
+max_positions = 32
+[data]
+kind = "text"
+source = "text.txt"
+tokenizer = "bpe"
+[batch]
+source_tokens = 0
+target_tokens = 64
+sequence = 32
+[run]
+steps = 2
+)";
+
+std::string some_text(int words) {
+  std::mt19937_64 random(3);
+  std::string text;
+  for (int word = 0; word < words; ++word) {
+    for (std::uint64_t letters = 2 + random() % 7; letters > 0; --letters) text += static_cast<char>('a' + random() % 20);
+    text += word % 10 == 9 ? '\n' : ' ';
+  }
+  return text;
+}
+
+// Where nothing is to be saved yet: a tokenizer takes seconds to train on a long text.
+TEST_F(Train, ASignalBeforeTheFirstStepEndsItAtOnce) {
+  write_text(folder_ / "text.toml", kTextRecipe);
+  write_text(folder_ / "text.txt", some_text(4000));
+  const Words words = {"train", "text.toml", "--device", "cpu", "--threads", "1", "--run", "begun"};
+  ASSERT_EQ(finish(words), 0) << errors_;
+  for (const char* name : {"summary.json", "tokenizer.model"}) fs::remove(folder_ / "begun" / name);
+  write_text(folder_ / "text.txt", some_text(400'000));
+  const auto listing = [&] {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) names.push_back(entry.path().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const auto before = listing();
+  for (const Words& how : {Words{"--run", "new"}, Words{"--run", "begun", "--force"}, Words{"--run", "begun", "--resume"}}) {
+    for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
+      Words these(words.begin(), words.end() - 2);
+      Process process(folder_.path(), joined(these, how));
+      ASSERT_TRUE(process.wait_until_said("reading ")) << process.errors();
+      process.send(signal);
+      EXPECT_EQ(process.wait(), code) << process.errors();
+      EXPECT_TRUE(process.errors().ends_with("stopped by a signal before the first step; nothing was written\n")) << process.errors();
+      EXPECT_EQ(listing(), before);
+    }
+  }
+  write_text(folder_ / "text.txt", some_text(4000));
+  EXPECT_EQ(finish(joined(words, {"--resume"})), 0) << errors_;
+}
+
+// Many pairs to translate behind two steps: seconds in which all is saved.
+TEST_F(Train, ASignalBehindTheLastStepEndsItAtOnce) {
+  std::string recipe = kRecipe;
+  recipe.replace(recipe.find("vocabulary = 40"), 15, "vocabulary = 260");
+  recipe.replace(recipe.find("max_positions = 8"), 17, "max_positions = 256");
+  recipe.replace(recipe.find("kind = \"synthetic\""), 18,
+                 "kind = \"parallel\"\nsource = \"text.txt\"\ntarget = \"text.txt\"\nvalidation_source = \"text.txt\"\nvalidation_target = "
+                 "\"text.txt\"\ntokenizer = \"bytes\"");
+  recipe.replace(recipe.find("source_tokens = 24\ntarget_tokens = 24\nsequence = 8"), 50,
+                 "source_tokens = 256\ntarget_tokens = 256\nsequence = 256");
+  recipe.replace(recipe.find("steps = 24"), 10, "steps = 2");
+  write_text(folder_ / "small.toml", recipe);
+  write_text(folder_ / "text.txt", some_text(20000));
+  Process process(folder_.path(), train("run"));
+  ASSERT_TRUE(process.wait_until_said("step 2/2")) << process.errors();
+  while (loadable_step("run") < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // into the validation
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait(), 143) << process.errors();
+  EXPECT_TRUE(process.errors().ends_with("stopped by a signal behind the last step, which is saved; --resume --run run does the rest\n"))
+      << process.errors();
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "summary.json"));
+  EXPECT_EQ(loadable_step("run"), 2);
+}
+
+// Steps of seconds: the answer comes before their end, and only once.
+TEST_F(Train, ASignalIsAnsweredAtOnce) {
+  Process process(folder_.path(), train("run", set({"batch.accumulate=64", "batch.source_tokens=8192", "batch.target_tokens=8192",
+                                                    "run.checkpoint_every=0", "run.steps=2"})));
+  ASSERT_TRUE(process.wait_until_said("run folder run")) << process.errors();
+  process.deliver(SIGINT);
+  EXPECT_TRUE(process.wait_until_said("caught a signal: the run stops as soon as the step under way is done and saved"))
+      << process.errors();
+  EXPECT_EQ(process.errors().find("step 1/2"), std::string::npos) << "the answer took a step: " << process.errors();
+  process.deliver(SIGTERM);
+  EXPECT_EQ(process.wait(), 143);
+  EXPECT_EQ(process.errors().find("caught a signal"), process.errors().rfind("caught a signal")) << process.errors();
+}
+
+// As nohup has it for SIGHUP, and a shell script for SIGINT of what it puts into the background.
+TEST_F(Train, ASignalThatIsIgnoredStaysIgnored) {
+  ASSERT_EQ(finish(joined(train("whole"), kSlow)), 0) << errors_;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const std::string run = sentence("ignores ", signal);
+    Process process(folder_.path(), joined(train(run), kSlow), [&, ignored = signal] { ::signal(ignored, SIG_IGN); });
+    ASSERT_TRUE(process.wait_until_said("step 2/24")) << process.errors();
+    process.send(signal);
+    EXPECT_EQ(process.wait(), 0) << process.errors();
+    EXPECT_EQ(process.errors().find("signal"), std::string::npos) << process.errors();
+    expect_same(run, "whole");
+  }
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;  // which needs more addresses than any limit leaves
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// From the least in which the program starts to what the run takes: reading, a library's threads, our own, planning, training.
+TEST_F(Train, MemoryThatRunsOutAnywhereIsASentence) {
+  if (kSanitized) GTEST_SKIP() << "under the address sanitizer";
+  write_text(folder_ / "text.toml", kTextRecipe);
+  write_text(folder_ / "text.txt", some_text(60000));
+  const auto within = [](rlim_t bytes) {
+    return [bytes] {
+      const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
+      ::setrlimit(RLIMIT_AS, &limit);
+    };
+  };
+  constexpr rlim_t kMiB = 1 << 20;
+  rlim_t bytes = 8 * kMiB;
+  while (finish({"--version"}, within(bytes)) != 0) ASSERT_LT(bytes += kMiB, 1024 * kMiB);
+  int failed = 0, of_memory = 0, of_threads = 0;
+  for (int code = 1; code != 0; bytes += kMiB) {
+    ASSERT_LT(bytes, 1024 * kMiB);
+    fs::remove_all(folder_ / "run");
+    code = finish({"train", "text.toml", "--device", "cpu", "--threads", "3", "--run", "run"}, within(bytes));
+    ASSERT_TRUE(code == 0 || code == 1) << bytes << ": " << code << errors_;
+    if (code == 0) break;
+    ++failed;
+    const std::size_t said = errors_.find("tilewave: ");
+    ASSERT_NE(said, std::string::npos) << bytes << errors_;
+    EXPECT_TRUE(errors_.ends_with(".\n") && std::count(errors_.begin() + static_cast<std::ptrdiff_t>(said), errors_.end(), '\n') == 1)
+        << errors_;
+    of_memory += errors_.find("there is not enough memory for tilewave train: ") != std::string::npos ? 1 : 0;
+    of_threads += errors_.find("use --threads ") != std::string::npos ? 1 : 0;
+    EXPECT_EQ(output_, "");
+  }
+  EXPECT_GT(failed, 10);
+  EXPECT_GT(of_memory, 5);
+  EXPECT_GT(of_threads, 2);
+  EXPECT_EQ(loadable_step("run"), 2);
+}
+
+// A user who may have no more processes: our own threads, and those of a library that trains the tokenizer.
+TEST_F(Train, ThreadsThatTheSystemRefusesAreASentence) {
+  const auto as_nobody = [](rlim_t processes) {
+    return [processes] {
+      constexpr unsigned kNobody = 65534;
+      if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setgid(kNobody) != 0 || ::setuid(kNobody) != 0)) ::_exit(126);
+      const rlimit limit{.rlim_cur = processes, .rlim_max = processes};
+      ::setrlimit(RLIMIT_NPROC, &limit);
+    };
+  };
+  if (::geteuid() != 0) GTEST_SKIP() << "a user with other processes than this one's cannot count them";
+  if (finish({"--version"}, as_nobody(1)) != 0) GTEST_SKIP() << "an unprivileged user cannot start " << test_environment().program;
+  fs::permissions(folder_.path(), fs::perms(0777));
+  write_text(folder_ / "text.toml", kTextRecipe);
+  write_text(folder_ / "text.txt", some_text(4000));
+  const auto train_text = [](const char* threads) {
+    return Words{"train", "text.toml", "--device", "cpu", "--threads", threads, "--run", "run"};
+  };
+  EXPECT_EQ(finish(train_text("4"), as_nobody(1)), 1);
+  EXPECT_TRUE(errors_.starts_with("tilewave: only 1 of 4 threads could be started: ")) << errors_;
+  EXPECT_EQ(finish(train_text("1"), as_nobody(1)), 1);
+  EXPECT_NE(
+      errors_.find("tilewave: another thread could not be started for tilewave train: the limit of this user's processes or of memory "
+                   "is reached; use fewer --threads"),
+      std::string::npos)
+      << errors_;
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+  EXPECT_EQ(finish(joined(train("small"), set({"model.vocabulary=40000", "model.d_model=64"})), as_nobody(1)), 0) << errors_;
+}
+
 }  // namespace
 }  // namespace tilewave

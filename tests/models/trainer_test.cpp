@@ -5,13 +5,16 @@
 #include <csignal>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <gtest/gtest.h>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "framework/io/checkpoint.h"
+#include "framework/io/file.h"
 #include "models/training_state.h"
 #include "tests/framework/io/faults.h"
 #include "tests/memory_folder.h"
@@ -606,6 +609,212 @@ TEST_F(Trainer, ANonFiniteStepNamesItselfAndItsTensorAndPublishesNothing) {
   }
   EXPECT_EQ(find_latest_valid(folder("run")).newest->step, 1);
   EXPECT_FALSE(fs::exists(folder("run") / "summary.json"));
+}
+
+// What a person, or another program, does to the folder of a run that is under way, after so many steps.
+class TrainerInAFolderThatChanges : public Trainer {
+ protected:
+  // The sentence that the run ends with; its checkpoints are those of steps 3, 6 and 8.
+  std::string sentence_after(std::int64_t steps, const std::function<void()>& change, const std::vector<std::string>& overrides = {}) {
+    const TrainingRequest request{.recipe = small_recipe(overrides),
+                                  .run = {.recipe = "small", .folder = folder("run")},
+                                  .queue = make_cpu_queue(2),
+                                  .device = probe_cpu(2)};
+    const auto change_it = [&](const TrainingProgress& progress) {
+      if (progress.step.step == steps) change();
+    };
+    try {
+      train(request, {.stepped = change_it});
+    } catch (const InputError& error) {
+      ADD_FAILURE() << "this is a failed run, not bad input: " << error.what();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "the run ended as if nothing had happened";
+  }
+};
+
+TEST_F(TrainerInAFolderThatChanges, ARunFolderThatIsGoneEndsTheRunAndIsNotMadeAgain) {
+  const std::pair<std::int64_t, std::string> cases[] = {
+      {2, "the run has ended with step 2: nothing of it was saved yet, and its 2 steps are lost"},
+      {5, "the run has ended with step 5: the steps behind the checkpoint of step 3 are lost"},
+      {8, "the run has ended with step 8: the steps behind the checkpoint of step 6 are lost"}};
+  for (const auto& [step, lost] : cases) {
+    for (const char* how : {"removed", "renamed", "replaced"}) {
+      for (const char* name : {"run", "elsewhere"}) fs::remove_all(folder(name));
+      const std::string said = sentence_after(step, [&] {
+        if (how == std::string("removed")) return void(fs::remove_all(folder("run")));
+        fs::rename(folder("run"), folder("elsewhere"));
+        if (how == std::string("replaced")) write_text(folder("run") / "thesis.txt", "mine");
+      });
+      EXPECT_NE(said.find(lost), std::string::npos) << how << ": " << said;
+      EXPECT_EQ(fs::exists(folder("run")), how == std::string("replaced")) << how;
+      if (how != std::string("replaced")) continue;
+      EXPECT_EQ(names_in(folder("run")), std::vector<std::string>{"thesis.txt"});
+      EXPECT_EQ(find_latest_valid(folder("elsewhere")).newest.has_value(), step > 3);
+    }
+  }
+}
+
+// The folder may be put back, and the run goes on.
+TEST_F(TrainerInAFolderThatChanges, ARunFolderThatIsPutBackGoesOn) {
+  attempt(folder("whole"));
+  sentence_after(7, [&] { fs::rename(folder("run"), folder("elsewhere")); });
+  fs::rename(folder("elsewhere"), folder("run"));
+  attempt(folder("run"), {.start = RunStart::resume});
+  EXPECT_EQ(losses(folder("run")), losses(folder("whole")));
+  EXPECT_EQ(model_bytes(folder("run")), model_bytes(folder("whole")));
+}
+
+// A lock that another process could take is none.
+TEST_F(TrainerInAFolderThatChanges, ALockThatIsGoneEndsTheRun) {
+  const std::string said = sentence_after(4, [&] { fs::remove(folder("run") / ".lock"); });
+  EXPECT_NE(said.find("this folder, or the .lock in it, was removed"), std::string::npos) << said;
+  EXPECT_EQ(find_latest_valid(folder("run")).newest.value().step, 3);
+}
+
+TEST_F(TrainerInAFolderThatChanges, WhatIsTakenOutOfItEndsTheRunWithItsStepSaved) {
+  std::vector<std::string> text = parallel_text();
+  text.insert(text.end(), {"data.tokenizer=bpe", "data.tokenizer_vocabulary=60"});
+  attempt(folder("whole"), {.overrides = text});
+  const std::pair<std::string, std::string> cases[] = {{"metrics.jsonl", "metrics.jsonl (with the lines of steps 1 to 5)"},
+                                                       {"checkpoints", "checkpoints/ (with those up to step 3)"},
+                                                       {"tokenizer.model", "tokenizer.model (which --resume writes again)"},
+                                                       {"recipe.toml", "recipe.toml (which makes it a run)"}};
+  for (const auto& [name, lost] : cases) {
+    fs::remove_all(folder("run"));
+    const std::string recipe = file_text(folder("whole") / "recipe.toml");
+    const std::string said = sentence_after(
+        5, [&, part = name] { fs::remove_all(folder("run") / part); }, text);
+    EXPECT_NE(said.find(lost), std::string::npos) << said;
+    EXPECT_NE(said.find("has ended with step 5, whose checkpoint is saved"), std::string::npos) << said;
+    EXPECT_EQ(find_latest_valid(folder("run")).newest.value().step, 5) << name;
+    EXPECT_FALSE(fs::exists(folder("run") / "summary.json")) << name;
+    if (name == "recipe.toml") write_text(folder("run") / name, recipe);
+    attempt(folder("run"), {.overrides = text, .start = RunStart::resume});
+    EXPECT_EQ(model_bytes(folder("run")), model_bytes(folder("whole"))) << name;
+  }
+}
+
+// The last thing that can be missing: what the summary would stand beside.
+TEST_F(TrainerInAFolderThatChanges, AFolderThatGoesBehindTheLastStepIsNoEndedRun) {
+  const TrainingRequest request{
+      .recipe = small_recipe(), .run = {.recipe = "small", .folder = folder("run")}, .queue = make_cpu_queue(2), .device = probe_cpu(2)};
+  std::string said;
+  try {
+    train(request, {.saved = [&](const fs::path& path) { fs::rename(path, folder("elsewhere")); }});
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("no step is lost if it is only elsewhere"), std::string::npos) << said;
+  EXPECT_FALSE(fs::exists(folder("run")));
+  EXPECT_FALSE(fs::exists(folder("elsewhere") / "summary.json"));
+}
+
+TEST_F(Trainer, ATokenizerThatIsGoneIsWrittenAgain) {
+  std::vector<std::string> overrides = parallel_text();
+  overrides.insert(overrides.end(), {"data.tokenizer=bpe", "data.tokenizer_vocabulary=60"});
+  attempt(folder("whole"), {.overrides = overrides});
+  attempt(folder("run"), {.overrides = overrides, .stop_after = 4});
+  const std::string tokenizer = file_text(folder("run") / "tokenizer.model");
+  fs::remove(folder("run") / "tokenizer.model");
+  attempt(folder("run"), {.overrides = overrides, .start = RunStart::resume});
+  EXPECT_NE(notes.find("tokenizer.model was gone and is written again"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("the same as it was."), std::string::npos) << notes;
+  EXPECT_EQ(file_text(folder("run") / "tokenizer.model"), tokenizer);
+  EXPECT_EQ(model_bytes(folder("run")), model_bytes(folder("whole")));
+}
+
+// Of another text it would be another tokenizer: the ids that the weights know would mean something else.
+TEST_F(Trainer, ATokenizerThatIsGoneWithItsTextIsNotMadeUp) {
+  std::vector<std::string> overrides = parallel_text();
+  overrides.insert(overrides.end(), {"data.tokenizer=bpe", "data.tokenizer_vocabulary=60"});
+  attempt(folder("run"), {.overrides = overrides, .stop_after = 4});
+  fs::remove(folder("run") / "tokenizer.model");
+  write_text(folder("target.txt"), file_text(folder("target.txt")).replace(0, 3, "eine"));
+  const std::string sentence = refusal(folder("run"), {.overrides = overrides, .start = RunStart::resume});
+  EXPECT_NE(sentence.find("another corpus"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("tokenizer.model among them, which is gone from the folder"), std::string::npos) << sentence;
+  EXPECT_FALSE(fs::exists(folder("run") / "tokenizer.model"));
+  attempt(folder("run"), {.overrides = overrides, .start = RunStart::resume, .overwrite = Overwrite::force});
+  EXPECT_NE(notes.find("its ids may mean other pieces"), std::string::npos) << notes;
+  EXPECT_TRUE(fs::exists(folder("run") / "tokenizer.model"));
+}
+
+TEST_F(Trainer, LinesThatAreMissingAreSaid) {
+  attempt(folder("run"), {.stop_after = 6});
+  std::string kept;
+  std::istringstream lines(file_text(folder("run") / "metrics.jsonl"));
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (++number != 2 && number != 4) kept += line + "\n";
+  }
+  write_text(folder("run") / "metrics.jsonl", kept);
+  attempt(folder("run"), {.start = RunStart::resume, .stop_after = 1});
+  EXPECT_NE(notes.find("metrics.jsonl has no line of 2 of the 6 steps done, the first of them step 2"), std::string::npos) << notes;
+  fs::remove(folder("run") / "metrics.jsonl");
+  attempt(folder("run"), {.start = RunStart::resume});
+  EXPECT_NE(notes.find("metrics.jsonl has no line of 7 of the 7 steps done, the first of them step 1"), std::string::npos) << notes;
+  attempt(folder("whole"));
+  attempt(folder("whole"), {.overrides = {"run.steps=9"}, .start = RunStart::resume});
+  EXPECT_EQ(notes.find("has no line of"), std::string::npos) << notes;
+}
+
+// Until it is asked for the last time nothing is written, and nothing is removed for --force.
+TEST_F(Trainer, AStopBeforeTheBeginningLeavesEverythingAsItWas) {
+  const auto stopped = [&](RunStart start, Overwrite overwrite) {
+    const TrainingRequest request{.recipe = small_recipe({"run.steps=9"}),
+                                  .run = {.recipe = "small", .folder = folder("run"), .start = start, .overwrite = overwrite},
+                                  .queue = make_cpu_queue(2),
+                                  .device = probe_cpu(2)};
+    return train(request, {.beginning = [] { return SIGINT; }, .stepped = [](const TrainingProgress&) { ADD_FAILURE(); }});
+  };
+  EXPECT_EQ(stopped(RunStart::fresh, Overwrite::refuse).signal, SIGINT);
+  EXPECT_FALSE(fs::exists(folder("run")));
+  attempt(folder("run"));
+  const auto contents = [&] {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder("run"))) {
+      if (entry.is_regular_file()) all[entry.path().string()] = file_text(entry.path());
+    }
+    return all;
+  };
+  const auto before = contents();
+  for (const RunStart start : {RunStart::fresh, RunStart::resume}) {
+    const TrainingResult result = stopped(start, Overwrite::force);
+    EXPECT_EQ(result.signal, SIGINT);
+    EXPECT_TRUE(result.folder.empty());
+    EXPECT_TRUE(contents() == before);
+  }
+}
+
+// Memory that is not there costs no run that --force gives up: it is asked for before anything is removed.
+TEST_F(Trainer, AModelThatDoesNotFitLeavesTheRunItWouldReplace) {
+  attempt(folder("run"));
+  const std::string kept = model_bytes(folder("run"));
+  const std::vector<std::string> huge = {"model.d_ff=4194304", "model.d_model=4096"};
+  EXPECT_THROW(attempt(folder("run"), {.overrides = huge, .overwrite = Overwrite::force}), Error);
+  EXPECT_EQ(model_bytes(folder("run")), kept);
+}
+
+TEST_F(Trainer, ASignalInTheLastValidationIsHeardThere) {
+  EXPECT_EQ(attempt(folder("run"), {.stop_after = 9}).signal, SIGTERM);
+  EXPECT_EQ(find_latest_valid(folder("run")).newest.value().step, 8);
+  EXPECT_FALSE(fs::exists(folder("run") / "summary.json"));
+}
+
+// A kill between recipe.toml and adjustments.jsonl loses nothing of what the waves were settled from.
+TEST_F(Trainer, WhatTheWavesWereSettledFromIsKnownFromTheFirstFileOn) {
+  const std::vector<std::string> waves = {"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=64x8", "guidelines.wave_limit=0.5"};
+  attempt(folder("run"), {.overrides = waves, .stop_after = 1});
+  const std::string settled = file_text(folder("run") / "adjustments.jsonl"), recipe = file_text(folder("run") / "recipe.toml");
+  for (const auto& entry : fs::directory_iterator(folder("run"))) {
+    if (entry.path().filename() != "recipe.toml" && entry.path().filename() != "adjustments.jsonl") fs::remove_all(entry.path());
+  }
+  fs::rename(folder("run") / "adjustments.jsonl", folder("run") / kHiddenAdjustments);
+  EXPECT_EQ(attempt(folder("run"), {.overrides = waves, .start = RunStart::resume, .stop_after = 1}).signal, SIGTERM);
+  EXPECT_EQ(file_text(folder("run") / "adjustments.jsonl"), settled);
+  EXPECT_EQ(file_text(folder("run") / "recipe.toml"), recipe);
 }
 
 }  // namespace

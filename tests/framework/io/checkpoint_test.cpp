@@ -313,5 +313,82 @@ TEST(Checkpoint, AllCanBeRemoved) {
   EXPECT_TRUE(names_in(run.path()).empty());
 }
 
+// A run that goes on takes away what was just found: the next one is used.
+TEST(Checkpoint, OneThatIsTakenAwayWhileItIsReadIsLookedForAgain) {
+  const MemoryFolder run;
+  save(run.path(), 1, 1);
+  std::vector<std::int64_t> used;
+  const CheckpointSearch search = use_latest_valid(run.path(), [&](const Checkpoint& checkpoint) {
+    used.push_back(checkpoint.step);
+    if (checkpoint.step < 3) save(run.path(), checkpoint.step + 1, 1);
+    SafetensorsReader{checkpoint.weights()};
+  });
+  EXPECT_EQ(used, (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(search.newest.value().step, 3);
+}
+
+// What its user finds wrong with a checkpoint that is there is no reason to look for another one.
+TEST(Checkpoint, ARefusalOfOneThatIsThereIsPassedOn) {
+  const MemoryFolder run;
+  save(run.path(), 1, 2);
+  save(run.path(), 2, 2);
+  int uses = 0;
+  const auto refuse = [&](const Checkpoint&) {
+    ++uses;
+    throw InputError("of another model");
+  };
+  EXPECT_EQ(sentence_of<InputError>([&] { use_latest_valid(run.path(), refuse); }), "of another model");
+  EXPECT_EQ(uses, 1);
+  const MemoryFolder empty;
+  EXPECT_FALSE(use_latest_valid(empty.path(), refuse).newest);
+  EXPECT_EQ(uses, 1);
+}
+
+// There is a checkpoint at every moment, though never for long.
+TEST(Checkpoint, IsFoundBesideARunThatSavesAndRemovesAllTheTime) {
+  const MemoryFolder run;
+  save(run.path(), 1, 1);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t saver = ::fork();
+  if (saver == 0) {
+    for (std::int64_t step = 2; step < 1'000'000; ++step) {
+      save(run.path(), step, 1);
+      if (step == 2 && ::write(ready[1], "x", 1) != 1) break;
+    }
+    ::_exit(1);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  std::int64_t last = 0;
+  for (int search = 0; search < 300; ++search) {
+    const CheckpointSearch found = find_latest_valid(run.path());
+    ASSERT_TRUE(found.newest) << "search " << search << ": " << (found.skipped.empty() ? "" : found.skipped.front());
+    ASSERT_GE(found.newest->step, last);
+    last = found.newest->step;
+  }
+  EXPECT_GT(last, 2) << "nothing was saved meanwhile";
+  ::kill(saver, SIGKILL);
+  ::waitpid(saver, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+// A run folder that is gone is not made again for the sake of a checkpoint.
+TEST(Checkpoint, IsNotSavedWhereThereIsNoRunFolder) {
+  const MemoryFolder folder;
+  EXPECT_NE(sentence_of<Error>([&] { save(folder / "gone", 1); }).find("was not saved"), std::string::npos);
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{});
+}
+
+TEST(Checkpoint, AFolderOfAnotherProgramsIsNoRuns) {
+  const MemoryFolder run;
+  fs::create_directories(run / "checkpoints" / "step-00000007");
+  for (const char* name : {"weights.safetensors", "state.json", "COMPLETE"}) put(run / "checkpoints" / "step-00000007" / name, "mine");
+  EXPECT_FALSE(was_a_run(run.path()));
+  save(run.path(), 8);
+  EXPECT_TRUE(was_a_run(run.path()));
+}
+
 }  // namespace
 }  // namespace tilewave

@@ -14,6 +14,8 @@
 namespace tilewave {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string line_of(std::int64_t step) { return JsonObject().add("step", step).add("loss", 0.5).text() + "\n"; }
 
 TEST(JsonObject, WritesEveryKindOfField) {
@@ -108,6 +110,49 @@ TEST(JsonLines, ResumesWhereThereIsNoFile) {
   const MemoryFolder folder;
   JsonLines::resume(folder / "m", 5).append(JsonObject().add("step", 6).add("loss", 0.5));
   EXPECT_EQ(contents_of(folder / "m"), line_of(6));
+}
+
+TEST(JsonLines, ResumeCountsTheStepsWithoutALine) {
+  struct Case {
+    std::string before;
+    std::int64_t step, missing, first;
+  };
+  const std::string all = line_of(1) + line_of(2) + line_of(3) + line_of(4);
+  const std::vector<Case> cases{
+      {all, 4, 0, 0},
+      {all, 3, 0, 0},
+      {"", 0, 0, 0},
+      {"", 3, 3, 1},
+      {line_of(1) + line_of(4), 4, 2, 2},
+      {line_of(2) + line_of(4), 4, 2, 1},
+      {line_of(1) + line_of(2), 4, 2, 3},
+      {line_of(1) + "torn\n" + line_of(3), 3, 1, 2},
+      {line_of(1) + line_of(2) + line_of(2) + line_of(3), 3, 0, 0},  // twice is not missing
+      {line_of(1) + line_of(9), 3, 2, 2},                            // a line past the step stands for none before it
+  };
+  for (const Case& each : cases) {
+    const MemoryFolder folder;
+    put(folder / "m", each.before);
+    const JsonLines::Missing missing = JsonLines::resume(folder / "m", each.step).missing();
+    EXPECT_EQ(missing.steps, each.missing) << each.before << " step " << each.step;
+    EXPECT_EQ(missing.first, each.first) << each.before << " step " << each.step;
+  }
+  const MemoryFolder folder;
+  EXPECT_EQ(JsonLines::resume(folder / "absent", 7).missing().steps, 7);
+}
+
+TEST(JsonLines, KnowsWhetherItsFileIsStillThere) {
+  const MemoryFolder folder;
+  const JsonLines lines = JsonLines::create(folder / "m");
+  EXPECT_TRUE(lines.in_place());
+  fs::rename(folder / "m", folder / "n");
+  EXPECT_FALSE(lines.in_place());
+  put(folder / "m", "another");
+  EXPECT_FALSE(lines.in_place());
+  fs::rename(folder / "n", folder / "m");
+  EXPECT_TRUE(lines.in_place());
+  fs::remove(folder / "m");
+  EXPECT_FALSE(lines.in_place());
 }
 
 TEST(JsonLines, ALineThatDoesNotFitIsTakenBack) {

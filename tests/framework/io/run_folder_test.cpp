@@ -145,10 +145,91 @@ TEST(RunFolder, APersonsFolderIsNotARun) {
   put(folder / "thesis.txt", "mine");
   put(folder / "summary.json", "mine");
   for (const Overwrite overwrite : {Overwrite::refuse, Overwrite::force}) {
-    EXPECT_NE(refusal({.folder = folder.path(), .overwrite = overwrite}).find("holds thesis.txt and no recipe.toml"), std::string::npos);
+    EXPECT_NE(refusal({.folder = folder.path(), .overwrite = overwrite}).find("holds summary.json and no recipe.toml"), std::string::npos);
   }
   EXPECT_EQ(contents_of(folder / "summary.json"), "mine");
   EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"summary.json", "thesis.txt"})) << "not even a lock";
+}
+
+// Whatever name of a run's they bear, and whether or not --force insists.
+TEST(RunFolder, APersonsFilesWithARunsNamesStay) {
+  std::vector<std::string> names(kRunFiles.begin(), kRunFiles.end());
+  names.insert(names.end(), {"checkpoints", "checkpoints/best.pt", "checkpoints/step-00000007/weights.safetensors"});
+  for (const std::string& name : names) {
+    for (const char* beside : {"", ".gitignore", "tokenizer.model"}) {
+      const MemoryFolder folder;
+      fs::create_directories((folder / name).parent_path());
+      put(folder / name, "mine");
+      if (*beside != '\0') put(folder / beside, "mine");
+      const std::vector<std::string> before = names_in(folder.path());
+      for (const Overwrite overwrite : {Overwrite::refuse, Overwrite::force}) {
+        const RunRequest request{.folder = folder.path(), .overwrite = overwrite};
+        EXPECT_NE(refusal(request).find("so it is not a run folder, and what is in it stays"), std::string::npos) << name << " " << beside;
+        EXPECT_NE(sentence_of<InputError>([&] { check_start(request); }).find("is not a run folder"), std::string::npos) << name;
+      }
+      const RunRequest resume{.folder = folder.path(), .start = RunStart::resume, .overwrite = Overwrite::force};
+      EXPECT_NE(refusal(resume).find(name == "recipe.toml" ? "is not a run folder" : "holds no run to resume"), std::string::npos) << name;
+      EXPECT_EQ(contents_of(folder / name), "mine") << name;
+      EXPECT_EQ(names_in(folder.path()), before) << name << ": not even a lock";
+    }
+  }
+}
+
+TEST(RunFolder, AFileIsNoFolder) {
+  const MemoryFolder folder;
+  put(folder / "run", "mine");
+  EXPECT_EQ(refusal({.folder = folder / "run"}), (folder / "run").string() + ": is no folder; choose another --run.");
+}
+
+// Hidden files, an empty checkpoints/ and one that leads to an empty folder elsewhere lose nothing.
+TEST(RunFolder, WhatIsInNobodysWayStaysBesideARun) {
+  const MemoryFolder folder, disk;
+  fs::create_directories(folder / "run");
+  put(folder / "run" / ".gitignore", "mine");
+  put(folder / "run" / ".lock", "");
+  put(folder / "run" / ".adjustments.jsonl", "{}\n");  // of a start that was killed before its recipe.toml
+  fs::create_directory_symlink(disk.path(), folder / "run" / "checkpoints");
+  const RunFolder run({.folder = folder / "run"});
+  EXPECT_EQ(run.state(), RunState::fresh);
+  EXPECT_EQ(contents_of(folder / "run" / ".gitignore"), "mine");
+}
+
+// What RunFolder would refuse is refused before anything is made; what it would take is left as it is.
+TEST(RunFolder, AStartIsCheckedWithoutATrace) {
+  const MemoryFolder folder;
+  for (const RunState state : {RunState::ended, RunState::unfinished}) {
+    const fs::path run = folder / (state == RunState::ended ? "ended" : "unfinished");
+    make_run(run, state);
+    const std::vector<std::string> before = names_in(run);
+    EXPECT_EQ(sentence_of<InputError>([&] { check_start({.folder = run}); }), refusal({.folder = run}));
+    fs::remove(run / ".lock");  // the refused one's
+    EXPECT_NO_THROW(check_start({.folder = run, .overwrite = Overwrite::force}));
+    EXPECT_NO_THROW(check_start({.folder = run, .start = RunStart::resume}));
+    EXPECT_EQ(names_in(run), before);
+  }
+  EXPECT_NO_THROW(check_start({.folder = folder / "new"}));
+  EXPECT_FALSE(fs::exists(folder / "new"));
+  const RunFolder held({.folder = folder / "ended", .start = RunStart::resume});
+  EXPECT_NE(sentence_of<InputError>([&] { check_start({.folder = folder / "ended", .overwrite = Overwrite::force}); }).find("is at work"),
+            std::string::npos);
+}
+
+TEST(RunFolder, KnowsWhetherItIsStillThere) {
+  const MemoryFolder folder;
+  const RunFolder run({.folder = folder / "run"});
+  EXPECT_TRUE(run.in_place());
+  fs::rename(folder / "run", folder / "elsewhere");
+  EXPECT_FALSE(run.in_place());
+  {
+    const RunFolder another({.folder = folder / "run"});
+    EXPECT_FALSE(run.in_place());
+    EXPECT_TRUE(another.in_place());
+  }
+  fs::remove_all(folder / "run");
+  fs::rename(folder / "elsewhere", folder / "run");
+  EXPECT_TRUE(run.in_place());
+  fs::remove(folder / "run" / ".lock");
+  EXPECT_FALSE(run.in_place());
 }
 
 TEST(RunFolder, ASecondProcessIsRefusedUntilTheFirstOneDies) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <new>
 #include <stdexcept>
 #include <sys/resource.h>
 #include <thread>
@@ -124,6 +125,24 @@ TEST(ThreadPool, RethrowsAndStaysUsable) {
     pool.parallel_for(64, [&](std::int64_t, int) { ++visits; });
     EXPECT_EQ(visits, 64);
   }
+}
+
+// Of whichever thread: memory runs out in a worker as it does in the caller.
+TEST(ThreadPool, MemoryThatRunsOutInAWorkerIsTheCallersToHandle) {
+  ThreadPool pool(2);
+  for (int loop = 0; loop < 20; ++loop) {
+    std::atomic<int> arrived = 0;
+    EXPECT_THROW(pool.parallel_for(2,
+                                   [&](std::int64_t, int thread) {
+                                     ++arrived;
+                                     while (arrived < 2) std::this_thread::yield();  // each thread has one of the two
+                                     if (thread == 1) throw std::bad_alloc();
+                                   }),
+                 std::bad_alloc);
+  }
+  std::atomic<int> visits = 0;
+  pool.parallel_for(64, [&](std::int64_t, int) { ++visits; });
+  EXPECT_EQ(visits, 64);
 }
 
 // Those that were started end, and whoever asked is told how many there were.
