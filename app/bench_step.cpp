@@ -57,6 +57,7 @@ int bench_step(const StepOptions& options) {
   check_supported(recipe, device.backend);
   check_files(recipe);
   const Corpus corpus = corpus_of(recipe);
+  for (const std::string& note : corpus.notes()) std::cerr << note << '\n';
   const ResolvedRecipe resolved = resolve_with(corpus, recipe, device);
   Queue queue = options.device.make_queue(device);
   const GemmPlans plans =

@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "app/command.h"
+#include "app/terminal.h"
+#include "framework/data/prepared_text.h"
 #include "framework/data/streamed_text.h"
+#include "framework/data/unknown_characters.h"
 #include "models/decode.h"
 #include "models/trained_model.h"
 
@@ -17,6 +20,16 @@ struct Options {
   DeviceOptions device;
 };
 
+// The prompt as the tokenizer has it; what it does not know is said.
+std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt) {
+  const std::string text = prepared_text(prompt, tokenizer.kind(), TextForm::document);
+  std::vector<std::int32_t> ids = tokenizer.encode(text);
+  UnknownCharacters unknown;
+  unknown.count(tokenizer, {.text = text, .ids = ids, .file = {}});
+  if (unknown.ids() > 0) std::cerr << unknown.told("the prompt") << ".\n";
+  return ids;
+}
+
 int generate_text(const Options& options) {
   const DeviceInfo device = options.device.probe();
   TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
@@ -26,13 +39,12 @@ int generate_text(const Options& options) {
   decode.vocabulary = trained.tokenizer->vocabulary();
   decode.positions = trained.resolved.recipe.batch.sequence;
 
-  const std::vector<std::int32_t> prompt = trained.tokenizer->encode(options.prompt);
+  const std::vector<std::int32_t> prompt = prompt_ids(*trained.tokenizer, options.prompt);
   StreamedText text(*trained.tokenizer);
+  const auto show = [](const std::string& part) { std::cout << for_stdout(part, LineEnds::kept) << std::flush; };
   std::string beginning = text.add(prompt);
-  generate(*trained.model, prompt, decode,
-           [&](std::int32_t id) { std::cout << std::exchange(beginning, {}) << text.add(std::span(&id, 1)) << std::flush; });
-  std::cout << beginning << text.rest();
-  std::cout << '\n';
+  generate(*trained.model, prompt, decode, [&](std::int32_t id) { show(std::exchange(beginning, {}) + text.add(std::span(&id, 1))); });
+  show(beginning + text.rest() + '\n');
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "app/progress.h"
 #include "app/step_table.h"
 #include "app/stop_signals.h"
+#include "app/terminal.h"
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "kernels/device_profiles.h"
@@ -112,9 +113,10 @@ void print_table(const TrainingResult& result, double peak_flops_per_s) {
     std::snprintf(line, sizeof line, "exact matches %.1f %%", 100.0 * *result.exact_match);
     std::cout << line << test_pairs_text(result.test_pairs) << '\n';
   }
+  const auto shown = [](const std::string& text) { return for_stdout(text, LineEnds::escaped); };
   for (const SampleTranslation& sample : result.samples) {
-    std::cout << "  " << sample.source << "\n    -> " << sample.translation;
-    if (sample.translation != sample.expected) std::cout << "\n       (expected " << sample.expected << ')';
+    std::cout << "  " << shown(sample.source) << "\n    -> " << shown(sample.translation);
+    if (sample.translation != sample.expected) std::cout << "\n       (expected " << shown(sample.expected) << ')';
     std::cout << '\n';
   }
   std::cout << "run folder " << result.folder.string() << '\n';

@@ -1,4 +1,5 @@
-// tilewave translate RUN < lines: one translation a line, in the order of the input.
+// tilewave translate RUN < lines: one translation a line, in the order of the input, whatever the lines are. What could not be translated
+// leaves its line empty and is counted on stderr at the end.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -6,20 +7,85 @@
 #include <utility>
 
 #include "app/command.h"
+#include "app/terminal.h"
+#include "framework/data/prepared_text.h"
 #include "framework/data/text_file.h"
+#include "framework/data/unknown_characters.h"
 #include "models/decode.h"
 #include "models/trained_model.h"
 
 namespace tilewave {
 namespace {
 
+enum class LongLines : std::uint8_t { left_empty, truncated };
+
 struct Options {
   std::filesystem::path run;
   TranslateOptions decode;
+  LongLines long_lines = LongLines::left_empty;
   DeviceOptions device;
 };
 
 constexpr std::size_t kLinesAtATime = 1024;
+
+// Lines of one kind among those that were read.
+struct CountedLines {
+  std::int64_t count = 0, first = 0;
+
+  void add(std::int64_t line) {
+    if (count++ == 0) first = line;
+  }
+  // "2 of 10 lines WHAT, the first of them line 3"
+  std::string told(std::int64_t lines, const std::string& what) const {
+    return sentence(count, " of ", lines, " lines ", what, ", the first of them line ", first);
+  }
+};
+
+// Standard input as ids, and what of it no translation can be made of.
+class SourceLines {
+ public:
+  SourceLines(const Tokenizer& tokenizer, std::int64_t positions, LongLines long_lines)
+      : tokenizer_(tokenizer), positions_(positions), long_lines_(long_lines) {}
+
+  std::optional<std::vector<std::int32_t>> next() {
+    const std::optional<std::string> line = reader_.next();
+    if (!line) return std::nullopt;
+    if (tokenizer_.kind() == TokenizerKind::bpe && find_invalid_utf8(*line)) {
+      broken_.add(reader_.number());
+      return std::vector<std::int32_t>();
+    }
+    std::vector<std::int32_t> ids = tokenizer_.encode(*line);
+    if (std::ssize(ids) > positions_) {
+      too_long_.add(reader_.number());
+      ids.resize(long_lines_ == LongLines::truncated ? static_cast<std::size_t>(positions_) : 0);
+    }
+    unknown_.count(tokenizer_, {.text = *line, .ids = ids, .file = file_, .line = reader_.number()});
+    return ids;
+  }
+
+  void tell(std::ostream& out) const {
+    const std::int64_t lines = reader_.number();
+    if (too_long_.count > 0) {
+      out << too_long_.told(lines, sentence("have more than the ", positions_, " tokens that the run was trained on (batch.sequence)"));
+      out << (long_lines_ == LongLines::truncated ? "; their first tokens alone are translated.\n"
+                                                  : "; their translations are empty. Split them, or have their first tokens translated "
+                                                    "with --truncate.\n");
+    }
+    if (broken_.count > 0) {
+      out << broken_.told(lines, "are not UTF-8") << "; their translations are empty. Convert the text, for example with iconv.\n";
+    }
+    if (unknown_.ids() > 0) out << unknown_.told("the lines") << ".\n";
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::int64_t positions_;
+  LongLines long_lines_;
+  LineReader reader_ = LineReader(std::cin);
+  std::filesystem::path file_ = "standard input";
+  CountedLines too_long_, broken_;
+  UnknownCharacters unknown_;
+};
 
 int translate_lines(const Options& options) {
   TW_CHECK_INPUT(std::isfinite(options.decode.length_penalty), "--length-penalty ", options.decode.length_penalty,
@@ -30,7 +96,7 @@ int translate_lines(const Options& options) {
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot read text.");
   TranslateOptions decode = options.decode;
   decode.vocabulary = trained.tokenizer->vocabulary();
-  const std::int64_t positions = decode.positions = trained.resolved.recipe.batch.sequence;
+  decode.positions = trained.resolved.recipe.batch.sequence;
 
   std::vector<std::vector<std::int32_t>> sources;
   const auto flush = [&] {
@@ -38,30 +104,19 @@ int translate_lines(const Options& options) {
       std::string translation = trained.tokenizer->decode(target);
       std::ranges::replace_if(
           translation, [](char c) { return c == '\n' || c == '\r'; }, ' ');  // a line is a line's translation
-      std::cout << translation << '\n';
+      std::cout << for_stdout(translation, LineEnds::kept) << '\n';
     }
     std::cout.flush();
     sources.clear();
   };
   flush();  // of nothing: a model that cannot translate is refused before a line is read
-  std::string line;
-  for (std::int64_t number = 1; std::getline(std::cin, line); ++number) {
-    const auto check = [&](bool holds, const auto&... parts) {
-      if (holds) return;
-      flush();  // the lines before it
-      throw InputError(sentence("standard input, line ", number, ": ", parts...));
-    };
-    if (line.ends_with('\r')) line.pop_back();
-    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // as in training's files
-    check(trained.tokenizer->kind() == TokenizerKind::bytes || !find_invalid_utf8(line),
-          "this is not UTF-8; convert the text, for example with iconv.");
-    std::vector<std::int32_t> source = trained.tokenizer->encode(line);
-    check(static_cast<std::int64_t>(source.size()) <= positions, "the line has ", source.size(),
-          " tokens, but the run was trained on at most ", positions, " (batch.sequence); split it.");
-    sources.push_back(std::move(source));
+  SourceLines lines(*trained.tokenizer, decode.positions, options.long_lines);
+  while (std::optional<std::vector<std::int32_t>> source = lines.next()) {
+    sources.push_back(std::move(*source));
     if (sources.size() == kLinesAtATime) flush();
   }
   flush();
+  lines.tell(std::cerr);
   TW_CHECK(!std::cin.bad() && std::ferror(stdin) == 0, "standard input could not be read to its end; what came before is translated.");
   return 0;
 }
@@ -77,6 +132,9 @@ Command add_translate(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--length-penalty", options->decode.length_penalty, "exponent that longer hypotheses are favoured by")
       ->capture_default_str();
+  command->add_flag_callback(
+      "--truncate", [options] { options->long_lines = LongLines::truncated; },
+      "translate the first tokens of a line that is too long; without it, its translation is an empty line");
   options->device.add_to(*command);
   return {command, [options] { return translate_lines(*options); }};
 }

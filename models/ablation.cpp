@@ -139,6 +139,7 @@ class Ablation {
     if (corpus_ != nullptr && recipe.data == corpus_recipe_.data && recipe.model.vocabulary == corpus_recipe_.model.vocabulary) return;
     corpus_ = std::make_shared<const Corpus>(corpus_of(recipe));
     corpus_recipe_ = recipe;
+    for (const std::string& note : corpus_->notes()) request_.noted(note);
   }
 
   Contestant* contestant_of(const AblationVariant& variant) {

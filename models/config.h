@@ -131,7 +131,7 @@ struct DataConfig {
            .meaning = "like source, never trained on; empty: one pair in fifty (at most 2,000), or the last tenth of a text (at most 2^18 "
                       "bytes) or of tokens (at most 2^17), is held out"});
     visit("validation_target", validation_target, {.unit = "path", .meaning = "like target, never trained on"});
-    visit("tokenizer", tokenizer, {.meaning = "bytes, or SentencePiece's byte-pair encoding trained on the corpus"});
+    visit("tokenizer", tokenizer, {.meaning = "bytes, or a byte-pair encoding trained on the corpus"});
     visit("tokenizer_vocabulary", tokenizer_vocabulary,
           {.unit = "tokens", .range = between(0, kMostRows), .meaning = "size of the bpe vocabulary; 0: model.vocabulary"});
     visit("seed", seed, {.range = at_least(0), .meaning = "of generated corpora, of what is held out and of the order of sentences"});

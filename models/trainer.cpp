@@ -115,6 +115,12 @@ void add_validation(JsonObject& object, const ValidationLoss& validation, const 
   if (pairs.all > 0) object.add("validation_pairs", pairs.all).add("validation_pairs_left_out", pairs.left_out);
 }
 
+Corpus read_corpus(const Recipe& recipe, std::optional<Tokenizer> tokenizer, const TrainingObserver& observer) {
+  Corpus corpus = corpus_of(recipe, std::move(tokenizer));
+  for (const std::string& note : corpus.notes()) observer.noted(note);
+  return corpus;
+}
+
 // A step that can be run: all that may be refused about it is known before a folder is made.
 struct PlannedStep {
   PlannedStep(const TrainingRequest& request, const TrainingObserver& observer, const Recipe& recipe, const Corpus& corpus,
@@ -547,12 +553,12 @@ TrainingResult train(const TrainingRequest& request, const TrainingObserver& obs
     const Recipe recipe = resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
     const std::optional<Tokenizer> tokenizer = stored_tokenizer(folder.path());
     note_reading(recipe.data, !tokenizer && trains_tokenizer(recipe.data), observer);
-    const Corpus corpus = corpus_of(recipe, tokenizer);
+    const Corpus corpus = read_corpus(recipe, tokenizer, observer);
     return Run(request, observer, corpus, PlannedStep(request, observer, recipe, corpus, &folder)).resume(folder);
   }
   check_start(request.run);
   note_reading(request.recipe.data, trains_tokenizer(request.recipe.data), observer);
-  const Corpus corpus = corpus_of(request.recipe);
+  const Corpus corpus = read_corpus(request.recipe, std::nullopt, observer);
   return Run(request, observer, corpus, PlannedStep(request, observer, request.recipe, corpus)).start();
 }
 

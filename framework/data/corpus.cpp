@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "framework/data/fingerprint.h"
+#include "framework/data/prepared_text.h"
 #include "framework/data/synthetic.h"
 #include "framework/data/text_file.h"
 #include "framework/data/token_file.h"
+#include "framework/data/unknown_characters.h"
 #include "framework/random.h"
 #include "kernels/error.h"
 
@@ -25,6 +27,7 @@ constexpr std::int64_t kLeastTokens = 2;  // of a stream: one to read, one to pr
 
 struct LinePair {
   std::string_view source, target;
+  std::int64_t line = 0;  // of both files, from 1 on
 };
 
 bool blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
@@ -44,11 +47,8 @@ struct ParallelText {
   std::int64_t blank_pairs = 0;
 
   ParallelText(const std::filesystem::path& source, const std::filesystem::path& target, TokenizerKind tokenizer)
-      : source_text(read_text(source)), target_text(read_text(target)) {
-    if (tokenizer == TokenizerKind::bpe) {
-      check_utf8(source_text, source);
-      check_utf8(target_text, target);
-    }
+      : source_text(prepared_file(source, tokenizer, TextForm::sentences)),
+        target_text(prepared_file(target, tokenizer, TextForm::sentences)) {
     const std::vector<std::string_view> sources = split_lines(source_text), targets = split_lines(target_text);
     TW_CHECK_INPUT(sources.size() == targets.size(), source, " has ", sources.size(), " lines and ", target, " has ", targets.size(),
                    "; line i of one must translate line i of the other.");
@@ -56,7 +56,7 @@ struct ParallelText {
       if (blank(sources[i]) || blank(targets[i])) {
         ++blank_pairs;
       } else {
-        pairs.push_back({.source = sources[i], .target = targets[i]});
+        pairs.push_back({.source = sources[i], .target = targets[i], .line = static_cast<std::int64_t>(i) + 1});
       }
     }
     TW_CHECK_INPUT(!pairs.empty(), source, " and ", target, " have no line with text on both sides.");
@@ -87,29 +87,57 @@ std::vector<std::uint64_t> least_hashes(std::vector<std::uint64_t> hashes, std::
   return least.empty() ? std::vector<std::uint64_t>{rarest} : least;
 }
 
-// Leaves out, and counts as blank, what the tokenizer takes for white space alone.
-std::shared_ptr<const PairTable> encode_pairs(const Tokenizer& tokenizer, const std::vector<LinePair>& pairs, std::int64_t& blank_pairs) {
+struct EncodedPairs {
+  std::shared_ptr<const PairTable> table;
+  std::int64_t blank = 0;  // what the tokenizer takes for white space alone, left out
+  UnknownCharacters unknown;
+};
+
+struct PairFiles {
+  const std::filesystem::path& source;
+  const std::filesystem::path& target;
+};
+
+EncodedPairs encode_pairs(const Tokenizer& tokenizer, const std::vector<LinePair>& pairs, const PairFiles& files) {
   PairTable table;
+  EncodedPairs encoded;
   for (const LinePair& pair : pairs) {
     const std::vector<std::int32_t> source = tokenizer.encode(pair.source), target = tokenizer.encode(pair.target);
     if (source.empty() || target.empty()) {
-      ++blank_pairs;
-    } else {
-      table.add(source, target);
+      ++encoded.blank;
+      continue;
     }
+    encoded.unknown.count(tokenizer, {.text = pair.source, .ids = source, .file = files.source, .line = pair.line});
+    encoded.unknown.count(tokenizer, {.text = pair.target, .ids = target, .file = files.target, .line = pair.line});
+    table.add(source, target);
   }
-  return std::make_shared<const PairTable>(std::move(table));
+  encoded.table = std::make_shared<const PairTable>(std::move(table));
+  return encoded;
 }
 
-std::vector<std::int32_t> encode_document(const Tokenizer& tokenizer, std::string_view text) {
+struct EncodedDocument {
   std::vector<std::int32_t> ids;
-  while (!text.empty()) {
-    const std::string_view part = first_part(text, kEncodeBytes, '\n');
-    const std::vector<std::int32_t> part_ids = tokenizer.encode(part);
-    ids.insert(ids.end(), part_ids.begin(), part_ids.end());
-    text.remove_prefix(part.size());
+  UnknownCharacters unknown;
+};
+
+// A document, or the end of one, that begins on a line of its file.
+struct Document {
+  std::string_view text;
+  const std::filesystem::path& file;
+  std::int64_t line = 1;
+};
+
+EncodedDocument encode_document(const Tokenizer& tokenizer, Document document) {
+  EncodedDocument encoded;
+  while (!document.text.empty()) {
+    const std::string_view part = first_part(document.text, kEncodeBytes, '\n');
+    const std::vector<std::int32_t> ids = tokenizer.encode(part);
+    encoded.unknown.count(tokenizer, {.text = part, .ids = ids, .file = document.file, .line = document.line});
+    encoded.ids.insert(encoded.ids.end(), ids.begin(), ids.end());
+    document.line += std::ranges::count(part, '\n');
+    document.text.remove_prefix(part.size());
   }
-  return ids;
+  return encoded;
 }
 
 TokenStream in_memory(std::vector<std::int32_t> ids) {
@@ -144,10 +172,9 @@ void add_stream(Fingerprint& fingerprint, const TokenStream& stream) {
 }
 
 // The tokenizer of a configuration, bpe trained on lines.
-template <class NextLine>
-Tokenizer make_tokenizer(const CorpusConfig& config, TextForm form, NextLine&& next_line) {
+Tokenizer make_tokenizer(const CorpusConfig& config, TextForm form, std::function<NextLine()> lines) {
   if (config.tokenizer == TokenizerKind::bytes) return Tokenizer();
-  return Tokenizer(BpeTraining{.vocabulary = config.tokenizer_vocabulary, .form = form, .next_line = std::forward<NextLine>(next_line)});
+  return Tokenizer(BpeTraining{.vocabulary = config.tokenizer_vocabulary, .form = form, .lines = std::move(lines)});
 }
 
 }  // namespace
@@ -191,7 +218,7 @@ std::uint64_t Corpus::fingerprint_of() const {
   Fingerprint fingerprint;
   fingerprint.add(name_of(config_.kind));
   fingerprint.add(config_.seed);
-  if (tokenizer_) fingerprint.add(tokenizer_->model());
+  if (tokenizer_) fingerprint.add(tokenizer_->learned());
   if (config_.kind == DataKind::number_names) fingerprint.add(static_cast<std::uint64_t>(kTrainingNumbers));
   if (config_.kind == DataKind::synthetic) fingerprint.add(static_cast<std::uint64_t>(config_.vocabulary));
   for (const auto& pairs : {training_pairs_, validation_pairs_}) {
@@ -204,13 +231,13 @@ std::uint64_t Corpus::fingerprint_of() const {
 void Corpus::open_number_names() {
   numbers_ = std::make_shared<const NumberSplit>(config_.seed);
   if (!tokenizer_) {
-    std::int64_t line = 0;
-    std::string name;
-    tokenizer_ = make_tokenizer(config_, TextForm::sentences, [&]() -> std::optional<std::string_view> {
-      if (line == 2 * kTokenizerPairs) return std::nullopt;
-      const std::int32_t number = numbers_->training(static_cast<std::uint64_t>(line / 2));
-      name = line++ % 2 == 0 ? english_name(number) : german_name(number);
-      return name;
+    tokenizer_ = make_tokenizer(config_, TextForm::sentences, [&] {
+      return [&, line = std::int64_t{0}, name = std::string()]() mutable -> std::optional<std::string_view> {
+        if (line == 2 * kTokenizerPairs) return std::nullopt;
+        const std::int32_t number = numbers_->training(static_cast<std::uint64_t>(line / 2));
+        name = line++ % 2 == 0 ? english_name(number) : german_name(number);
+        return name;
+      };
     });
   }
   PairTable validation;
@@ -246,16 +273,23 @@ void Corpus::open_parallel() {
                    "and data.validation_target.");
   }
   if (!tokenizer_) {
-    std::size_t line = 0;
-    tokenizer_ = make_tokenizer(config_, TextForm::sentences, [&]() -> std::optional<std::string_view> {
-      if (line == 2 * training.size()) return std::nullopt;
-      const LinePair& pair = training[line / 2];
-      return line++ % 2 == 0 ? pair.source : pair.target;
+    tokenizer_ = make_tokenizer(config_, TextForm::sentences, [&] {
+      return [&, line = std::size_t{0}]() mutable -> std::optional<std::string_view> {
+        if (line == 2 * training.size()) return std::nullopt;
+        const LinePair& pair = training[line / 2];
+        return line++ % 2 == 0 ? pair.source : pair.target;
+      };
     });
   }
-  facts_.blank = text.blank_pairs;
-  training_pairs_ = encode_pairs(*tokenizer_, training, facts_.blank);
-  validation_pairs_ = encode_pairs(*tokenizer_, validation, facts_.blank_validation);
+  const EncodedPairs encoded = encode_pairs(*tokenizer_, training, {.source = config_.source, .target = config_.target});
+  const EncodedPairs encoded_validation = encode_pairs(*tokenizer_, validation,
+                                                       {.source = validation_text ? config_.validation_source : config_.source,
+                                                        .target = validation_text ? config_.validation_target : config_.target});
+  training_pairs_ = encoded.table;
+  validation_pairs_ = encoded_validation.table;
+  facts_.blank = text.blank_pairs + encoded.blank;
+  facts_.blank_validation += encoded_validation.blank;
+  note_unknown(encoded.unknown, encoded_validation.unknown);
   for (const LinePair& pair : std::span(validation).first(std::min(validation.size(), kMostTestPairs))) {
     test_pairs_.push_back({.source = std::string(pair.source), .target = std::string(pair.target)});
   }
@@ -265,31 +299,39 @@ void Corpus::open_parallel() {
 }
 
 void Corpus::open_text() {
-  const auto read = [&](const std::filesystem::path& path) {
-    std::string text = read_text(path);
-    if (config_.tokenizer != TokenizerKind::bpe) return text;  // any bytes
-    check_utf8(text, path);
-    end_lines_with_lf(text);  // pieces are made of lines, so that none holds a carriage return
-    return text;
-  };
-  const std::string text = read(config_.source);
-  const std::string validation_text = config_.validation_source.empty() ? std::string() : read(config_.validation_source);
+  const std::string text = prepared_file(config_.source, config_.tokenizer, TextForm::document);
+  const bool own_validation = !config_.validation_source.empty();
+  const std::string validation_text =
+      own_validation ? prepared_file(config_.validation_source, config_.tokenizer, TextForm::document) : std::string();
   std::string_view training = text, validation = validation_text;
-  if (config_.validation_source.empty()) {
+  if (!own_validation) {
     const std::size_t held_out = std::clamp<std::size_t>(text.size() / 10, kLeastTokens, kMostHeldOutBytes);
     training = whole_characters(text, text.size() - std::min(text.size(), held_out));
     validation = std::string_view(text).substr(training.size());
   }
   if (!tokenizer_) {
     const std::vector<std::string_view> lines = split_lines(training);
-    tokenizer_ = make_tokenizer(config_, TextForm::document, [&, next = lines.begin()]() mutable -> std::optional<std::string_view> {
-      if (next == lines.end()) return std::nullopt;
-      return *next++;
+    tokenizer_ = make_tokenizer(config_, TextForm::document, [&] {
+      return [&, next = lines.begin()]() mutable -> std::optional<std::string_view> {
+        if (next == lines.end()) return std::nullopt;
+        return *next++;
+      };
     });
   }
-  training_tokens_ = in_memory(encode_document(*tokenizer_, training));
-  validation_tokens_ = in_memory(encode_document(*tokenizer_, validation));
+  EncodedDocument encoded = encode_document(*tokenizer_, {.text = training, .file = config_.source});
+  EncodedDocument encoded_validation = encode_document(*tokenizer_, {.text = validation,
+                                                                     .file = own_validation ? config_.validation_source : config_.source,
+                                                                     .line = own_validation ? 1 : 1 + std::ranges::count(training, '\n')});
+  training_tokens_ = in_memory(std::move(encoded.ids));
+  validation_tokens_ = in_memory(std::move(encoded_validation.ids));
+  note_unknown(encoded.unknown, encoded_validation.unknown);
   check_streams();
+}
+
+void Corpus::note_unknown(const UnknownCharacters& training, const UnknownCharacters& validation) {
+  for (const auto& [unknown, whose] : {std::pair{&training, "the training text"}, std::pair{&validation, "the validation text"}}) {
+    if (unknown->ids() > 0) notes_.push_back(unknown->told(whose) + "; data.tokenizer = \"bytes\" knows them all.");
+  }
 }
 
 void Corpus::open_tokens() {

@@ -6,8 +6,9 @@
 //   text          one file of any bytes (bpe: UTF-8). Validation: another file, or the last tenth of the bytes, at most 2^18
 //   tokens        one token file, or several behind each other. Validation: another, or the last tenth of the tokens, at most 2^17
 //   synthetic     made-up ids of the whole vocabulary; validation is a batch of its own
-// number_names and parallel feed an encoder and a decoder, text and tokens a decoder alone, synthetic either. A bpe tokenizer is
-// trained on training text alone. What is wrong with a file or a setting is an InputError.
+// number_names and parallel feed an encoder and a decoder, text and tokens a decoder alone, synthetic either. Text is prepared as
+// framework/data/prepared_text.h says; a bpe tokenizer is trained on training text alone. What is wrong with a file or a setting is an
+// InputError.
 #pragma once
 
 #include <array>
@@ -22,6 +23,7 @@
 #include "framework/data/number_names.h"
 #include "framework/data/pairs.h"
 #include "framework/data/tokenizer.h"
+#include "framework/data/unknown_characters.h"
 #include "framework/data/windows.h"
 #include "framework/recipe/describe.h"
 
@@ -62,6 +64,7 @@ class Corpus {
   const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }  // none for tokens and synthetic
   std::int64_t vocabulary() const { return config_.vocabulary; }            // ids are below it
   std::uint64_t fingerprint() const { return fingerprint_; }                // of every id, the split and the tokenizer
+  const std::vector<std::string>& notes() const { return notes_; }          // sentences a person should read: of unknown ids
 
   BatchStream training(const BatchShape& shape) const;    // never ends
   BatchStream validation(const BatchShape& shape) const;  // ends after one pass
@@ -75,11 +78,13 @@ class Corpus {
   void open_text();
   void open_tokens();
   void check_streams();
+  void note_unknown(const UnknownCharacters& training, const UnknownCharacters& validation);
   std::uint64_t fingerprint_of() const;
   void check_shape(const BatchShape& shape) const;
 
   CorpusConfig config_;
   CorpusFacts facts_;
+  std::vector<std::string> notes_;
   std::optional<Tokenizer> tokenizer_;
   std::uint64_t fingerprint_ = 0;
   std::vector<TextPair> test_pairs_;

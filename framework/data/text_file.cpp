@@ -6,6 +6,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "framework/utf8.h"
 #include "kernels/error.h"
 
 namespace tilewave {
@@ -26,29 +27,7 @@ std::string read_text(const std::filesystem::path& path) {
   std::string text(size, '\0');
   file.read(text.data(), static_cast<std::streamsize>(size));
   TW_CHECK_INPUT(file, path, " cannot be read to its end: ", file.gcount(), " of ", size, " bytes came.");
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
-  TW_CHECK_INPUT(!text.empty(), path, " holds nothing but a byte order mark; text is needed to train on.");
   return text;
-}
-
-void end_lines_with_lf(std::string& text) {
-  std::size_t kept = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '\r' || at + 1 == text.size() || text[at + 1] != '\n') text[kept++] = text[at];
-  }
-  text.resize(kept);
-}
-
-std::vector<std::string_view> split_lines(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r') && end != std::string_view::npos) line.remove_suffix(1);
-    lines.push_back(line);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
-  return lines;
 }
 
 std::string_view whole_characters(std::string_view text, std::size_t limit) {
@@ -77,27 +56,10 @@ std::string_view first_part(std::string_view text, std::size_t limit, char separ
 }
 
 std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
-  const auto continues = [&](std::size_t at) { return (byte(at) & 0xC0u) == 0x80u; };
   for (std::size_t at = 0; at < text.size();) {
-    const unsigned lead = byte(at), second = byte(at + 1);
-    std::size_t length = 0;
-    if (lead < 0x80) {
-      length = 1;
-    } else if (lead >= 0xC2 && lead <= 0xDF) {
-      length = 2;
-    } else if (lead >= 0xE0 && lead <= 0xEF) {
-      const bool overlong = lead == 0xE0 && second < 0xA0, surrogate = lead == 0xED && second > 0x9F;
-      length = overlong || surrogate ? 0 : 3;
-    } else if (lead >= 0xF0 && lead <= 0xF4) {
-      const bool overlong = lead == 0xF0 && second < 0x90, beyond = lead == 0xF4 && second > 0x8F;
-      length = overlong || beyond ? 0 : 4;
-    }
-    if (length == 0) return at;
-    for (std::size_t i = 1; i < length; ++i) {
-      if (!continues(at + i)) return at;
-    }
-    at += length;
+    const std::size_t bytes = static_cast<unsigned char>(text[at]) < 0x80 ? 1 : character_bytes(text.substr(at));
+    if (bytes == 0) return at;
+    at += bytes;
   }
   return std::nullopt;
 }

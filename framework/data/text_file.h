@@ -1,5 +1,5 @@
-// Text as a person brings it: any bytes, a UTF-8 byte order mark skipped. Lines end with LF or CRLF; the last one may end with
-// the file. What cannot be read, or is empty, is an InputError that names the file.
+// Text as a person brings it, any bytes: read whole, cut where characters end, and held against UTF-8. What cannot be read, or is empty,
+// is an InputError that names the file.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace tilewave {
 
 // The whole file; memory is bounded by its size. Regular files only: a pipe or a device has no size to go by.
 std::string read_text(const std::filesystem::path& path);
-
-// CRLF becomes LF.
-void end_lines_with_lf(std::string& text);
-
-// The lines of a text, without their ends.
-std::vector<std::string_view> split_lines(std::string_view text);
 
 // The beginning of at most `limit` bytes that ends with a whole UTF-8 character, where the text is UTF-8.
 std::string_view whole_characters(std::string_view text, std::size_t limit);

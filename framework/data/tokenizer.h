@@ -1,18 +1,19 @@
 // Text to token ids and back.
 //   bytes  id 4 + b is byte b; needs no model, takes any bytes
-//   bpe    SentencePiece's byte-pair encoding (UTF-8 only) without normalisation, trained here, the same for the same text
+//   bpe    SentencePiece's byte-pair encoding (UTF-8 only) without normalisation, trained here
 // Ids 0 .. 3 are special in both: padding, unknown, begin and end of a sequence. A tokenizer is cheap to copy.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "framework/data/bpe_training.h"
 
 namespace tilewave {
 
@@ -21,16 +22,6 @@ inline constexpr std::int32_t kSpecialIds = 4;
 inline constexpr std::int64_t kByteVocabulary = kSpecialIds + 256;
 
 enum class TokenizerKind : std::uint8_t { bytes, bpe };
-
-// What a bpe model is for. sentences: one line each, where surplus white space means nothing and a word at the start is the same
-// piece as within. document: every character counts, line feeds and tabs too, and encode(a + "\n" + b) = encode(a), "\n", encode(b).
-enum class TextForm : std::uint8_t { sentences, document };
-
-struct BpeTraining {
-  std::int64_t vocabulary = 0;  // exactly so many ids, the special ones included
-  TextForm form = TextForm::sentences;
-  std::function<std::optional<std::string_view>()> next_line;  // of UTF-8 text; nothing at the end
-};
 
 class Tokenizer {
  public:
@@ -42,10 +33,15 @@ class Tokenizer {
   std::int64_t vocabulary() const;
   std::string piece(std::int32_t id) const;  // for a person's eyes: "▁hundred", "<0x0A>", "<eos>"
 
-  std::vector<std::int32_t> encode(std::string_view text) const;  // no special ids; InputError where bpe is given no UTF-8
+  // Of prepared text (framework/data/prepared_text.h); no special ids, one unknown id for characters in a row that are unknown.
+  std::vector<std::int32_t> encode(std::string_view text) const;  // InputError where bpe is given no UTF-8
   std::string decode(std::span<const std::int32_t> ids) const;    // special ids are nothing; unknown ones U+FFFD
 
-  const std::string& model() const;                    // SentencePiece's serialised ModelProto; empty for bytes
+  // Where the first character stands that is unknown, or is no UTF-8.
+  std::optional<std::size_t> find_unknown(std::string_view text) const;
+
+  const std::string& model() const;                    // what train_bpe made; empty for bytes
+  std::string_view learned() const;                    // the same without the mark of reserved characters
   void save(const std::filesystem::path& path) const;  // the same, as a file; bpe only
 
  private:

@@ -13,6 +13,7 @@
 
 #include "framework/io/checksum.h"
 #include "framework/io/system_calls.h"
+#include "framework/utf8.h"
 #include "kernels/error.h"
 
 namespace tilewave {
@@ -167,18 +168,9 @@ NotAFolder first_that_is_none(const fs::path& folder) {
 
 std::string printable(std::string_view text) {
   constexpr std::size_t most_bytes = 120;
-  constexpr std::string_view hex = "0123456789abcdef";
   std::size_t kept = std::min(text.size(), most_bytes);
   while (kept > 0 && kept < text.size() && (static_cast<unsigned char>(text[kept]) & 0xc0u) == 0x80u) --kept;  // whole UTF-8 characters
-  std::string out;
-  for (const char character : text.substr(0, kept)) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += {'\\', 'x', hex[byte >> 4], hex[byte & 15u]};
-    } else {
-      out += character;
-    }
-  }
+  const std::string out = escaped(text.substr(0, kept), LineEnds::escaped);
   return kept < text.size() ? out + "..." : out;
 }
 

@@ -15,7 +15,7 @@
 
 namespace tilewave {
 
-// For sentences: control characters escaped, text beyond 120 bytes cut off.
+// For sentences: control characters and bytes that are no UTF-8 escaped, text beyond 120 bytes cut off.
 std::string printable(std::string_view text);
 
 // "PATH: cannot ACTION: REASON; REMEDY", for the value of errno.

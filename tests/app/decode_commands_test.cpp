@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/app/process.h"
+#include "tests/app/terminal.h"
 
 namespace tilewave {
 namespace {
@@ -32,6 +33,12 @@ class DecodeCommands : public testing::Test {
                                   "--set", "data.source=text.txt",
                                   "--set", "data.tokenizer=bytes",
                                   "--set", "model.vocabulary=260"});
+    std::string lines;
+    for (int i = 0; i < 400; ++i) lines += "zwölf Löwen\r\nüber Köln, \xE2\x96\x85\r\n";
+    write_text(runs_->path() / "lines.txt", "\xEF\xBB\xBF" + lines);
+    train(recipes / "tiny.toml", {"--run", "speller", "--set", "run.steps=2", "--set", "model.architecture=decoder_only", "--set",
+                                  "model.encoder_layers=0", "--set", "batch.source_tokens=0", "--set", "data.kind=text", "--set",
+                                  "data.source=lines.txt", "--set", "data.tokenizer=bpe", "--set", "data.tokenizer_vocabulary=32"});
   }
   static void TearDownTestSuite() { runs_.reset(); }
   static void train(const fs::path& recipe, std::vector<std::string> options) {
@@ -48,6 +55,15 @@ class DecodeCommands : public testing::Test {
     const std::string program = quoted(fs::absolute(test_environment().program).string());
     return shell(program + " " + arguments + " < input 2> errors", folder());
   }
+  // With standard output on a terminal: what that was sent.
+  static std::string on_a_terminal(const std::vector<std::string>& words) {
+    Terminal terminal(80);
+    Process process(folder(), words, [&] { ::dup2(terminal.descriptor(), STDOUT_FILENO); });
+    EXPECT_EQ(process.wait(), 0) << process.errors();
+    return terminal.close();
+  }
+  static std::string errors() { return file_text(folder() / "errors"); }
+  static void expect_said(const std::string& part) { EXPECT_NE(errors().find(part), std::string::npos) << errors(); }
   // Exit code 2, one sentence that holds `part`, and nothing printed.
   static void expect_refusal(const std::string& arguments, const std::string& part) {
     const Outcome outcome = with_input(arguments, "one\n");
@@ -75,16 +91,76 @@ TEST_F(DecodeCommands, TranslateWritesALineForEach) {
   EXPECT_EQ(with_input("translate translator", "\xEF\xBB\xBFtwo\n").output, plain) << "a mark is no text";
 }
 
-TEST_F(DecodeCommands, TranslateKeepsTheLinesBeforeABadOne) {
+TEST_F(DecodeCommands, TranslateGoesOnBehindALineThatItCannotTake) {
   const std::string good = with_input("translate translator", "one\ntwo\n").output;
-  const std::pair<std::string, std::string> bad[] = {{"\xC3", "standard input, line 3: this is not UTF-8"},
-                                                     {std::string(4000, 'x'), "standard input, line 3: the line has "}};
-  for (const auto& [line, part] : bad) {
-    const Outcome outcome = with_input("translate translator", "one\ntwo\n" + line + "\nfour\n");
-    EXPECT_EQ(outcome.status, 2);
-    EXPECT_EQ(outcome.output, good);
-    EXPECT_NE(file_text(folder() / "errors").find(part), std::string::npos) << file_text(folder() / "errors");
+  const std::size_t second = good.find('\n') + 1;
+  const std::string with_gaps = good.substr(0, second) + "\n\n" + good.substr(second) + "\n";
+  std::string longest;
+  for (int i = 0; i < 200; ++i) longest += "one hundred ";
+  const Outcome outcome = with_input("translate translator", "one\n\xC3\n" + longest + "\ntwo\n" + longest);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, with_gaps);
+  expect_said("2 of 5 lines have more than the 64 tokens that the run was trained on (batch.sequence), the first of them line 3; ");
+  expect_said("1 of 5 lines are not UTF-8, the first of them line 2; their translations are empty.");
+  const std::string said = errors();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
+  EXPECT_EQ(with_input("translate translator", "one\ntwo\n").output, good);
+  EXPECT_EQ(errors(), "") << "nothing is said of lines that are translated";
+}
+
+TEST_F(DecodeCommands, TranslateTruncatesLongLinesWhereAsked) {
+  std::string first, second;
+  for (int i = 0; i < 200; ++i) {
+    first += "one hundred ";
+    second += i < 100 ? "one hundred " : "seven ";
   }
+  const Outcome outcome = with_input("translate translator --truncate", first + "\none\n" + second + "\n");
+  EXPECT_EQ(outcome.status, 0);
+  const std::size_t end = outcome.output.find('\n');
+  EXPECT_GT(end, 0u) << "the beginning is translated";
+  EXPECT_EQ(outcome.output,
+            outcome.output.substr(0, end + 1) + with_input("translate translator", "one\n").output + outcome.output.substr(0, end + 1));
+  with_input("translate translator --truncate", first + "\none\n" + second + "\n");
+  expect_said(
+      "2 of 3 lines have more than the 64 tokens that the run was trained on (batch.sequence), the first of them line 1; their "
+      "first tokens alone are translated.");
+}
+
+TEST_F(DecodeCommands, WhatTheTokenizerDoesNotKnowIsCounted) {
+  with_input("translate translator", "one\ntwo \xCE\x94 and \xCE\xA9\n");
+  expect_said("2 of ");
+  expect_said("ids of the lines are unknown to the tokenizer, ");
+  expect_said("the first stands for '\xCE\x94' (U+0394) in standard input, line 2.\n");
+  with_input("generate speller --tokens 0 --prompt 'K\xC3\xB6ln \x1B'", "");
+  expect_said("1 of ");
+  expect_said(
+      "ids of the prompt is unknown to the tokenizer, which knows no character but those of the text it was trained on; the first "
+      "stands for U+001B.\n");
+  with_input("generate writer --tokens 0 --prompt '\x1B'", "");
+  EXPECT_EQ(errors(), "") << "bytes know everything";
+}
+
+// The carriage returns and the mark that training text is freed of are none of a prompt's either; U+2585 was in it and is known.
+TEST_F(DecodeCommands, APromptIsPreparedAsTrainingTextIs) {
+  const std::string plain = with_input("generate speller --tokens 0 --prompt 'zw\xC3\xB6lf L\xC3\xB6wen\n\xE2\x96\x85'", "").output;
+  EXPECT_EQ(plain, "zw\xC3\xB6lf L\xC3\xB6wen\n\xE2\x96\x85\n");
+  EXPECT_EQ(errors(), "");
+  const std::string marked = "\xEF\xBB\xBFzw\xC3\xB6lf L\xC3\xB6wen\r\n\xE2\x96\x85";
+  EXPECT_EQ(with_input("generate speller --tokens 0 --prompt '" + marked + "'", "").output, plain);
+  EXPECT_EQ(errors(), "");
+  EXPECT_EQ(with_input("generate speller --tokens 6 --temperature 0 --prompt '" + marked + "'", "").output,
+            with_input("generate speller --tokens 6 --temperature 0 --prompt 'zw\xC3\xB6lf L\xC3\xB6wen\n\xE2\x96\x85'", "").output);
+}
+
+TEST_F(DecodeCommands, ATerminalIsGivenNoOrders) {
+  const std::string prompt = "a\x1B[31m\tb\xFF\xC3(\n\xC3\xB6";
+  const std::vector<std::string> words = {"generate", "writer", "--tokens", "0", "--prompt", prompt};
+  EXPECT_EQ(on_a_terminal(words), "a\\x1b[31m\tb\\xff\\xc3(\r\n\xC3\xB6\r\n") << "a terminal ends lines with CR LF";
+  EXPECT_EQ(with_input("generate writer --tokens 0 --prompt " + quoted(prompt), "").output, prompt + "\n") << "a file gets every byte";
+  // Drawn bytes come one by one; what they make of each other must not slip through.
+  const std::string drawn = on_a_terminal({"generate", "writer", "--tokens", "200", "--temperature", "50", "--prompt", "a"});
+  for (const char byte : drawn) EXPECT_TRUE(static_cast<unsigned char>(byte) >= 0x20 || byte == '\n' || byte == '\r' || byte == '\t');
+  EXPECT_NE(drawn.find("\\x"), std::string::npos) << drawn;
 }
 
 TEST_F(DecodeCommands, GenerateContinuesThePrompt) {

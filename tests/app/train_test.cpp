@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <pty.h>
 #include <random>
 #include <sstream>
 #include <sys/mount.h>
@@ -17,6 +16,7 @@
 #include "framework/io/checkpoint.h"
 #include "framework/io/safetensors_reader.h"
 #include "tests/app/process.h"
+#include "tests/app/terminal.h"
 #include "tests/memory_folder.h"
 
 namespace tilewave {
@@ -296,31 +296,22 @@ TEST_F(Train, ResultsGoToStdoutAndTheRestToStderr) {
   EXPECT_EQ(loadable_step("diverged"), 1);
 }
 
-// Bytes as a terminal of that many columns receives them.
-class Terminal {
- public:
-  explicit Terminal(unsigned short columns) {
-    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-    TW_CHECK(::openpty(&screen_, &terminal_, nullptr, nullptr, &size) == 0, "no terminal could be opened.");
-    reader_ = std::thread([this] {
-      char bytes[4096];
-      for (ssize_t count; (count = ::read(screen_, bytes, sizeof bytes)) > 0;) shown_.append(bytes, static_cast<std::size_t>(count));
-    });
-  }
-  ~Terminal() { close(); }
-  int descriptor() const { return terminal_; }
-  const std::string& close() {  // once its program has ended
-    if (terminal_ >= 0) ::close(std::exchange(terminal_, -1));
-    if (reader_.joinable()) reader_.join();
-    if (screen_ >= 0) ::close(std::exchange(screen_, -1));
-    return shown_;
-  }
-
- private:
-  int screen_ = -1, terminal_ = -1;
-  std::string shown_;
-  std::thread reader_;
-};
+// Sentences of a corpus may hold what a terminal takes for orders; standard output in a file gets them as they are.
+TEST_F(Train, SamplesGiveATerminalNoOrders) {
+  std::string lines;
+  for (int i = 0; i < 9; ++i) lines += "\x1B[2J" + std::to_string(i) + "\n";
+  write_text(folder_ / "lines.txt", lines + "\xFF\xC3(\n");
+  const Words samples =
+      set({"data.kind=parallel", "data.tokenizer=bytes", "data.source=lines.txt", "data.target=lines.txt",
+           "data.validation_source=lines.txt", "data.validation_target=lines.txt", "model.vocabulary=260", "run.steps=1"});
+  Terminal terminal(80);
+  ASSERT_EQ(finish(train("shown", samples), [&] { ::dup2(terminal.descriptor(), STDOUT_FILENO); }), 0) << errors_;
+  const std::string shown = terminal.close();
+  EXPECT_EQ(shown.find('\x1B'), std::string::npos) << shown;
+  EXPECT_NE(shown.find("  \\x1b[2J0\r\n    -> "), std::string::npos) << shown;
+  ASSERT_EQ(finish(train("kept", samples)), 0) << errors_;
+  EXPECT_NE(output_.find("  \x1B[2J0\n    -> "), std::string::npos) << output_;
+}
 
 TEST_F(Train, AnOptionThatWouldBeIgnoredIsRefused) {
   const std::pair<Words, std::string> cases[] = {

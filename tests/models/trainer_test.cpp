@@ -260,6 +260,20 @@ TEST_F(Trainer, StatesOfBothVersionsAreRead) {
   EXPECT_THROW(position("0", ""), InputError);
 }
 
+TEST_F(Trainer, UnknownIdsAreSaid) {
+  std::vector<std::string> overrides = parallel_text();
+  overrides[1] = "data.tokenizer=bpe";
+  overrides.push_back("data.tokenizer_vocabulary=30");
+  write_text(folder("other.txt"), std::string("the number \u0394\nthe\n"));
+  overrides[4] = "data.validation_source='" + folder("other.txt").string() + "'";
+  overrides[5] = "data.validation_target='" + folder("other.txt").string() + "'";
+  attempt(folder("run"), {.overrides = overrides});
+  for (const char* said :
+       {"2 of ", " ids of the validation text are unknown to the tokenizer", "'\u0394' (U+0394) in ", "other.txt, line 1"}) {
+    EXPECT_NE(notes.find(said), std::string::npos) << notes;
+  }
+}
+
 // The last thing a run does is known to be possible before its first step.
 TEST_F(Trainer, ValidationThatNoSequenceFitsIsRefusedAtTheStart) {
   std::vector<std::string> overrides = parallel_text();

@@ -258,8 +258,8 @@ TEST_F(CorpusTest, LeavesOutBlankSidesAndCountsThem) {
                       .validation_target = scratch.write("vt", "ba\n"),
                       .tokenizer = TokenizerKind::bpe,
                       .tokenizer_vocabulary = 9});
-  EXPECT_EQ(marks.facts().blank, 1) << "SentencePiece takes U+2581 for a space";
-  EXPECT_EQ(marks.facts().training, 3);
+  EXPECT_EQ(marks.facts().blank, 0) << "U+2581 is no space";
+  EXPECT_EQ(marks.facts().training, 4);
 }
 
 TEST_F(CorpusTest, ValidatesOnTheLastTenthOfAText) {
@@ -288,6 +288,70 @@ TEST_F(CorpusTest, LineEndsOfADocumentMakeNoOtherPieces) {
   const Corpus lf(config);
   config.source = scratch.write("crlf.txt", text);
   EXPECT_EQ(Corpus(config).fingerprint(), lf.fingerprint());
+}
+
+// Every way that text has into a corpus, with a tokenizer that knows it all: nothing is unknown, and nothing is said.
+TEST_F(CorpusTest, NoCharacterOfTheTrainingTextIsUnknown) {
+  std::string text, english, german;
+  for (int i = 0; i < 60; ++i) {
+    text += "load ▁▂▃▅▇█ <s>\r\r\nnet \r" + std::string(1, '\0') + "\n";
+    english += "load disk ▁▂▃▅▇█\r\n" + english_name(i) + "\n";
+    german += "LOAD <unk> ▅" + std::string(1, '\0') + "\n" + german_name(i) + "\n";
+  }
+  const CorpusConfig configs[] = {
+      {.kind = DataKind::text, .source = scratch.write("special.txt", text), .tokenizer = TokenizerKind::bpe, .tokenizer_vocabulary = 50},
+      {.kind = DataKind::parallel,
+       .source = scratch.write("special.en", english),
+       .target = scratch.write("special.de", german),
+       .tokenizer = TokenizerKind::bpe,
+       .tokenizer_vocabulary = 80}};
+  for (const CorpusConfig& config : configs) {
+    const Corpus corpus(config);
+    EXPECT_TRUE(corpus.notes().empty()) << corpus.notes().front();
+    BatchStream stream = corpus.training(shape_of(config));
+    for (int step = 0; step < 20; ++step) {
+      const Batch batch = stream.next().value();
+      for (const auto* ids : {&batch.source_ids, &batch.target_in, &batch.target_out}) {
+        EXPECT_EQ(std::ranges::count(*ids, kUnknownId), 0);
+      }
+    }
+  }
+}
+
+TEST_F(CorpusTest, UnknownIdsAreCountedWithAnExample) {
+  CorpusConfig config = {.kind = DataKind::text,
+                         .source = document,
+                         .validation_source = scratch.write("held_out.txt", "eins\nzw\u00F4lf \u0394\u0394 x\n"),
+                         .tokenizer = TokenizerKind::bpe,
+                         .tokenizer_vocabulary = 100};
+  const Corpus text(config);
+  ASSERT_EQ(text.notes().size(), 1u);
+  EXPECT_TRUE(says(text.notes().front(),
+                   {"2 of ", "ids of the validation text are unknown", "'\u00F4' (U+00F4)", "held_out.txt, line 2", "data.tokenizer"}));
+
+  // The last tenth of a text is numbered as the file's lines are.
+  std::string tail;
+  for (int line = 1; line <= 200; ++line) tail += line == 197 ? "abc \u00E9 abc\n" : "abc cab bca\n";
+  config.source = scratch.write("tail.txt", tail);
+  config.validation_source.clear();
+  config.tokenizer_vocabulary = 14;
+  EXPECT_TRUE(says(Corpus(config).notes().at(0), {"1 of ", "validation text is unknown", "(U+00E9)", "tail.txt, line 197"}));
+
+  // A tokenizer of another text: what of the training text it does not know is told first.
+  CorpusConfig pairs = {.kind = DataKind::parallel, .source = source, .target = target, .tokenizer = TokenizerKind::bpe};
+  const Corpus other(pairs, Corpus(config).tokenizer());
+  ASSERT_EQ(other.notes().size(), 2u);
+  EXPECT_TRUE(says(other.notes().front(), {"ids of the training text are unknown", "source.txt, line "}));
+  EXPECT_TRUE(Corpus({.kind = DataKind::text, .source = document}).notes().empty()) << "bytes know everything";
+}
+
+// What stands in the corpus is what a tokenizer without its mark was trained on: a run of then goes on where its tokenizer is made anew.
+TEST_F(CorpusTest, TheMarkOfATokenizerIsNoOtherCorpus) {
+  const CorpusConfig config = {
+      .kind = DataKind::text, .source = document, .tokenizer = TokenizerKind::bpe, .tokenizer_vocabulary = 100, .seed = 1};
+  const Corpus corpus(config);
+  const Tokenizer unmarked = Tokenizer::load(scratch.write("unmarked.model", corpus.tokenizer()->learned()));
+  EXPECT_EQ(Corpus(config, unmarked).fingerprint(), corpus.fingerprint());
 }
 
 TEST_F(CorpusTest, TakesTextsOfAnyBytes) {

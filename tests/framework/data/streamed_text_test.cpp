@@ -36,12 +36,12 @@ TEST(StreamedText, OfBytes) {
 
 TEST(StreamedText, OfPieces) {
   for (const TextForm form : {TextForm::sentences, TextForm::document}) {
-    std::int32_t line = 0;
-    std::string name;
-    const Tokenizer tokenizer(BpeTraining{.vocabulary = 120, .form = form, .next_line = [&]() -> std::optional<std::string_view> {
-                                            if (line == 400) return std::nullopt;
-                                            name = german_name(997 * ++line);
-                                            return name;
+    const Tokenizer tokenizer(BpeTraining{.vocabulary = 120, .form = form, .lines = [] {
+                                            return [line = 0, name = std::string()]() mutable -> std::optional<std::string_view> {
+                                              if (line == 400) return std::nullopt;
+                                              name = german_name(997 * ++line);
+                                              return name;
+                                            };
                                           }});
     Random random(5);
     std::vector<std::int32_t> ids(2'000);

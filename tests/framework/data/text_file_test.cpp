@@ -1,4 +1,4 @@
-// Files as people have them: marks, line ends, NUL, bytes that are no text, and what is no file at all.
+// Files as people have them: NUL, bytes that are no text, and what is no file at all.
 #include "framework/data/text_file.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,7 @@ TEST(ReadText, GivesBytesAsTheyAre) {
   const Scratch scratch;
   const std::string bytes("a\0\xFF\r\n\n z", 8);
   EXPECT_EQ(read_text(scratch.write("bytes", bytes)), bytes);
-  EXPECT_EQ(read_text(scratch.write("marked", "\xEF\xBB\xBFtext")), "text");
-  EXPECT_EQ(read_text(scratch.write("inner", "t\xEF\xBB\xBF")), "t\xEF\xBB\xBF");
+  EXPECT_EQ(read_text(scratch.write("marked", "\xEF\xBB\xBFtext")), "\xEF\xBB\xBFtext");
 }
 
 TEST(ReadText, NamesWhatItCannotRead) {
@@ -22,7 +21,6 @@ TEST(ReadText, NamesWhatItCannotRead) {
   EXPECT_TRUE(says(input_error([&] { read_text(scratch.folder()); }), {"is a folder"}));
   EXPECT_TRUE(says(input_error([&] { read_text("/dev/zero"); }), {"/dev/zero", "not a regular file"}));
   EXPECT_TRUE(says(input_error([&] { read_text(scratch.write("empty", "")); }), {"empty", "is empty"}));
-  EXPECT_TRUE(says(input_error([&] { read_text(scratch.write("mark", "\xEF\xBB\xBF")); }), {"byte order mark"}));
 }
 
 TEST(ReadText, SaysWhyAFileIsClosedToIt) {
@@ -38,26 +36,6 @@ TEST(ReadText, SaysWhyAFileIsClosedToIt) {
     ASSERT_EQ(::seteuid(0), 0);
   }
   EXPECT_TRUE(says(message, {"closed", "cannot be opened", "Permission denied"}));
-}
-
-TEST(EndLinesWithLf, LeavesOtherCarriageReturns) {
-  for (const auto& [before, after] : {std::pair{"", ""}, std::pair{"a\r\nb\r\n", "a\nb\n"}, std::pair{"a\rb\r\r\n\r", "a\rb\r\n\r"}}) {
-    std::string text = before;
-    end_lines_with_lf(text);
-    EXPECT_EQ(text, after);
-  }
-}
-
-TEST(SplitLines, TakesBothLineEndsAndNone) {
-  using Lines = std::vector<std::string_view>;
-  EXPECT_EQ(split_lines(""), Lines{});
-  EXPECT_EQ(split_lines("a"), Lines{"a"});
-  EXPECT_EQ(split_lines("a\n"), Lines{"a"});
-  EXPECT_EQ(split_lines("a\r\nb\rc\n\n\r\nd"), (Lines{"a", "b\rc", "", "", "d"}));
-  const std::string_view nul("a\0b\n", 4);
-  EXPECT_EQ(split_lines(nul), (Lines{std::string_view("a\0b", 3)}));
-  const std::string line(1 << 20, 'x');
-  EXPECT_EQ(split_lines(line + "\n" + line).size(), 2u);
 }
 
 TEST(WholeCharacters, NeverCutsOne) {
