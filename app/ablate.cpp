@@ -41,10 +41,15 @@ void print_line(const char* pattern, const Values&... values) {
   std::cout << line << '\n';
 }
 
+bool there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
 // An empty folder: the one asked for, or the next of runs/<recipe>-ablation, -2, -3. It goes again where nothing was written to it.
 class ResultFolder {
  public:
-  ResultFolder(const Options& options, const std::string& recipe) : path_(options.out), made_(!fs::exists(options.out)) {
+  ResultFolder(const Options& options, const std::string& recipe) : path_(options.out), made_(!there(options.out)) {
     if (!options.out.empty()) {
       make_folders(options.out);
       TW_CHECK_INPUT(names_in(options.out).empty(), options.out.string(), " is not empty; name another folder with --out.");

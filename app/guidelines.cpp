@@ -10,6 +10,7 @@
 
 #include "app/command.h"
 #include "framework/io/file.h"
+#include "framework/io/json_fault.h"
 
 namespace tilewave {
 namespace {
@@ -93,7 +94,8 @@ Command add_guidelines(CLI::App& program) {
             try {
               return print_guidelines(*path);
             } catch (const Json::exception& error) {
-              throw InputError(sentence(path->string(), ", or an ablation that it names, lacks a field: ", error.what(), "."));
+              throw InputError(sentence(path->string(),
+                                        ", or an ablation that it names, is not as tilewave ablate writes it: ", json_fault(error), "."));
             }
           }};
 }

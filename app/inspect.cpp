@@ -82,9 +82,15 @@ std::optional<Statistics> statistics_of(const SafetensorsReader& reader, const S
     case StoredType::u8:
     case StoredType::boolean:
       return statistics_of<std::uint8_t>(reader, tensor);
+    case StoredType::c64:
     case StoredType::f8_e4m3:
     case StoredType::f8_e5m2:
-    case StoredType::c64:
+    case StoredType::f8_e8m0:
+    case StoredType::f8_e4m3fnuz:
+    case StoredType::f8_e5m2fnuz:
+    case StoredType::f6_e2m3:
+    case StoredType::f6_e3m2:
+    case StoredType::f4:
       return std::nullopt;
   }
   return std::nullopt;
@@ -111,13 +117,13 @@ Json inspect_safetensors(const fs::path& path) {
   Json tensors = Json::array();
   std::int64_t elements = 0;
   for (const StoredTensor& tensor : reader.tensors()) {
-    Json row = {{"name", tensor.name}, {"type", name_of(tensor.type)}, {"shape", tensor.shape}};
+    Json row = {{"name", tensor.name}, {"type", name_of(tensor.type)}, {"shape", tensor.shape}, {"bytes", tensor.bytes}};
     if (const auto statistics = statistics_of(reader, tensor)) {
       row["norm"] = std::sqrt(statistics->sum_of_squares);
       if (statistics->least <= statistics->most) row.update({{"min", statistics->least}, {"max", statistics->most}});
       row["nonfinite"] = statistics->nonfinite;
     }
-    elements += tensor.bytes / size_of(tensor.type);
+    elements += tensor.bytes * 8 / bits_of(tensor.type);
     tensors.push_back(std::move(row));
   }
   report["elements"] = elements;
@@ -139,7 +145,7 @@ Json inspect_tokens(const fs::path& path) {
   }
   return {{"kind", "tokens"},
           {"tokens", file.size()},
-          {"bytes_a_token", (static_cast<std::int64_t>(fs::file_size(path)) - kTokenFileHeaderBytes) / file.size()},
+          {"bytes_a_token", (InputFile(path).bytes() - kTokenFileHeaderBytes) / file.size()},
           {"largest_id", largest},
           {"first_ids", first}};
 }
@@ -153,7 +159,7 @@ Json inspect_tokenizer(const fs::path& path) {
 
 // The last whole line, or null.
 Json last_line(const fs::path& path) {
-  if (!fs::exists(path)) return nullptr;
+  if (std::error_code ignored; !fs::exists(path, ignored)) return nullptr;
   const std::string text = read_file(path, kMostJsonLinesBytes);
   const std::size_t end = text.rfind('\n');
   if (end == std::string::npos) return nullptr;
@@ -164,8 +170,11 @@ Json last_line(const fs::path& path) {
 }
 
 Json inspect_run(const fs::path& folder) {
+  std::error_code ignored;
+  TW_CHECK_INPUT(fs::exists(folder / "recipe.toml", ignored), folder.string(),
+                 ": holds neither recipe.toml nor COMPLETE, so it is no folder of a run or a checkpoint; name one, such as "
+                 "runs/toy_translation, or a file.");
   const RunState state = run_state(folder);
-  TW_CHECK_INPUT(state != RunState::fresh, folder.string(), ": this folder is empty; name a run folder, such as runs/toy_translation.");
   const Recipe recipe = read_recipe(folder / "recipe.toml");
   const CheckpointSearch search = find_latest_valid(folder);
   Json report = {{"kind", "run"},

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <malloc.h>
 #include <new>
+#include <span>
 #include <sys/resource.h>
 
 #include "app/command.h"
@@ -39,7 +40,8 @@ int run_program(int argc, char** argv) {
                                tilewave::add_check(program), tilewave::add_step(program),      tilewave::add_inspect(program),
                                tilewave::add_plan(program),  tilewave::add_ablate(program),    tilewave::add_guidelines(program),
                                tilewave::add_bench(program), tilewave::add_devices(program)};
-  tilewave::check_values(program);
+  tilewave::prepare_options(program);
+  tilewave::check_words(program, std::span<const char* const>(argv, argv + argc).subspan(argc > 0 ? 1 : 0));
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

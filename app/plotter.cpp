@@ -10,7 +10,9 @@
 namespace tilewave {
 
 void draw(const std::filesystem::path& folder, const std::string& missing) {
-  const std::filesystem::path plotter = std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "share/tilewave/plot.py";
+  std::error_code ignored;
+  const std::filesystem::path plotter =
+      std::filesystem::canonical("/proc/self/exe", ignored).parent_path().parent_path() / "share/tilewave/plot.py";
   const std::string words[] = {"python3", plotter.string(), folder.string()};
   char* arguments[] = {const_cast<char*>(words[0].c_str()), const_cast<char*>(words[1].c_str()), const_cast<char*>(words[2].c_str()),
                        nullptr};

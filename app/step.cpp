@@ -50,7 +50,9 @@ int run_step(const StepOptions& options) {
   TW_CHECK_INPUT(!options.batch.empty() || (!options.update && !options.json),
                  "--update and --json are of a step, and without --batch FILE there is none; leave them out.");
   const auto same = [](const std::filesystem::path& a, const std::filesystem::path& b) {
-    return !a.empty() && !b.empty() && std::filesystem::weakly_canonical(a) == std::filesystem::weakly_canonical(b);
+    std::error_code ignored;  // a path that cannot be followed is refused where it is opened
+    const std::filesystem::path first = a.empty() ? a : std::filesystem::weakly_canonical(a, ignored);
+    return !first.empty() && !b.empty() && first == std::filesystem::weakly_canonical(b, ignored);
   };
   for (const std::filesystem::path& read :
        {std::filesystem::path(options.recipe.path), options.batch, options.weights, options.dump_weights}) {

@@ -8,6 +8,7 @@
 #include "framework/recipe/nearest.h"
 #include "kernels/error.h"
 #include "kernels/gemm/tiling.h"
+#include "models/foreign_names.h"
 #include "models/recipe.h"
 
 namespace tilewave {
@@ -35,9 +36,10 @@ std::string full_key(const std::string& key) {
       if (field.name == name) return sentence(known.name, ".", name);
     }
   }
-  const std::string near = nearest_key(section, name, sections, key_aliases());
+  const MeantKey meant = nearest_key(section, name, sections, foreign_names().keys);
   throw InputError(sentence("--switch ", key, ": there is no such key", section.empty() ? " in [guidelines] or [gemm]" : "",
-                            near.empty() ? std::string("; docs/recipes.md lists them.") : sentence("; did you mean ", near, "?")));
+                            meant.key.empty() ? std::string("; docs/recipes.md lists them.") : sentence("; did you mean ", meant.key, "?"),
+                            meant.note.empty() ? "" : " ", meant.note));
 }
 
 std::string short_key(const std::string& key) {

@@ -266,7 +266,11 @@ struct GuidelinesConfig {
     visit("wave_role", wave_role,
           {.meaning = "the GEMM of that layer: forward or dgrad; tiles of a wgrad do not depend on rows, and wave_free_batch refuses it"});
     visit("wave_tile", wave_tile, {.meaning = "the tile to count by: `chosen`, each plan's own, or `<M>x<N>`, one an SM"});
-    visit("wave_limit", wave_limit, {.unit = "fraction", .range = between(0, 1), .meaning = "how far from the rows asked for to look"});
+    visit("wave_limit", wave_limit,
+          {.unit = "fraction",
+           .range = between(0, 1),
+           .computed = ComputedIn::host_double,
+           .meaning = "how far from the rows asked for to look"});
     visit("row_pitch", row_pitch, {.meaning = "rows of matrices start on multiples of 128 bytes, or right behind each other"});
     visit("ffn_hidden_layout", ffn_hidden_layout,
           {.meaning = "of the feed-forward layers' hidden activation: [tokens, d_ff], or `feature_major`, [d_ff, tokens]"});

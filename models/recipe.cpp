@@ -4,117 +4,21 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <fstream>
+#include <iomanip>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "framework/data/token_file.h"
 #include "framework/recipe/reference.h"
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
+#include "models/foreign_names.h"
 
 namespace tilewave {
 namespace {
-
-constexpr auto kAliases = std::to_array<Alias>({
-    {"n_embd", "model.d_model"},
-    {"n_embed", "model.d_model"},
-    {"embed_dim", "model.d_model"},
-    {"embedding_dim", "model.d_model"},
-    {"hidden_size", "model.d_model"},
-    {"hidden_dim", "model.d_model"},
-    {"dim", "model.d_model"},
-    {"n_inner", "model.d_ff"},
-    {"ffn_dim", "model.d_ff"},
-    {"ffn_hidden_size", "model.d_ff"},
-    {"intermediate_size", "model.d_ff"},
-    {"dim_feedforward", "model.d_ff"},
-    {"n_head", "model.heads"},
-    {"n_heads", "model.heads"},
-    {"nhead", "model.heads"},
-    {"num_heads", "model.heads"},
-    {"num_attention_heads", "model.heads"},
-    {"n_layer", "model.decoder_layers"},
-    {"n_layers", "model.decoder_layers"},
-    {"num_layers", "model.decoder_layers"},
-    {"num_hidden_layers", "model.decoder_layers"},
-    {"num_decoder_layers", "model.decoder_layers"},
-    {"num_encoder_layers", "model.encoder_layers"},
-    {"vocab_size", "model.vocabulary"},
-    {"padded_vocab_size", "guidelines.pad_vocabulary_to"},
-    {"pad_vocab_size_to_multiple_of", "guidelines.pad_vocabulary_to"},
-    {"make_vocab_size_divisible_by", "guidelines.pad_vocabulary_to"},
-    {"n_ctx", "model.max_positions"},
-    {"n_positions", "model.max_positions"},
-    {"max_position_embeddings", "model.max_positions"},
-    {"hidden_act", "model.activation"},
-    {"activation_function", "model.activation"},
-    {"tie_word_embeddings", "model.tied"},
-    {"weight_tying", "model.tied"},
-    {"share_embeddings", "model.tied"},
-    {"dropout_rate", "model.dropout"},
-    {"hidden_dropout_prob", "model.dropout"},
-    {"resid_pdrop", "model.dropout"},
-    {"embd_pdrop", "model.dropout"},
-    {"attn_pdrop", "model.attention_dropout"},
-    {"attention_probs_dropout_prob", "model.attention_dropout"},
-    {"dataset", "data.kind"},
-    {"train_file", "data.source"},
-    {"validation_file", "data.validation_source"},
-    {"block_size", "batch.sequence"},
-    {"seq_len", "batch.sequence"},
-    {"seq_length", "batch.sequence"},
-    {"sequence_length", "batch.sequence"},
-    {"max_seq_len", "batch.sequence"},
-    {"max_seq_length", "batch.sequence"},
-    {"context_length", "batch.sequence"},
-    {"batch_size", "batch.target_tokens"},
-    {"micro_batch_size", "batch.target_tokens"},
-    {"max_tokens", "batch.target_tokens"},
-    {"total_batch_size", "batch.target_tokens"},
-    {"gradient_accumulation_steps", "batch.accumulate"},
-    {"update_freq", "batch.accumulate"},
-    {"lr", "optimizer.learning_rate"},
-    {"max_lr", "optimizer.learning_rate"},
-    {"betas", "optimizer.beta1"},
-    {"adam_beta1", "optimizer.beta1"},
-    {"adam_beta2", "optimizer.beta2"},
-    {"eps", "optimizer.epsilon"},
-    {"adam_eps", "optimizer.epsilon"},
-    {"adam_epsilon", "optimizer.epsilon"},
-    {"wd", "optimizer.weight_decay"},
-    {"grad_clip", "optimizer.clip_norm"},
-    {"clip_grad", "optimizer.clip_norm"},
-    {"max_grad_norm", "optimizer.clip_norm"},
-    {"gradient_clip_val", "optimizer.clip_norm"},
-    {"label_smoothing_factor", "optimizer.label_smoothing"},
-    {"lr_scheduler", "schedule.kind"},
-    {"lr_scheduler_type", "schedule.kind"},
-    {"lr_decay_style", "schedule.kind"},
-    {"warmup", "schedule.warmup_steps"},
-    {"warmup_iters", "schedule.warmup_steps"},
-    {"warmup_updates", "schedule.warmup_steps"},
-    {"num_warmup_steps", "schedule.warmup_steps"},
-    {"lr_decay_iters", "schedule.decay_steps"},
-    {"max_steps", "run.steps"},
-    {"max_iters", "run.steps"},
-    {"num_steps", "run.steps"},
-    {"train_steps", "run.steps"},
-    {"train_iters", "run.steps"},
-    {"max_update", "run.steps"},
-    {"epochs", "run.steps"},
-    {"num_epochs", "run.steps"},
-    {"num_train_epochs", "run.steps"},
-    {"random_seed", "run.seed"},
-    {"dtype", "run.precision"},
-    {"torch_dtype", "run.precision"},
-    {"mixed_precision", "run.precision"},
-    {"amp", "run.precision"},
-    {"eval_interval", "run.validate_every"},
-    {"eval_steps", "run.validate_every"},
-    {"save_interval", "run.checkpoint_every"},
-    {"save_steps", "run.checkpoint_every"},
-    {"save_total_limit", "run.keep"},
-});
 
 void validate_model(const Recipe& recipe) {
   const ModelConfig& model = recipe.model;
@@ -138,6 +42,46 @@ void validate_model(const Recipe& recipe) {
                  " is longer than batch.target_tokens = ", batch.target_tokens, "; a batch must hold its longest sequence.");
   TW_CHECK_INPUT(batch.sequence <= model.max_positions, "batch.sequence = ", batch.sequence,
                  " is longer than model.max_positions = ", model.max_positions, "; every token needs a position.");
+}
+
+constexpr double kLeastNormal = std::numeric_limits<float>::min(), kMostFinite = std::numeric_limits<float>::max();
+constexpr std::string_view kLeastNormalText = "1.1755e-38", kMostFiniteText = "3.4028e+38";  // rounded inwards
+
+// What fp32 cannot hold in full precision would be another number in the step, or 0, 1 or an infinity.
+void validate_rounding(const Recipe& recipe) {
+  if (recipe.run.precision == Precision::fp64) return;
+  Recipe copy = recipe;
+  for (const Section& section : sections_of(copy)) {
+    for (const Field& field : section.fields) {
+      const auto* number = std::get_if<double*>(&field.member);
+      if (number == nullptr || field.key.computed == ComputedIn::host_double) continue;
+      const double value = **number, size = std::abs(value);
+      const auto refuse = [&](const std::string& wanted) {
+        throw InputError(sentence(section.name, ".", field.name, " = ", toml_float(value),
+                                  " is no number of fp32, which run.precision = \"", name_of(recipe.run.precision),
+                                  "\" computes it in: it must be ", wanted, "; choose such a number, or run.precision = \"fp64\"."));
+      };
+      const Range& range = field.key.range;
+      if (size > kMostFinite || (size > 0.0 && size < kLeastNormal)) {
+        const std::string most = range.most < kMostFinite ? toml_float(range.most) : std::string(kMostFiniteText);
+        refuse(sentence(range.contains(0.0) ? "0, or " : "", "from ", kLeastNormalText, " to ", most));
+      }
+      if (!range.contains(static_cast<float>(value))) {
+        const float last = std::nextafter(static_cast<float>(range.most), 0.0F);
+        refuse(sentence("at most ", std::setprecision(9), last, ", fp32's last number before ", range.most));
+      }
+    }
+  }
+}
+
+// Draws have 32 bits: a smaller probability drops nothing, a larger one keeps more than it says.
+void validate_dropout(const Recipe& recipe) {
+  constexpr double kStep = 0x1p-32;
+  for (const auto& [key, value] :
+       {std::pair{"model.dropout", recipe.model.dropout}, {"model.attention_dropout", recipe.model.attention_dropout}}) {
+    TW_CHECK_INPUT(value == 0.0 || (value >= kStep && value <= 1.0 - kStep), key, " = ", toml_float(value),
+                   " cannot be drawn, since draws have 32 bits: it must be 0, or from ", kStep, " to 1 - ", kStep, ".");
+  }
 }
 
 struct DataPath {
@@ -225,15 +169,13 @@ void check_file(std::string_view key, const std::filesystem::path& path) {
 
 }  // namespace
 
-std::span<const Alias> key_aliases() { return kAliases; }
-
 bool uses_tokenizer(const DataConfig& data) { return data.kind != DataKind::tokens && data.kind != DataKind::synthetic; }
 
 Recipe parse_recipe(const RecipeText& text, std::span<const std::string> overrides) {
   Recipe recipe;
   std::vector<Section> sections = sections_of(recipe);
-  read_toml(text, sections, kAliases);
-  for (const std::string& assignment : overrides) set_key(assignment, sections, kAliases);
+  read_toml(text, sections, foreign_names());
+  for (const std::string& assignment : overrides) set_key(assignment, sections, foreign_names());
   recipe.name = std::filesystem::path(text.source).stem().string();
   validate(recipe);
   return recipe;
@@ -244,6 +186,8 @@ Recipe read_recipe(const std::filesystem::path& path, std::span<const std::strin
 }
 
 void validate(const Recipe& recipe) {
+  validate_rounding(recipe);
+  validate_dropout(recipe);
   validate_model(recipe);
   validate_data(recipe);
   validate_schedule(recipe);
@@ -275,7 +219,7 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
   validate(recipe);
   TW_CHECK_INPUT(recipe.guidelines.wave_free_batch == WaveFreeBatch::off, "guidelines.wave_free_batch = \"",
                  name_of(recipe.guidelines.wave_free_batch),
-                 "\" asks for a device's waves, and there is no device here; use --set guidelines.wave_free_batch=off.");
+                 "\" asks for a device's waves, and there is no device here; guidelines.wave_free_batch = \"off\" needs none.");
   TW_CHECK_INPUT(tokenizer.vocabulary <= recipe.model.vocabulary, "model.vocabulary = ", recipe.model.vocabulary,
                  " is too small: the tokenizer makes ", tokenizer.vocabulary, " ids; set model.vocabulary to at least that.");
   Recipe numbers = recipe;

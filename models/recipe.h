@@ -63,7 +63,4 @@ std::vector<KeyDifference> differences(const Recipe& first, const Recipe& second
 // The tables of docs/recipes.md.
 std::string recipe_reference();
 
-// Other frameworks' names of our keys, for the errors.
-std::span<const Alias> key_aliases();
-
 }  // namespace tilewave

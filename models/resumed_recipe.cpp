@@ -10,6 +10,7 @@
 
 #include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
+#include "framework/io/json_fault.h"
 #include "framework/io/json_lines.h"
 #include "models/wave_free.h"
 
@@ -33,10 +34,9 @@ void save_adjustments(const std::filesystem::path& path, const std::vector<Adjus
 // The same again: rule, what, from and to.
 std::vector<Adjustment> stored_adjustments(const std::filesystem::path& folder) {
   constexpr std::int64_t kMostBytes = 1 << 20;
-  const std::filesystem::path shown = folder / kAdjustmentsFile,
-                              path = std::filesystem::exists(shown) ? shown : folder / kHiddenAdjustments;
+  const std::filesystem::path shown = folder / kAdjustmentsFile, path = is_there(shown) ? shown : folder / kHiddenAdjustments;
   std::vector<Adjustment> adjustments;
-  std::istringstream lines(std::filesystem::exists(path) ? read_file(path, kMostBytes) : std::string());
+  std::istringstream lines(is_there(path) ? read_file(path, kMostBytes) : std::string());
   for (std::string line; std::getline(lines, line);) {
     try {
       const nlohmann::json json = nlohmann::json::parse(line);
@@ -46,7 +46,7 @@ std::vector<Adjustment> stored_adjustments(const std::filesystem::path& folder) 
                              .to = json.at("to").get<std::int64_t>(),
                              .why = {}});
     } catch (const nlohmann::json::exception& error) {
-      throw InputError(sentence(path.string(), ": a line is no adjustment (", printable(error.what()), "); start a new run."));
+      throw InputError(sentence(path.string(), ": a line is no adjustment (", json_fault(error), "); start a new run."));
     }
   }
   return adjustments;
@@ -74,8 +74,8 @@ Recipe decisive(Recipe recipe) {
 
 void store_recipe(const std::filesystem::path& folder, const ResolvedRecipe& resolved) {
   const std::filesystem::path shown = folder / kAdjustmentsFile, hidden = folder / kHiddenAdjustments, recipe = folder / "recipe.toml";
-  const bool begun = std::filesystem::exists(recipe) && std::filesystem::exists(hidden);
-  const bool first = !std::filesystem::exists(shown);
+  const bool begun = is_there(recipe) && is_there(hidden);
+  const bool first = !is_there(shown);
   if (first && !begun) save_adjustments(hidden, resolved.adjustments);
   write_file_atomically(recipe, to_toml(resolved.recipe));
   if (!first) return;

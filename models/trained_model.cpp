@@ -32,13 +32,13 @@ void check_found(const std::filesystem::path& run_folder, const CheckpointSearch
 }  // namespace
 
 TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device) {
-  TW_CHECK_INPUT(std::filesystem::exists(run_folder / "recipe.toml"), run_folder.string(),
+  TW_CHECK_INPUT(is_there(run_folder / "recipe.toml"), run_folder.string(),
                  ": there is no recipe.toml, so this is no run folder; name one that ./tilewave train has made.");
   if (!has_complete_checkpoints(run_folder)) check_found(run_folder, find_latest_valid(run_folder));
 
   const Recipe recipe = decoded_on(read_recipe(run_folder / "recipe.toml"), device);
   TrainedModel trained{.resolved = {}, .tokenizer = {}, .context = {}, .model = {}, .notes = {}};
-  if (std::filesystem::exists(run_folder / "tokenizer.model")) {
+  if (is_there(run_folder / "tokenizer.model")) {
     trained.tokenizer = Tokenizer::load(run_folder / "tokenizer.model");
   } else if (uses_tokenizer(recipe.data)) {
     TW_CHECK_INPUT(recipe.data.tokenizer == TokenizerKind::bytes, run_folder.string(),

@@ -31,7 +31,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 std::optional<Tokenizer> stored_tokenizer(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kTokenizerFile;
-  return std::filesystem::exists(path) ? std::optional(Tokenizer::load(path)) : std::nullopt;
+  return is_there(path) ? std::optional(Tokenizer::load(path)) : std::nullopt;
 }
 
 // Names the first tensor that is not finite by doing the step again, launch by launch, without its update.
@@ -245,7 +245,7 @@ class Run {
                    (folder_ / "recipe.toml").string(),
                    " is now, or by an earlier tilewave; bring the old one back, start a new run, or insist with --force.");
     const bool same_corpus = state_.corpus == corpus_.fingerprint();
-    const bool lost_tokenizer = keeps_tokenizer() && !std::filesystem::exists(folder_ / kTokenizerFile);
+    const bool lost_tokenizer = keeps_tokenizer() && !is_there(folder_ / kTokenizerFile);
     TW_CHECK_INPUT(
         forced || same_corpus, folder_.string(),
         " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "
@@ -408,7 +408,7 @@ class Run {
   // What a person takes out of the folder while its run is under way: all that is known is saved, and the run ends with what is missing.
   void check_folder() {
     check_in_place();
-    const auto there = [this](const char* name) { return std::filesystem::exists(folder_ / name); };
+    const auto there = [this](const char* name) { return is_there(folder_ / name); };
     std::string lost;
     const auto add = [&](const std::string& part) { lost += (lost.empty() ? "" : ", ") + part; };
     if (!there("recipe.toml")) add("recipe.toml (which makes it a run)");

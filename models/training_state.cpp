@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/io/file.h"
+#include "framework/io/json_fault.h"
 #include "models/weight_files.h"
 
 namespace tilewave {
@@ -67,7 +68,7 @@ TrainingState read_training_state(const std::filesystem::path& path) {
             .target_tokens = json.at("target_tokens").get<std::int64_t>()};
   } catch (const nlohmann::json::exception& error) {
     throw InputError(
-        sentence(path.string(), ": this is no training state of tilewave (", error.what(), "); resume from another checkpoint."));
+        sentence(path.string(), ": this is no training state of tilewave (", json_fault(error), "); resume from another checkpoint."));
   }
 }
 

@@ -347,8 +347,9 @@ void Corpus::open_tokens() {
     for (const std::filesystem::path& shard : files_named(config_.source)) {
       const bool one_alone = shard == config_.source;
       for (const std::filesystem::path& other : files_named(config_.validation_source)) {
-        TW_CHECK_INPUT(one_alone || !std::filesystem::equivalent(shard, other), "data.source = ", config_.source, " takes in ", other,
-                       ", which is to be validated on; narrow the pattern.");
+        std::error_code ignored;
+        TW_CHECK_INPUT(one_alone || !std::filesystem::equivalent(shard, other, ignored), "data.source = ", config_.source, " takes in ",
+                       other, ", which is to be validated on; narrow the pattern.");
       }
     }
     validation_tokens_ = part_of(validation, 0, validation->size());

@@ -48,10 +48,7 @@ std::vector<Checkpoint> candidates(const fs::path& run_folder) {
   return found;
 }
 
-bool is_marked(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / kMarker, ignored);
-}
+bool is_marked(const fs::path& folder) { return is_there(folder / kMarker); }
 
 // What there is to be seen of the checkpoints without reading them: which there are, and which are marked.
 std::vector<std::pair<std::int64_t, bool>> marks_of(const std::vector<Checkpoint>& all) {
@@ -97,8 +94,7 @@ std::string marker_text(std::int64_t step, const Digests& digests) {
 
 // The files are named and few: a folder that holds something else, put there by a person, stays with it.
 void remove_checkpoint_folder(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::exists(folder, ignored)) return;
+  if (!is_there(folder)) return;
   if (is_marked(folder)) {
     remove_file(folder / kMarker);
     sync_folder(folder);  // no marker may come back beside files that are gone

@@ -150,7 +150,7 @@ void check_replaceable(const std::string& shown, const fs::path& path) {
 // The first part of a folder's path that is no folder; one that may not be looked at is taken for one.
 struct NotAFolder {
   fs::path path;
-  bool is_there = false;
+  bool exists = false;
 };
 NotAFolder first_that_is_none(const fs::path& folder) {
   fs::path so_far;
@@ -159,7 +159,7 @@ NotAFolder first_that_is_none(const fs::path& folder) {
     std::error_code ignored;
     const fs::file_type type = fs::status(so_far, ignored).type();
     if (type == fs::file_type::none) return {};
-    if (type != fs::file_type::directory) return {.path = so_far, .is_there = type != fs::file_type::not_found};
+    if (type != fs::file_type::directory) return {.path = so_far, .exists = type != fs::file_type::not_found};
   }
   return {};
 }
@@ -327,15 +327,20 @@ void check_output_file(std::string_view option, const fs::path& path) {
   const std::string shown = sentence(option, ' ', path.string());
   check_replaceable(shown, path);
   const NotAFolder missing = first_that_is_none(parent_of(path));
-  TW_CHECK_INPUT(missing.path.empty() || missing.is_there, shown, ": there is no folder ", missing.path.string(),
+  TW_CHECK_INPUT(missing.path.empty() || missing.exists, shown, ": there is no folder ", missing.path.string(),
                  "; make it, or name a file in another one.");
   TW_CHECK_INPUT(missing.path.empty(), shown, ": ", missing.path.string(), " is a file, not a folder; name a file in a folder.");
 }
 
 void check_output_folder(std::string_view option, const fs::path& path) {
   const NotAFolder missing = first_that_is_none(path);
-  TW_CHECK_INPUT(missing.path.empty() || !missing.is_there, option, ' ', path.string(), ": ", missing.path.string(),
+  TW_CHECK_INPUT(missing.path.empty() || !missing.exists, option, ' ', path.string(), ": ", missing.path.string(),
                  " is a file, not a folder; name a folder.");
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
 }
 
 void make_folders(const fs::path& path) {

@@ -120,6 +120,9 @@ bool writes_under_way() noexcept;
 void check_output_file(std::string_view option, const std::filesystem::path& path);
 void check_output_folder(std::string_view option, const std::filesystem::path& path);
 
+// False where it cannot be looked at, too.
+bool is_there(const std::filesystem::path& path);
+
 // Folders. What is already as asked is no error.
 void make_folders(const std::filesystem::path& path);  // with the missing ones above it, each fsynced into its parent
 void make_folder(const std::filesystem::path& path);   // in a folder that is there, fsynced into it

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "framework/io/file.h"
+#include "framework/io/json_fault.h"
 #include "framework/io/json_lines.h"
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
@@ -130,7 +131,7 @@ ReadGemms read_planned_gemms(const std::filesystem::path& path, const DeviceInfo
       gemm.seconds = 1e-6 * line.value("time_us", 0.0);
     }
   } catch (const std::exception& error) {
-    throw InputError(sentence(path.string(), ", line ", number, ": ", printable(error.what()), "; remove the file and it is made anew."));
+    throw InputError(sentence(path.string(), ", line ", number, ": ", json_fault(error), "; remove the file and it is made anew."));
   }
   TW_CHECK_INPUT(number > 0, path.string(), ": is empty; remove the file and it is made anew.");
   return read;

@@ -18,11 +18,6 @@ namespace {
 constexpr std::string_view kLock = ".lock";
 constexpr int kMostRuns = 1'000'000'000;  // of one recipe
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 fs::path numbered(const fs::path& runs, std::string_view recipe, int number) {
   return runs / (number == 1 ? std::string(recipe) : sentence(recipe, "-", number));
 }

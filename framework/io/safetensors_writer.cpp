@@ -21,12 +21,10 @@ std::string json_string(const std::string& text) {
 }
 
 std::int64_t bytes_of(const TensorSource& tensor) {
-  std::int64_t bytes = size_of(tensor.type);
-  for (const std::int64_t dimension : tensor.shape) {
-    TW_CHECK(dimension >= 0 && !__builtin_mul_overflow(bytes, dimension, &bytes), "tensor \"", printable(tensor.name),
-             "\" has a dimension of ", dimension, ", which no file can hold.");
-  }
-  return bytes;
+  const std::optional<std::int64_t> bits = bits_of(tensor.type, tensor.shape);
+  TW_CHECK(bits && *bits % 8 == 0, "tensor \"", printable(tensor.name), "\" of ", bits_of(tensor.type),
+           " bits an element has a shape that no file can hold; give it dimensions that fill whole bytes.");
+  return *bits / 8;
 }
 
 std::string header_of(const std::vector<const TensorSource*>& tensors, const std::map<std::string, std::string>& metadata) {
@@ -77,7 +75,7 @@ void write_safetensors(OutputFile& file, const SafetensorsContents& contents) {
              "\"; rename one.");
     tensors.push_back(&tensor);
   }
-  std::stable_sort(tensors.begin(), tensors.end(), [](auto* a, auto* b) { return size_of(a->type) > size_of(b->type); });
+  std::stable_sort(tensors.begin(), tensors.end(), [](auto* a, auto* b) { return bits_of(a->type) > bits_of(b->type); });
 
   const std::string header = header_of(tensors, contents.metadata);
   std::array<char, 8> length{};

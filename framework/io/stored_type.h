@@ -1,44 +1,68 @@
-// The element types of the safetensors format, by the names that stand in its headers. tilewave writes any of them from bytes
-// and computes in those that have a DType.
+// The element types of the safetensors format, by the names that stand in its headers (the 22 of the reference implementation,
+// https://github.com/huggingface/safetensors). Some are narrower than a byte: elements then lie packed, and a tensor fills whole bytes.
+// tilewave writes any of them from bytes and computes in those that have a DType.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "kernels/dtype.h"
 
 namespace tilewave {
 
-enum class StoredType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean, f8_e4m3, f8_e5m2, c64 };
+enum class StoredType : std::uint8_t {
+  f64,
+  f32,
+  f16,
+  bf16,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean,
+  c64,
+  f8_e4m3,
+  f8_e5m2,
+  f8_e8m0,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  f6_e2m3,
+  f6_e3m2,
+  f4
+};
 
 struct StoredTypeFacts {
   std::string_view name;
-  std::int64_t bytes;
+  std::int64_t bits;
 };
 
-inline constexpr std::array<StoredTypeFacts, 16> kStoredTypes{{
-    {"F64", 8},
-    {"F32", 4},
-    {"F16", 2},
-    {"BF16", 2},
-    {"I64", 8},
-    {"I32", 4},
-    {"I16", 2},
-    {"I8", 1},
-    {"U64", 8},
-    {"U32", 4},
-    {"U16", 2},
-    {"U8", 1},
-    {"BOOL", 1},
-    {"F8_E4M3", 1},
-    {"F8_E5M2", 1},
-    {"C64", 8},
+inline constexpr std::array<StoredTypeFacts, 22> kStoredTypes{{
+    {"F64", 64},    {"F32", 32},        {"F16", 16},        {"BF16", 16},   {"I64", 64},    {"I32", 32}, {"I16", 16},    {"I8", 8},
+    {"U64", 64},    {"U32", 32},        {"U16", 16},        {"U8", 8},      {"BOOL", 8},    {"C64", 64}, {"F8_E4M3", 8}, {"F8_E5M2", 8},
+    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},
 }};
 
 constexpr std::string_view name_of(StoredType type) { return kStoredTypes[static_cast<std::size_t>(type)].name; }
-constexpr std::int64_t size_of(StoredType type) { return kStoredTypes[static_cast<std::size_t>(type)].bytes; }
+constexpr std::int64_t bits_of(StoredType type) { return kStoredTypes[static_cast<std::size_t>(type)].bits; }
+
+// The bits of all elements; none where they are no more to be counted. An empty dimension hides no overflow of the others.
+constexpr std::optional<std::int64_t> bits_of(StoredType type, std::span<const std::int64_t> shape) {
+  std::int64_t bits = bits_of(type);
+  bool empty = false;
+  for (const std::int64_t dimension : shape) {
+    empty = empty || dimension == 0;
+    if (dimension < 0 || __builtin_mul_overflow(bits, std::max<std::int64_t>(dimension, 1), &bits)) return std::nullopt;
+  }
+  return empty ? 0 : bits;
+}
 
 constexpr std::optional<StoredType> stored_type_named(std::string_view name) {
   for (std::size_t i = 0; i < kStoredTypes.size(); ++i) {
@@ -63,6 +87,7 @@ constexpr StoredType stored_type(DType dtype) {
   return StoredType::u8;
 }
 
-static_assert(name_of(StoredType::c64) == "C64" && name_of(StoredType::bf16) == "BF16", "the table follows the enumeration");
+static_assert(name_of(StoredType::c64) == "C64" && name_of(StoredType::bf16) == "BF16" && name_of(StoredType::f4) == "F4",
+              "the table follows the enumeration");
 
 }  // namespace tilewave

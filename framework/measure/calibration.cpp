@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/io/file.h"
+#include "framework/io/json_fault.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/gemm_scratch.h"
 #include "framework/measure/least_squares.h"
@@ -269,7 +270,7 @@ std::string use_calibration(DeviceInfo& device) {
     device.time_model = std::make_shared<TimeModel>(model);
     return {};
   } catch (const std::exception& error) {
-    return unused(sentence("it cannot be read (", printable(error.what()), ")"));
+    return unused(sentence("it cannot be read (", json_fault(error), ")"));
   }
 }
 

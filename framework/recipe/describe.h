@@ -63,9 +63,13 @@ constexpr Range above(double least) { return {.least = least, .least_included = 
 constexpr Range between(double least, double most) { return {.least = least, .most = most}; }
 constexpr Range from_below(double least, double most) { return {.least = least, .most = most, .most_included = false}; }
 
+// What becomes of a number with a fraction: the training step rounds it to the precision it computes in, or the host alone reads it.
+enum class ComputedIn : std::uint8_t { run_precision, host_double };
+
 struct Key {
   std::string_view unit = {};
   Range range = {};
+  ComputedIn computed = ComputedIn::run_precision;
   std::string_view meaning = {};
 };
 

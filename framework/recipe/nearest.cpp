@@ -19,7 +19,22 @@ std::string plain(std::string_view word) {
   return result;
 }
 
+bool lists(std::string_view names, std::string_view name) {
+  const std::vector<std::string_view> all = listed_names(names);
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
+
 }  // namespace
+
+std::vector<std::string_view> listed_names(std::string_view names) {
+  std::vector<std::string_view> result;
+  for (std::size_t begin = 0; begin < names.size();) {
+    const std::size_t end = std::min(names.find(' ', begin), names.size());
+    if (end > begin) result.push_back(names.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return result;
+}
 
 std::int64_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::int64_t> before(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
@@ -55,12 +70,12 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
   return nearest;
 }
 
-std::string nearest_key(std::string_view section, std::string_view key, const std::vector<Section>& sections,
-                        std::span<const Alias> aliases) {
+MeantKey nearest_key(std::string_view section, std::string_view key, const std::vector<Section>& sections, std::span<const Alias> aliases) {
   const auto full = [](const Section& of, std::string_view name) { return std::string(of.name) + "." + std::string(name); };
-  const std::string asked = plain(key);
-  for (const Alias& alias : aliases) {
-    if (alias.theirs == asked) return std::string(alias.ours);
+  const std::string asked = plain(key), asked_there = plain(section) + "." + asked;
+  for (const std::string& theirs : {asked_there, asked}) {
+    const auto alias = std::find_if(aliases.begin(), aliases.end(), [&](const Alias& known) { return lists(known.theirs, theirs); });
+    if (alias != aliases.end()) return {.key = std::string(alias->ours), .note = alias->note};
   }
   const auto nearest_in = [&](const Section& in) {
     std::vector<std::string_view> names;
@@ -69,7 +84,7 @@ std::string nearest_key(std::string_view section, std::string_view key, const st
   };
   for (const Section& other : sections) {
     for (const Field& field : other.fields) {
-      if (field.name == asked) return full(other, field.name);
+      if (field.name == asked) return {.key = full(other, field.name), .note = {}};
     }
   }
   std::string nearest;
@@ -77,14 +92,21 @@ std::string nearest_key(std::string_view section, std::string_view key, const st
   for (const Section& in : sections) {
     const std::string_view name = nearest_in(in);
     if (name.empty()) continue;
-    if (in.name == section) return full(in, name);
+    if (in.name == section) return {.key = full(in, name), .note = {}};
     const std::int64_t distance = edit_distance(asked, name);
     if (nearest.empty() || distance < least) {
       nearest = full(in, name);
       least = distance;
     }
   }
-  return nearest;
+  return {.key = nearest, .note = {}};
+}
+
+std::string_view foreign_advice(std::string_view key, std::string_view value, std::span<const ForeignValue> values) {
+  const std::string asked = plain(value);
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](const ForeignValue& known) { return known.key == key && lists(known.theirs, asked); });
+  return found == values.end() ? std::string_view() : found->advice;
 }
 
 }  // namespace tilewave

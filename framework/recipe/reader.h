@@ -1,10 +1,10 @@
 // Reads TOML into described settings, strictly: every key must be known, of its type and in its range, and what is wrong is
 // one InputError sentence that says where ("recipes/tiny.toml:3:11"), what was found, what was expected, and the nearest
-// thing that would do. A recipe is UTF-8 of at most kRecipeBytes; CR LF ends lines too.
+// thing that would do, which another framework's name or word for it is too. A recipe is UTF-8 of at most kRecipeBytes; CR LF ends lines
+// too.
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +25,9 @@ struct RecipeText {
 RecipeText read_recipe_file(const std::filesystem::path& path);
 
 // Sets the fields that the text names. Throws the text's first error; some fields are set then.
-void read_toml(const RecipeText& recipe, std::vector<Section>& sections, std::span<const Alias> aliases = {});
+void read_toml(const RecipeText& recipe, std::vector<Section>& sections, const ForeignNames& names = {});
 
 // Sets one field from "section.key=value", as --set gives it. The value is TOML, where strings may do without quotes.
-void set_key(std::string_view assignment, std::vector<Section>& sections, std::span<const Alias> aliases = {});
-
-// What a field may hold: "an integer from 1 to 65536", "\"pre\" or \"post\"".
-std::string allowed_text(const Field& field);
+void set_key(std::string_view assignment, std::vector<Section>& sections, const ForeignNames& names = {});
 
 }  // namespace tilewave

@@ -1,7 +1,7 @@
 // Markdown: what a table cell cannot hold (a vertical bar) never occurs, because allowed values are joined by words.
 #include "framework/recipe/reference.h"
 
-#include "framework/recipe/reader.h"
+#include "framework/recipe/complaints.h"
 #include "framework/recipe/writer.h"
 #include "kernels/error.h"
 

@@ -226,11 +226,11 @@ TEST_F(DecodeCommands, AClosedStandardInputIsAtItsEnd) {
 
 TEST_F(DecodeCommands, RefuseBeforeTheyPrint) {
   expect_refusal("generate translator --prompt a", "cannot continue a text; use translate");
-  expect_refusal("generate writer --prompt a --temperature nan", "the temperature is nan");
+  expect_refusal("generate writer --prompt a --temperature nan", "--temperature: nan is no number");
   expect_refusal("generate writer --prompt a --temperature -1", "the temperature is -1");
   expect_refusal("generate nowhere --prompt a", "nowhere");
   expect_refusal("translate writer", "cannot translate; use generate");
-  expect_refusal("translate translator --length-penalty nan", "--length-penalty nan");
+  expect_refusal("translate translator --length-penalty nan", "--length-penalty: nan is no number");
   expect_refusal("translate nowhere", "nowhere");
 }
 

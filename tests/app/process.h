@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
+#include <gtest/gtest.h>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/app/help_tree.h"
 #include "tests/shell.h"
 #include "tests/test_environment.h"
 
@@ -26,6 +28,7 @@ class Process {
       const std::filesystem::path& folder, std::vector<std::string> words, const std::function<void()>& prepare = [] {})
       : output_(folder / "stdout"), errors_(folder / "stderr") {
     const std::string program = std::filesystem::absolute(test_environment().program).string();
+    words_ = words;
     words.insert(words.begin(), program);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -67,13 +70,17 @@ class Process {
     while (pending()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
-  // Its exit code; minus the signal that ended it.
+  // Its exit code; minus the signal that ended it. What it says on failing advises no option that its command lacks.
   int wait() {
     int status = 0;
     while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
     }
     id_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    if (code == 1 || code == 2) {
+      EXPECT_EQ(advised_but_lacking(words_, errors()), "") << errors();
+    }
+    return code;
   }
 
   // False where it ends, or a minute passes, without saying it.
@@ -97,6 +104,7 @@ class Process {
   }
 
   std::filesystem::path output_, errors_;
+  std::vector<std::string> words_;
   pid_t id_ = 0;
 };
 

@@ -129,6 +129,27 @@ TEST_F(CommandsOnFiles, InspectTellsWhatFilesHold) {
   EXPECT_NE(table.output.find("[64,16]"), std::string::npos) << table.output;
 }
 
+// Types that tilewave does not compute in, two of them narrower than a byte, behind metadata that is null.
+TEST_F(CommandsOnFiles, InspectListsEveryTypeOfTheFormat) {
+  const std::string header =
+      R"({"__metadata__":null,"a":{"dtype":"F4","shape":[2,3],"data_offsets":[0,3]},"b":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[3,6]},)"
+      R"("c":{"dtype":"F8_E8M0","shape":[5],"data_offsets":[6,11]},"d":{"dtype":"F8_E5M2FNUZ","shape":[],"data_offsets":[11,12]},)"
+      R"("e":{"dtype":"C64","shape":[1],"data_offsets":[12,20]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size() & 0xff);
+  file[1] = static_cast<char>(header.size() >> 8);
+  write_text(folder_.path() / "types.safetensors", file + header + std::string(20, 'x'));
+  const nlohmann::json report = json_of("inspect types.safetensors");
+  EXPECT_EQ(report.at("metadata"), nlohmann::json::object());
+  EXPECT_EQ(report.at("elements"), 6 + 4 + 5 + 1 + 1);
+  const nlohmann::json expected = {{{"name", "a"}, {"type", "F4"}, {"shape", {2, 3}}, {"bytes", 3}},
+                                   {{"name", "b"}, {"type", "F6_E2M3"}, {"shape", {4}}, {"bytes", 3}},
+                                   {{"name", "c"}, {"type", "F8_E8M0"}, {"shape", {5}}, {"bytes", 5}},
+                                   {{"name", "d"}, {"type", "F8_E5M2FNUZ"}, {"shape", nlohmann::json::array()}, {"bytes", 1}},
+                                   {{"name", "e"}, {"type", "C64"}, {"shape", {1}}, {"bytes", 8}}};
+  EXPECT_EQ(report.at("tensors"), expected);
+}
+
 TEST_F(CommandsOnFiles, InspectSeesARun) {
   const fs::path recipe = data_ / ".." / "recipes" / "tiny.toml";
   if (!fs::exists(recipe)) GTEST_SKIP() << "recipes/ is not beside --data";

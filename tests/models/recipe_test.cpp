@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <iomanip>
 #include <limits>
+#include <map>
 #include <random>
 #include <sstream>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "framework/recipe/reference.h"
 #include "kernels/error.h"
 #include "kernels/gemm/catalog.h"
+#include "models/foreign_names.h"
 #include "tests/test_environment.h"
 
 namespace tilewave {
@@ -85,7 +87,13 @@ TEST(Recipe, KnowsOtherFrameworksNames) {
   EXPECT_EQ(refusal("[run]\n", {"max_iters=5"}), "--set \"max_iters=5\": unknown key max_iters; did you mean run.steps?");
 }
 
-TEST(Recipe, AliasesNameKeysAndAreNone) {
+std::string plain(std::string_view name) {
+  std::string result(name);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c == '-' ? '_' : c;
+  return result;
+}
+
+TEST(Recipe, ForeignKeysNameKeysOfOursAndAreNone) {
   Recipe recipe;
   std::vector<std::string> keys, names;
   for (const Section& section : sections_of(recipe)) {
@@ -94,13 +102,218 @@ TEST(Recipe, AliasesNameKeysAndAreNone) {
       names.emplace_back(field.name);
     }
   }
-  ASSERT_GE(key_aliases().size(), 30u);
-  std::vector<std::string_view> theirs;
-  for (const Alias& alias : key_aliases()) {
-    EXPECT_NE(std::find(keys.begin(), keys.end(), alias.ours), keys.end()) << alias.theirs << " -> " << alias.ours;
-    EXPECT_EQ(std::find(names.begin(), names.end(), alias.theirs), names.end()) << alias.theirs << " is a key of ours";
-    EXPECT_EQ(std::find(theirs.begin(), theirs.end(), alias.theirs), theirs.end()) << alias.theirs << " stands twice";
-    theirs.push_back(alias.theirs);
+  std::vector<std::string> all;
+  for (const Alias& alias : foreign_names().keys) {
+    const bool known = std::find(keys.begin(), keys.end(), alias.ours) != keys.end();
+    EXPECT_TRUE(known || (alias.ours.empty() && !alias.note.empty())) << alias.theirs << " -> " << alias.ours;
+    EXPECT_TRUE(alias.note.empty() || alias.note.ends_with('.')) << alias.note;
+    for (const std::string_view theirs : listed_names(alias.theirs)) {
+      EXPECT_EQ(theirs, plain(theirs)) << "is looked up in lower case with _ for -";
+      EXPECT_EQ(std::find(names.begin(), names.end(), theirs), names.end()) << theirs << " is a key of ours";
+      EXPECT_EQ(std::find(all.begin(), all.end(), theirs), all.end()) << theirs << " stands twice";
+      all.emplace_back(theirs);
+    }
+  }
+  EXPECT_GE(all.size(), 600u);
+}
+
+// Keys that a note or an advice names are keys of ours, too.
+TEST(Recipe, ForeignNamesSpeakOfWhatThereIs) {
+  Recipe recipe;
+  const std::vector<Section> sections = sections_of(recipe);
+  const auto check_keys = [&](std::string_view text) {
+    for (const Section& section : sections) {
+      const std::string opening = std::string(section.name) + ".";
+      for (std::size_t at = text.find(opening); at != std::string_view::npos; at = text.find(opening, at + 1)) {
+        if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '(') continue;
+        const std::size_t begin = at + opening.size();
+        const std::string_view name = text.substr(begin, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789", begin) - begin);
+        const bool known = name.empty() || std::any_of(section.fields.begin(), section.fields.end(),
+                                                       [&](const Field& field) { return field.name == name; });
+        EXPECT_TRUE(known) << opening << name << " in: " << text;
+      }
+    }
+  };
+  for (const Alias& alias : foreign_names().keys) check_keys(alias.note);
+  std::map<std::string_view, std::vector<std::string>> words;
+  for (const ForeignValue& value : foreign_names().values) {
+    check_keys(value.advice);
+    EXPECT_TRUE(value.advice.ends_with('.')) << value.advice;
+    const std::size_t dot = value.key.find('.');
+    const Field* field = nullptr;
+    for (const Section& section : sections) {
+      for (const Field& one : section.fields) {
+        if (section.name == value.key.substr(0, dot) && one.name == value.key.substr(dot + 1)) field = &one;
+      }
+    }
+    ASSERT_NE(field, nullptr) << value.key;
+    const auto* choice = std::get_if<Choice>(&field->member);
+    ASSERT_NE(choice, nullptr) << value.key << " has no words to choose from";
+    const bool says_one = std::any_of(choice->names.begin(), choice->names.end(), [&](std::string_view name) {
+      return value.advice.find("\"" + std::string(name) + "\"") != std::string_view::npos;
+    });
+    EXPECT_TRUE(says_one) << value.advice;
+    for (const std::string_view theirs : listed_names(value.theirs)) {
+      EXPECT_EQ(theirs, plain(theirs));
+      EXPECT_EQ(std::find(choice->names.begin(), choice->names.end(), theirs), choice->names.end()) << theirs << " is a word of ours";
+      EXPECT_EQ(std::count(words[value.key].begin(), words[value.key].end(), theirs), 0) << theirs << " stands twice";
+      words[value.key].emplace_back(theirs);
+    }
+  }
+}
+
+// From the configuration files and the option lists of those frameworks, beside the key that means the same here.
+TEST(Recipe, EveryFrameworkIsUnderstood) {
+  const struct {
+    const char *theirs, *ours;
+  } cases[] = {{"per_device_train_batch_size", "batch.target_tokens"},
+               {"gradient_accumulation_steps", "batch.accumulate"},  // Hugging Face's Trainer
+               {"num_train_epochs", "run.steps"},
+               {"max_grad_norm", "optimizer.clip_norm"},
+               {"warmup_ratio", "schedule.warmup_steps"},
+               {"lr_scheduler_type", "schedule.kind"},
+               {"adam_epsilon", "optimizer.epsilon"},
+               {"save_total_limit", "run.keep"},
+               {"label_smoothing_factor", "optimizer.label_smoothing"},
+               {"eval_steps", "run.validate_every"},
+               {"n_embd", "model.d_model"},
+               {"n_inner", "model.d_ff"},
+               {"attn_pdrop", "model.attention_dropout"},  // its config.json
+               {"intermediate_size", "model.d_ff"},
+               {"num_hidden_layers", "model.decoder_layers"},
+               {"hidden_act", "model.activation"},
+               {"max_position_embeddings", "model.max_positions"},
+               {"vocab_size", "model.vocabulary"},
+               {"encoder-ffn-embed-dim", "model.d_ff"},
+               {"max-tokens", "batch.target_tokens"},
+               {"update-freq", "batch.accumulate"},  // fairseq
+               {"share-all-embeddings", "model.tied"},
+               {"max-update", "run.steps"},
+               {"warmup-updates", "schedule.warmup_steps"},
+               {"encoder-normalize-before", "model.norm"},
+               {"adam-betas", "optimizer.beta1"},
+               {"dim-emb", "model.d_model"},
+               {"transformer-heads", "model.heads"},
+               {"train-sets", "data.source"},  // Marian
+               {"mini-batch", "batch.target_tokens"},
+               {"max-length", "batch.sequence"},
+               {"learn-rate", "optimizer.learning_rate"},
+               {"lr-decay-inv-sqrt", "schedule.kind"},
+               {"enc-depth", "model.encoder_layers"},
+               {"tied-embeddings-all", "model.tied"},
+               {"word_vec_size", "model.d_model"},
+               {"rnn_size", "model.d_model"},
+               {"transformer_ff", "model.d_ff"},  // OpenNMT-py
+               {"accum_count", "batch.accumulate"},
+               {"decay_method", "schedule.kind"},
+               {"save_checkpoint_steps", "run.checkpoint_every"},
+               {"block_size", "batch.sequence"},
+               {"max_iters", "run.steps"},
+               {"grad_clip", "optimizer.clip_norm"},  // nanoGPT
+               {"lr_decay_iters", "schedule.decay_steps"},
+               {"dtype", "run.precision"},
+               {"input_bin", "data.source"},
+               {"total_batch_size", "batch.target_tokens"},
+               {"num_iterations", "run.steps"},  // llm.c
+               {"val_loss_every", "run.validate_every"},
+               {"tensorcores", "run.precision"},
+               {"local_batch_size", "batch.target_tokens"},
+               {"global_batch_size", "batch.target_tokens"},
+               {"seq_len", "batch.sequence"},  // torchtitan
+               {"max_norm", "optimizer.clip_norm"},
+               {"mixed_precision_param", "run.precision"},
+               {"decay_type", "schedule.kind"},
+               {"ffn_hidden_size", "model.d_ff"},
+               {"make_vocab_size_divisible_by", "guidelines.pad_vocabulary_to"},  // Megatron
+               {"attn_dropout", "model.attention_dropout"},
+               {"lr_scheduler", "schedule.kind"},
+               {"grad_accum", "batch.accumulate"}};
+  for (const auto& [theirs, ours] : cases) {
+    const std::string said = refusal(with("model", std::string(theirs) + " = 1"));
+    EXPECT_NE(said.find(sentence("unknown key model.", theirs, "; did you mean ", ours, "?")), std::string::npos) << said;
+  }
+  for (const char* none :
+       {"rope_theta", "num_key_value_heads", "rms_norm_eps", "gradient_checkpointing", "wandb_project", "tensor_parallel_degree"}) {
+    const std::string said = refusal(with("model", std::string(none) + " = 1"));
+    EXPECT_NE(said.find(sentence("unknown key model.", none, "; tilewave has no such key. ")), std::string::npos) << said;
+  }
+  EXPECT_TRUE(
+      refusal(with("batch", "batch_size = 8"))
+          .ends_with(
+              "did you mean batch.target_tokens? It counts tokens, not sequences: write how many sequences times how long they are."));
+  EXPECT_EQ(refusal(with("lr_scheduler", "warmup_steps = 1")),
+            "recipes/r.toml:1:2: unknown section [lr_scheduler]; did you mean [schedule]?");
+}
+
+TEST(Recipe, ForeignValuesAreUnderstood) {
+  const std::string gelu = refusal(with("model", "activation = \"gelu\""));
+  EXPECT_EQ(
+      gelu,
+      "recipes/r.toml:2:14: model.activation is the string \"gelu\"; it must be \"relu\", \"gelu_tanh\" or \"gelu_erf\". What torch and "
+      "Hugging Face call gelu is \"gelu_erf\"; their gelu_new, approximate=\"tanh\", is \"gelu_tanh\".");
+  EXPECT_TRUE(refusal(with("model", "activation = gelu")).ends_with(gelu.substr(gelu.find("; it must be"))));
+  EXPECT_TRUE(refusal(with("run", "precision = \"bfloat16\"")).ends_with(" Write \"bf16\"."));
+  EXPECT_TRUE(refusal(with("run", "precision = 16")).ends_with(" Write \"fp16\"."));
+  EXPECT_TRUE(refusal("[run]\n", {"run.precision=FP8"}).ends_with("\"bf16\" is the narrowest that keeps fp32's range."));
+  EXPECT_TRUE(refusal(with("model", "norm = true")).ends_with(" Write \"pre\"."));
+  EXPECT_TRUE(refusal(with("schedule", "kind = \"linear\""))
+                  .ends_with("There is no linear decay; \"cosine\" falls to 0 as well, at schedule.decay_steps."));
+  EXPECT_TRUE(refusal(with("schedule", "kind = \"inverse-sqrt\"")).ends_with(" Write \"inverse_square_root\"."));
+}
+
+// fp32 would make another number of these: 0, an infinity, 1, or one with fewer digits.
+TEST(RecipeValidation, NumbersThatTheStepCannotHold) {
+  const std::string says = " is no number of fp32, which run.precision = \"fp32\" computes it in: it must be ";
+  const std::string instead = "; choose such a number, or run.precision = \"fp64\".";
+  EXPECT_EQ(refusal(with("optimizer", "epsilon = 1e-46")), "optimizer.epsilon = 1e-46" + says + "from 1.1755e-38 to 3.4028e+38" + instead);
+  EXPECT_EQ(refusal(with("optimizer", "learning_rate = 1e39")),
+            "optimizer.learning_rate = 1e+39" + says + "0, or from 1.1755e-38 to 3.4028e+38" + instead);
+  EXPECT_EQ(refusal(with("optimizer", "beta2 = 0.99999999")),
+            "optimizer.beta2 = 0.99999999" + says + "at most 0.99999994, fp32's last number before 1" + instead);
+  EXPECT_EQ(refusal(with("optimizer", "label_smoothing = 1e-39")),
+            "optimizer.label_smoothing = 1e-39" + says + "0, or from 1.1755e-38 to 1.0" + instead);
+  EXPECT_EQ(refusal("[run]\n", {"optimizer.weight_decay=1e-45", "run.precision=bf16"}),
+            "optimizer.weight_decay = 1e-45 is no number of fp32, which run.precision = \"bf16\" computes it in: it must be 0, or from "
+            "1.1755e-38 to 3.4028e+38" +
+                instead);
+  for (const char* held : {"epsilon = 1.1755e-38", "epsilon = 3.4028e+38", "learning_rate = 0", "beta1 = 0.0", "beta2 = 0.99999994"}) {
+    EXPECT_EQ(refusal(with("optimizer", held)), "no error") << held;
+  }
+  for (const char* held : {"epsilon = 1e-300", "learning_rate = 1e39", "beta2 = 0.99999999999"}) {
+    EXPECT_EQ(refusal(with("optimizer", held), {"run.precision=fp64"}), "no error") << held;
+  }
+}
+
+// Every key with a fraction that there is, and that will be: the step's are held to fp32, those of the host alone are named here.
+TEST(RecipeValidation, EveryFractionIsHeldToThePrecision) {
+  const std::vector<std::string> host = {"guidelines.wave_limit"};
+  Recipe recipe;
+  std::size_t held = 0;
+  for (const Section& section : sections_of(recipe)) {
+    for (const Field& field : section.fields) {
+      if (!std::holds_alternative<double*>(field.member)) continue;
+      const std::string key = sentence(section.name, ".", field.name);
+      const std::string said = refusal("[run]\n", {key + "=1e-46"});
+      const bool refused = said.starts_with(key + " = 1e-46 is no number of fp32");
+      EXPECT_NE(refused, std::find(host.begin(), host.end(), key) != host.end()) << said;
+      held += refused ? 1 : 0;
+    }
+  }
+  EXPECT_GE(held, 8u);
+}
+
+TEST(RecipeValidation, DropoutThatCannotBeDrawn) {
+  for (const char* key : {"dropout", "attention_dropout"}) {
+    for (const char* precision : {"fp32", "fp64"}) {
+      const auto said = [&](const std::string& value) {
+        return refusal(with("model", std::string(key) + " = " + value), {std::string("run.precision=") + precision});
+      };
+      EXPECT_NE(said("1e-10").find(sentence("model.", key, " = 1e-10 cannot be drawn, since draws have 32 bits")), std::string::npos)
+          << said("1e-10");
+      EXPECT_EQ(said("2.4e-10"), "no error");
+      EXPECT_EQ(said("0.9999"), "no error");
+      EXPECT_NE(said("0.99999999999"), "no error");
+    }
   }
 }
 

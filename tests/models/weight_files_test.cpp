@@ -194,6 +194,13 @@ TEST_F(WeightFiles, OtherTypesAreRefused) {
   SafetensorsContents contents = weight_contents(model.parameters());
   tensor_named(contents, kUp).type = StoredType::i32;
   expect_refusal(contents, "\"" + kUp + "\" [48, 32] is I32; parameters are F32 or F64");
+  for (const StoredType type : {StoredType::f4, StoredType::f6_e3m2, StoredType::f8_e8m0, StoredType::f8_e4m3fnuz, StoredType::bf16}) {
+    tensor_named(contents, kUp) = {.name = kUp, .type = type, .shape = {48, 32}, .stream = [type](const ByteSink& sink) {
+                                     const std::vector<std::byte> bytes(static_cast<std::size_t>(48 * 32 * bits_of(type) / 8));
+                                     sink(bytes);
+                                   }};
+    expect_refusal(contents, sentence("\"", kUp, "\" [48, 32] is ", name_of(type), "; parameters are F32 or F64"));
+  }
 }
 
 TEST_F(WeightFiles, ElementsThatAreNotFiniteAreRefused) {

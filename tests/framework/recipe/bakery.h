@@ -56,6 +56,11 @@ struct Bakery {
   friend bool operator==(const Bakery&, const Bakery&) = default;
 };
 
-inline constexpr Alias kBakeryAliases[] = {{"temperature", "oven.heat"}};
+inline constexpr Alias kBakeryAliases[] = {{"temperature degrees", "oven.heat"},
+                                           {"flour_g", "dough.loaves", "It counts loaves: write the grams over 500."},
+                                           {"steam", "", "The oven is dry."},
+                                           {"dough.steam", "oven.minutes", "Steamed dough takes longer."}};
+inline constexpr ForeignValue kBakeryValues[] = {{"dough.grain", "dinkel farro 630", "Write \"spelt\"."}};
+inline constexpr ForeignNames kBakeryNames = {.keys = kBakeryAliases, .values = kBakeryValues};
 
 }  // namespace tilewave

@@ -53,7 +53,7 @@ TEST(NearestWord, IsNearOrNothing) {
 TEST(NearestKey, TriesAliasesThenOtherSectionsThenSpelling) {
   Bakery bakery;
   const std::vector<Section> sections = sections_of(bakery);
-  const auto near = [&](std::string_view section, std::string_view key) { return nearest_key(section, key, sections, kBakeryAliases); };
+  const auto near = [&](std::string_view section, std::string_view key) { return nearest_key(section, key, sections, kBakeryAliases).key; };
   EXPECT_EQ(near("dough", "temperature"), "oven.heat");
   EXPECT_EQ(near("dough", "Temperature"), "oven.heat");
   EXPECT_EQ(near("oven", "loaves"), "dough.loaves");
@@ -62,6 +62,9 @@ TEST(NearestKey, TriesAliasesThenOtherSectionsThenSpelling) {
   EXPECT_EQ(near("dough", "minuets"), "oven.minutes");
   EXPECT_EQ(near("nonsense", "salty"), "dough.salt");
   EXPECT_EQ(near("dough", "chimney"), "");
+  EXPECT_EQ(near("dough", "DEGREES"), "oven.heat");
+  EXPECT_EQ(nearest_key("oven", "steam", sections, kBakeryAliases), (MeantKey{.key = "", .note = "The oven is dry."}));
+  EXPECT_EQ(near("dough", "steam"), "oven.minutes");
 }
 
 }  // namespace
