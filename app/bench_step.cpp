@@ -11,6 +11,7 @@
 #include "models/corpus_of.h"
 #include "models/memory_check.h"
 #include "models/plan.h"
+#include "models/step_batches.h"
 #include "models/step_plans.h"
 #include "models/train_step.h"
 #include "models/wave_free.h"
@@ -67,12 +68,11 @@ int bench_step(const StepOptions& options) {
   Context context(queue, device, context_options(resolved.recipe, plans));
   TrainStep step(context, resolved);
   step.use_step_memory(trace);
-  BatchStream stream = corpus.training(batch_shape(resolved));
+  StepBatches batches(corpus, batch_shape(resolved), resolved.recipe.batch.accumulate);
   std::int64_t done = 0, tokens = 0;
   const Candidate candidate{.name = recipe.name, .launch = [&](std::size_t) {
-                              std::vector<Batch> batches;
-                              for (std::int64_t i = 0; i < resolved.recipe.batch.accumulate; ++i) batches.push_back(*stream.next());
-                              const StepReport report = step.run(batches, ++done);
+                              batches.next_step();
+                              const StepReport report = step.run(batches.current(), ++done);
                               TW_CHECK(report.finite || report.skipped(), "step ", done,
                                        ": the loss or the gradient norm is not finite, so that what follows is no training step; lower "
                                        "optimizer.learning_rate, or take another run.precision.");

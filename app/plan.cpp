@@ -326,6 +326,7 @@ void print_json(const StepPlan& step, const ResolvedRecipe& resolved, const std:
                    .add("rows", step.rows)
                    .add("target_rows", resolved.shapes.target_rows * resolved.recipe.batch.accumulate)
                    .add("matrix_flops", step.matrix_flops)
+                   .add("attention_lengths", text_of(resolved.segments, batch_shape(resolved)))
                    .add("memory_bytes", step.bytes)
                    .add("device_memory_bytes", device.memory_bytes)
                    .text()
@@ -386,6 +387,7 @@ int plan_recipe(const Options& options) {
   } else {
     std::printf("\na step's GEMMs are predicted to take %.1f us; the rest is unknown, as the device's bandwidth is\n", 1e6 * seconds);
   }
+  std::printf("%s\n", text_of(resolved.segments, batch_shape(resolved)).c_str());
   print_memory(resolved, trace, device);
   print_advice(advice, tokens);
   print_settings(settings, device);

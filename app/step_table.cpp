@@ -76,7 +76,7 @@ void print_adjustments(std::ostream& stream, const std::vector<AdjustedSetting>&
 
 void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   double flops = 0.0;
-  for (const TraceEntry& entry : trace.trace.entries) flops += static_cast<double>(entry.cost.flops);
+  for (const TraceEntry& entry : trace.trace.entries) flops += static_cast<double>(entry.times) * static_cast<double>(entry.cost.flops);
   stream << "parameters      " << trace.parameters << '\n';
   stream << "memory          " << bytes_text(trace.bytes()) << ": weights, gradients, moments and batches "
          << bytes_text(trace.persistent_bytes) << ", within a step " << bytes_text(trace.step_bytes());
@@ -84,7 +84,9 @@ void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const Step
     stream << ", for a test sentence of " << resolved.recipe.batch.sequence << " tokens at the end " << bytes_text(trace.decoding_bytes);
   }
   stream << '\n';
-  print(stream, "a step          %.3f GFLOP in %zu launches on %s", flops * 1e-9, trace.trace.entries.size(), device_text(device).c_str());
+  print(stream, "a step          %.3f GFLOP in %zu launches on %s", flops * 1e-9, static_cast<std::size_t>(trace.trace.launches()),
+        device_text(device).c_str());
+  stream << "attention       " << text_of(resolved.segments, batch_shape(resolved)) << '\n';
   if (device.backend == Backend::cuda) stream << "predicted times " << source_of(time_model_of(device)) << '\n';
   stream << '\n';
   print(stream, "%-34s %-8s %5s %7s %7s %7s  %-11s %-22s %6s %7s %6s %6s", "layer", "role", "count", "M", "N", "K", "align A/B/D",

@@ -68,7 +68,8 @@ int dry_run(const Options& options) {
   check_files(recipe);
   const DeviceInfo device = options.planned_for.empty() ? options.device.probe() : device_profile(options.planned_for).device;
   check_plannable(recipe, device);
-  const ResolvedRecipe resolved = resolve(recipe, {}, device);
+  RealTokenCounter tokens(recipe);
+  const ResolvedRecipe resolved = resolve(recipe, {}, device, tokens);
   StepTrace trace = trace_step(resolved, device);
   if (packs_pairs(recipe.data)) trace.decoding_bytes = least_decoding_bytes(resolved, device, recipe.batch.sequence);
   std::cout << to_toml(resolved.recipe) << '\n';

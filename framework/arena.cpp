@@ -1,8 +1,10 @@
 // Layout by decreasing size: each interval takes the lowest gap between the already placed ones that are alive with it. What lies on
-// either side of a moment when nothing is alive, as between the passes of an accumulated step, is laid out by itself.
+// either side of a moment when nothing is alive is laid out by itself. Of a deep model most intervals are alive with most others, so they
+// are not looked at one by one: what is taken is kept as unions of addresses, for stretches of time that halve.
 #include "framework/arena.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +12,96 @@
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {
+namespace {
+
+struct Range {
+  std::int64_t begin = 0, end = 0;  // of addresses
+};
+
+// A union of addresses.
+class Taken {
+ public:
+  void add(Range range) {
+    const auto first = std::ranges::lower_bound(ranges_, range.begin, {}, &Range::end);  // the first to touch it or to lie behind it
+    auto last = first;
+    for (; last != ranges_.end() && last->begin <= range.end; ++last) {
+      range = {.begin = std::min(range.begin, last->begin), .end = std::max(range.end, last->end)};
+    }
+    if (first == last) {
+      ranges_.insert(first, range);
+    } else {
+      *first = range;
+      ranges_.erase(first + 1, last);
+    }
+  }
+
+  // The lowest address from `offset` on with so many bytes free behind it.
+  std::int64_t lowest_gap(std::int64_t offset, std::int64_t bytes) const {
+    auto range = std::ranges::upper_bound(ranges_, offset, {}, &Range::end);
+    for (; range != ranges_.end() && range->begin < offset + bytes; ++range) offset = range->end;
+    return offset;
+  }
+
+ private:
+  std::vector<Range> ranges_;  // none touches another
+};
+
+struct Lifetime {
+  std::int64_t birth = 0, death = 0;
+
+  bool holds(const Lifetime& other) const { return birth <= other.birth && other.death <= death; }
+  bool meets(const Lifetime& other) const { return birth < other.death && other.birth < death; }
+};
+
+// What is taken when: a binary tree over time. A stretch knows what is taken throughout it, and what is taken at any time in it.
+class Occupied {
+ public:
+  explicit Occupied(std::int64_t moments) : moments_(moments), stretches_(2 * std::bit_ceil(static_cast<std::size_t>(moments))) {}
+
+  void add(const Lifetime& lifetime, const Range& range) {
+    walk(lifetime, [&](Stretch& stretch, bool throughout) {
+      stretch.any_time.add(range);
+      if (throughout) stretch.throughout.add(range);
+    });
+  }
+
+  std::int64_t lowest_gap(const Lifetime& lifetime, std::int64_t bytes) {
+    std::vector<const Taken*> taken;
+    walk(lifetime, [&](const Stretch& stretch, bool throughout) { taken.push_back(throughout ? &stretch.any_time : &stretch.throughout); });
+    std::int64_t offset = 0;
+    for (bool moved = true; moved;) {
+      const std::int64_t before = offset;
+      for (const Taken* one : taken) offset = one->lowest_gap(offset, bytes);
+      moved = offset != before;
+    }
+    return offset;
+  }
+
+ private:
+  struct Stretch {
+    Taken throughout, any_time;
+  };
+
+  // visit(stretch, whether the lifetime holds all of it), from the whole time down to stretches that it holds.
+  template <class Visit>
+  void walk(const Lifetime& lifetime, Visit&& visit) {
+    const auto down = [&](const auto& self, std::size_t node, const Lifetime& stretch) -> void {
+      if (!stretch.meets(lifetime)) return;
+      const bool throughout = lifetime.holds(stretch);
+      visit(stretches_[node], throughout);
+      if (throughout) return;
+      const std::int64_t middle = std::midpoint(stretch.birth, stretch.death);
+      self(self, 2 * node, {.birth = stretch.birth, .death = middle});
+      self(self, 2 * node + 1, {.birth = middle, .death = stretch.death});
+    };
+    down(down, 1, {.birth = 0, .death = moments_});
+  }
+
+  std::int64_t moments_;
+  std::vector<Stretch> stretches_;  // of stretch i the halves are 2 i and 2 i + 1
+};
+
+}  // namespace
 
 std::size_t ArenaRecorder::allocate(std::int64_t bytes) {
   intervals_.push_back({.bytes = round_up(std::max<std::int64_t>(bytes, 1), kAlignment), .birth = clock_++});
@@ -36,20 +128,17 @@ void ArenaRecorder::place(std::size_t begin, std::size_t end, ArenaLayout& layou
   std::iota(by_size.begin(), by_size.end(), begin);
   std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) { return layout.sizes[a] > layout.sizes[b]; });
 
-  std::vector<std::size_t> placed;  // by offset
+  const std::int64_t from = intervals_[begin].birth;
+  std::int64_t to = from;
+  for (std::size_t i = begin; i < end; ++i) to = std::max(to, std::min(intervals_[i].death, clock_));
+  Occupied occupied(to - from);
   for (const std::size_t current : by_size) {
-    std::int64_t offset = 0;
-    for (const std::size_t other : placed) {
-      const bool together = intervals_[other].birth < intervals_[current].death && intervals_[current].birth < intervals_[other].death;
-      if (!together) continue;
-      if (layout.offsets[other] >= offset + layout.sizes[current]) break;
-      offset = std::max(offset, layout.offsets[other] + layout.sizes[other]);
-    }
+    const Interval& interval = intervals_[current];
+    const Lifetime lifetime{.birth = interval.birth - from, .death = std::min(interval.death, to) - from};
+    const std::int64_t offset = occupied.lowest_gap(lifetime, interval.bytes);
+    occupied.add(lifetime, {.begin = offset, .end = offset + interval.bytes});
     layout.offsets[current] = offset;
-    layout.bytes = std::max(layout.bytes, offset + layout.sizes[current]);
-    const auto position = std::upper_bound(placed.begin(), placed.end(), offset,
-                                           [&](std::int64_t value, std::size_t other) { return value < layout.offsets[other]; });
-    placed.insert(position, current);
+    layout.bytes = std::max(layout.bytes, offset + interval.bytes);
   }
 }
 

@@ -69,6 +69,10 @@ StepState Context::read_step_state() {
 
 void Context::write_step_state(const StepState& state) { copy_to_device(queue_, step_state_.data(), &state, sizeof(state)); }
 
+void Context::write_first_site(std::uint32_t first_site) {
+  copy_to_device(queue_, &step_state()->first_site, &first_site, sizeof(first_site));
+}
+
 void Context::set_layer(std::string layer) {
   layer_ = std::move(layer);
   if (Trace* log = log_of(queue_)) log->layer = layer_;

@@ -85,8 +85,10 @@ class Context {
   StepState* step_state() const { return static_cast<StepState*>(step_state_.data()); }  // device memory
   StepState read_step_state();
   void write_step_state(const StepState& state);
+  void write_first_site(std::uint32_t first_site);  // of the step state this alone, in the order of the queue
 
   std::uint32_t next_random_site() { return next_site_++; }
+  std::uint32_t random_sites() const { return next_site_; }  // that the step under way has had
   std::uint64_t next_node() { return next_node_++; }
 
   GradientMode gradient_mode() const { return gradient_mode_; }

@@ -59,7 +59,9 @@ std::vector<double> read_elements(Context& context, const Tensor& tensor) {
   return elements;
 }
 
-void write_ids(Context& context, const Tensor& tensor, const std::vector<std::int32_t>& ids) {
+void write_ids(Context& context, const Tensor& tensor, const std::vector<std::int32_t>& ids) { write_ids(context, tensor, std::span(ids)); }
+
+void write_ids(Context& context, const Tensor& tensor, std::span<const std::int32_t> ids) {
   TW_CHECK(tensor.dtype() == DType::i32 && static_cast<std::int64_t>(ids.size()) == tensor.shape().elements(), ids.size(),
            " ids cannot fill a tensor of shape ", tensor.shape(), " and type ", name_of(tensor.dtype()), ".");
   if (context.tracing()) return;

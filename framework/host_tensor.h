@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "framework/context.h"
@@ -26,5 +27,6 @@ void read_rows(Context& context, const Tensor& tensor, void* host);
 
 // int32 tensors: ids, lengths, labels.
 void write_ids(Context& context, const Tensor& tensor, const std::vector<std::int32_t>& ids);
+void write_ids(Context& context, const Tensor& tensor, std::span<const std::int32_t> ids);
 
 }  // namespace tilewave

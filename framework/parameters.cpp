@@ -95,14 +95,13 @@ Variable Parameters::add(const ParameterSpec& spec) {
   initialize(context_, parameter.logical_master(), spec.initialization, key);
   refresh_compute_copy(context_, parameter);
   parameters_.push_back(std::move(parameter));
+  by_name_.emplace(parameters_.back().spec.name, &parameters_.back());
   return parameters_.back().variable;
 }
 
 const Parameter* Parameters::find(std::string_view name) const {
-  for (const Parameter& parameter : parameters_) {
-    if (parameter.spec.name == name) return &parameter;
-  }
-  return nullptr;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 std::int64_t Parameters::count() const {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "framework/context.h"
 #include "framework/variable.h"
@@ -66,6 +67,7 @@ class Parameters {
   Context& context_;
   std::uint64_t seed_;
   std::deque<Parameter> parameters_;
+  std::unordered_map<std::string_view, const Parameter*> by_name_;
 };
 
 }  // namespace tilewave

@@ -6,7 +6,7 @@
 //   backward: dv = P^T dout;  dP = dout v^T (* keep / (1 - dropout));  delta = sum(dout * out) = sum(P dP);
 //             dS = P (dP - delta);  dq = dS k / sqrt(D);  dk = dS^T q / sqrt(D)      (P before dropout in dS, after it in dv)
 // A query that sees no key, and a row outside every segment, is zero in out, dq, dk and dv. Segments do not overlap in queries
-// nor in keys. keep is a function of (seed, step, site, head, query row, key row) alone (math/random.h).
+// nor in keys. keep is a function of (seed, step, first_site + site, head, query row, key row) alone (math/random.h).
 // On a GPU bf16 and f16 with heads of 32, 64 or 128 columns run on Tensor Cores, P and dS rounded to that type; the rest runs on CUDA
 // cores in its own arithmetic, fp32 under tf32 precision too. Both take rows in tiles, in which a value that is not finite spoils
 // near rows too: what nobody sees must be finite as well. Where no segment can be longer than kShortSegment, Tensor Cores take each
@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/queue.h"
 #include "kernels/saturating.h"
@@ -25,6 +26,14 @@
 namespace tilewave {
 
 enum class Mask : std::uint8_t { none, causal };
+
+// What all segments hold together.
+struct SegmentSums {
+  std::int64_t queries = 0;  // rows of queries in segments
+  std::int64_t pairs = 0;    // q_length * k_length
+
+  friend bool operator==(const SegmentSums&, const SegmentSums&) = default;
+};
 
 struct AttentionDropout {
   double probability = 0.0;
@@ -38,7 +47,8 @@ struct AttentionArgs {
   ConstMatrixView k, v;      // [key rows, heads D]
   ConstMatrixView segments;  // [at most, 4] i32: q_begin, q_length, k_begin, k_length; rows of zeros are unused
   std::int64_t heads = 1;
-  std::int64_t sequence = 0;  // no segment has more queries or keys; 0: not known
+  std::int64_t sequence = 0;        // no segment has more queries or keys; 0: not known
+  std::optional<SegmentSums> sums;  // of `segments`, where the host knows them: work is counted by them
   Mask mask = Mask::none;
   AttentionDropout dropout;
   MatrixView out;          // [query rows, heads D]
@@ -51,7 +61,8 @@ struct AttentionBackwardArgs {
   ConstMatrixView q, k, v, out, log_sum_exp, dout;
   ConstMatrixView segments;
   std::int64_t heads = 1;
-  std::int64_t sequence = 0;  // the forward pass's
+  std::int64_t sequence = 0;        // the forward pass's
+  std::optional<SegmentSums> sums;  // likewise
   Mask mask = Mask::none;
   AttentionDropout dropout;
   MatrixView dq, dk, dv;  // written, not added to
@@ -74,30 +85,34 @@ std::int64_t longest_segment(const Args& args) {
   return args.sequence > 0 && args.sequence < rows ? args.sequence : rows;
 }
 
-// Work depends on the segments, which only the device knows when a step is traced. So FLOPs are counted for segments of
-// `sequence` queries and keys (0: as many as there are rows), causal ones as half; bytes count each tensor once.
+// Work depends on the segments, which only the device knows when a step is traced. So FLOPs are counted by `sums`; where there are none,
+// as if all rows were in segments of `sequence` queries and keys (0: of all rows). Causal pairs count half; bytes count each tensor once.
 template <class Args>
-std::int64_t keys_of_segment(const Args& args) {
-  return args.sequence > 0 && args.sequence < args.k.rows ? args.sequence : args.k.rows;
+SegmentSums sums_of(const Args& args) {
+  if (args.sums) return *args.sums;
+  const std::int64_t keys = args.sequence > 0 && args.sequence < args.k.rows ? args.sequence : args.k.rows;
+  return {.queries = args.q.rows, .pairs = saturating_product(args.q.rows, keys)};
 }
 inline Cost cost(const AttentionArgs& args) {
-  return {.flops = saturating_product(args.mask == Mask::causal ? 2 : 4, args.q.rows, keys_of_segment(args), args.q.cols),
+  return {.flops = saturating_product(args.mask == Mask::causal ? 2 : 4, sums_of(args).pairs, args.q.cols),
           .bytes = args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes() + args.log_sum_exp.bytes()};
 }
 inline Cost cost(const AttentionBackwardArgs& args) {
-  return {.flops = saturating_product(args.mask == Mask::causal ? 5 : 10, args.q.rows, keys_of_segment(args), args.q.cols),
+  return {.flops = saturating_product(args.mask == Mask::causal ? 5 : 10, sums_of(args).pairs, args.q.cols),
           .bytes = 2 * (args.q.bytes() + args.k.bytes() + args.v.bytes() + args.out.bytes()) + args.log_sum_exp.bytes()};
 }
 
 template <class Args>
 TraceEntry attention_entry(const Args& args) {
+  const SegmentSums sums = sums_of(args);
   return {.operation = Args::kOperation,
           .layer = {},
           .cost = cost(args),
           .gemm = {},
           .plan = {},
-          .attention = AttentionWork{.query_rows = args.q.rows,
-                                     .keys = keys_of_segment(args),
+          .attention = AttentionWork{.queries = sums.queries,
+                                     .pairs = sums.pairs,
+                                     .longest = longest_segment(args),
                                      .heads = args.heads,
                                      .head_size = args.q.cols / args.heads,
                                      .dtype = args.q.dtype,

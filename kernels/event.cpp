@@ -22,6 +22,12 @@ double Event::seconds_since(const Event& earlier) const {
   return std::chrono::duration<double>(time_ - earlier.time_).count();
 }
 
+void Event::wait() const {
+  if constexpr (kHasCuda) {
+    if (cuda_) tilewave::wait(*cuda_);
+  }
+}
+
 NamedRange::NamedRange(const Queue& queue, const char* name) : open_(kHasCuda && std::holds_alternative<CudaQueue>(queue)) {
   if constexpr (kHasCuda) {
     if (open_) push_cuda_range(name);

@@ -15,6 +15,7 @@ class Event {
   void record(Queue& queue);
   // Waits for both, which must have been recorded in queues of the same device.
   double seconds_since(const Event& earlier) const;
+  void wait() const;  // returns at once where nothing was recorded
 
  private:
   std::shared_ptr<CudaEvent> cuda_;
@@ -24,6 +25,7 @@ class Event {
 // The CUDA back end's own. The event is made where there is none yet.
 void record(CudaQueue& queue, std::shared_ptr<CudaEvent>& event);
 double seconds_between(const CudaEvent& earlier, const CudaEvent& later);
+void wait(const CudaEvent& event);
 
 // Names what is put into a GPU's queue within its lifetime for a profiler that watches the process (an NVTX range in the domain
 // "tilewave"); on a CPU nothing happens.

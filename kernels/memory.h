@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "kernels/error.h"
@@ -32,6 +33,9 @@ struct RowsInMemory {
 };
 void copy_rows_to_host(Queue& queue, void* host, const RowsInMemory& rows);
 void copy_rows_to_device(Queue& queue, const RowsInMemory& rows, const void* host);
+
+// Memory of the host that a GPU reads by itself: a copy from it to the device returns before it is done.
+std::shared_ptr<void> allocate_staging(CudaQueue& queue, std::int64_t bytes);
 
 // What can be had now. Absent where nothing tells, as under a TraceQueue.
 std::optional<std::int64_t> free_bytes(Queue& queue);

@@ -78,17 +78,18 @@ Passing passing_of(const AttentionWork& work, bool backward, const DeviceInfo& d
 
 // Keys that pass by a window: those of all segments that its rows lie in.
 double keys_of_window(const AttentionWork& work, std::int64_t window) {
-  const std::int64_t keys = std::max(work.keys, std::min(window, work.query_rows));
-  return work.causal && keys > window ? 0.5 * static_cast<double>(keys + window) : static_cast<double>(keys);
+  const auto rows = static_cast<double>(window);
+  const double keys = std::max(work.keys(), static_cast<double>(std::min(window, work.queries)));
+  return work.causal && keys > rows ? 0.5 * (keys + rows) : keys;
 }
 
 // Segments that a block has whole: memory's time, and what a block waits for at either end.
-bool is_short(const std::optional<AttentionWork>& work) { return work && on_tensor_cores(*work) && work->keys <= kShortSegment; }
+bool is_short(const std::optional<AttentionWork>& work) { return work && on_tensor_cores(*work) && work->longest <= kShortSegment; }
 double short_attention_seconds(const TraceEntry& entry, const DeviceInfo& device) {
   const M& model = time_model_of(device).operations;
   const AttentionWork& work = *entry.attention;
   const double share = entry.operation == AttentionBackwardArgs::kOperation ? model.segment_backward_share : model.segment_forward_share;
-  const double draws = work.dropout ? static_cast<double>(work.query_rows * work.heads * work.keys) : 0.0;
+  const double draws = work.dropout ? static_cast<double>(work.pairs) * static_cast<double>(work.heads) : 0.0;
   return model.segment_start_s + static_cast<double>(entry.cost.bytes) / (share * model.copy_fraction * device.bandwidth_bytes_per_s) +
          draws / (model.segment_draws * device.clock_hz * static_cast<double>(device.sm_count));
 }
@@ -101,7 +102,7 @@ double attention_seconds(const AttentionWork& work, bool backward, const DeviceI
   // Products of a query and a key: scores and sums; backward in two passes, seven in all.
   const double flops_a_key = (backward ? 7.0 : 2.0) * 2.0 * static_cast<double>(work.head_size);
   const double keys = keys_of_window(work, passing.window);
-  const std::int64_t blocks = std::max(ceil_div(work.query_rows, passing.window) * work.heads, device.sm_count);
+  const std::int64_t blocks = std::max(ceil_div(work.queries, passing.window) * work.heads, device.sm_count);
   const auto rows = static_cast<double>(blocks * passing.window);
   const double draws = passing.draws * device.clock_hz * static_cast<double>(device.sm_count);
   return rows * (keys + passing.keys) * flops_a_key / (passing.fraction * peak) + (work.dropout ? rows * keys / draws : 0.0);

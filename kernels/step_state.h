@@ -19,6 +19,7 @@ struct StepState {
   std::int64_t good_steps = 0;       // written by gradient_norm under loss scaling: finite steps since the scale last changed
   std::int32_t found_nonfinite = 0;  // an update that finds it set writes nothing; sticky without loss scaling
   std::int32_t scale_exhausted = 0;  // written by gradient_norm: not finite although loss_scale was at its floor; sticky
+  std::uint32_t first_site = 0;      // added to a launch's dropout site: so many sites had the passes before this one
 };
 
 }  // namespace tilewave

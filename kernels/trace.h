@@ -23,10 +23,15 @@ struct Cost {
 
 // What attention's time depends on besides its cost.
 struct AttentionWork {
-  std::int64_t query_rows = 0, keys = 0;  // rows of all segments, keys that one segment has
+  std::int64_t queries = 0, pairs = 0;  // in segments: queries, and pairs of a query and a key, those that a mask hides too
+  std::int64_t longest = 0;             // what no segment is longer than on either side: kernels are chosen by it
   std::int64_t heads = 0, head_size = 0;
   DType dtype = DType::f32;
   bool causal = false, dropout = false;
+
+  double keys() const {  // of a query's segment, on average over the queries
+    return queries > 0 ? static_cast<double>(pairs) / static_cast<double>(queries) : 0.0;
+  }
 
   friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
 };
@@ -38,6 +43,7 @@ struct TraceEntry {
   std::optional<GemmProblem> gemm;
   std::optional<GemmPlan> plan;
   std::optional<AttentionWork> attention;
+  std::int64_t times = 1;  // that a step launches it so: passes after the second one are traced as the second
 
   friend bool operator==(const TraceEntry&, const TraceEntry&) = default;
 };
@@ -45,6 +51,12 @@ struct TraceEntry {
 struct Trace {
   std::string layer;  // of the launches that follow
   std::vector<TraceEntry> entries;
+
+  std::int64_t launches() const {
+    std::int64_t sum = 0;
+    for (const TraceEntry& entry : entries) sum += entry.times;
+    return sum;
+  }
 };
 
 // One entry for a launch with these arguments. Argument structs have kOperation and a cost() found by argument-dependent

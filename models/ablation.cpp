@@ -41,7 +41,12 @@ Recipe fitting(const AblationRequest& request, std::vector<std::string>& changes
   if (request.device.backend != Backend::cpu || request.sizes == AblationSizes::full) return recipe;
   Recipe traced = recipe;
   traced.guidelines.wave_free_batch = WaveFreeBatch::off;
-  if (trace_step(resolve(traced), request.device).matrix_flops() <= kMostCpuFlops) return recipe;
+  ResolvedRecipe resolved = resolve(traced);
+  if (trace_step(resolved, request.device).matrix_flops() <= kMostCpuFlops) return recipe;
+  if (resolved.segments.origin == PassSegments::Origin::assumed) {  // shorter sentences may take less
+    resolved.segments = RealTokenCounter(traced).segments(resolved);
+    if (trace_step(resolved, request.device).matrix_flops() <= kMostCpuFlops) return recipe;
+  }
   ToyRecipe toy = toy_sized(recipe);
   changes = std::move(toy.changes);
   return toy.recipe;
@@ -255,19 +260,26 @@ class Ablation {
   std::optional<Reference> make_reference(const Contestant& one, const std::optional<Reference>& like) {
     Reference reference;
     reference.resolved = resolve(reference_of(one.variant->resolved.recipe));
+    reference.resolved.segments = one.variant->resolved.segments;
     reference.trace = trace_step(reference.resolved, request_.device);
     if (like && like->resolved.shapes == reference.resolved.shapes && like->trace.trace.entries == reference.trace.trace.entries) return {};
     if (!like || like->memory.bytes < reference.trace.step_bytes()) {
       check_room(reference.resolved, reference.trace, 0);
       reference.memory = allocate_step_memory(queue_, reference.trace.step_bytes());
     } else {
-      check_room(reference.resolved, {.memory = {}, .persistent_bytes = reference.trace.persistent_bytes}, 0);
+      check_room(reference.resolved, persistent_alone(reference.trace), 0);
       reference.memory = like->memory;
     }
     reference.context = std::make_unique<Context>(request_.queue, request_.device, context_options(reference.resolved.recipe));
     reference.step = std::make_unique<TrainStep>(*reference.context, reference.resolved);
     reference.step->use_step_memory(reference.trace, reference.memory, Launches::separate);
     return reference;
+  }
+
+  static StepTrace persistent_alone(const StepTrace& trace) {
+    StepTrace alone;
+    alone.persistent_bytes = trace.persistent_bytes;
+    return alone;
   }
 
   static bool same_shape(const Contestant& a, const Contestant& b) {
@@ -333,10 +345,11 @@ class Ablation {
                                            .plan = *entry.plan,
                                            .library = find_gemm_row(request_.device.backend, entry.plan->row)->reference});
       }
-      group->count += 1;
-      group->predicted_s += entry.plan->predicted_s;
-      group->measured_s += *seconds_of(timed, entry);
-      group->flops += entry.cost.flops;
+      const auto times = static_cast<double>(entry.times);
+      group->count += entry.times;
+      group->predicted_s += times * entry.plan->predicted_s;
+      group->measured_s += times * *seconds_of(timed, entry);
+      group->flops += entry.times * entry.cost.flops;
     }
     return gemms;
   }

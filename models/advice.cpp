@@ -68,6 +68,12 @@ std::vector<std::int64_t> neighbours(std::int64_t from, std::initializer_list<st
   return numbers;
 }
 
+ResolvedRecipe resolved_by(RealTokenCounter& tokens, const Recipe& recipe) {
+  ResolvedRecipe resolved = resolve(recipe);
+  resolved.segments = tokens.segments(resolved);
+  return resolved;
+}
+
 class Adviser {
  public:
   Adviser(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens, WaveFreeBatch asked)
@@ -75,7 +81,7 @@ class Adviser {
         asked_waves_(asked),
         device_(device),
         counter_(tokens),
-        resolved_(resolve(recipe_)),
+        resolved_(resolved_by(tokens, recipe_)),
         step_(plan_step(resolved_, device)),
         worth_({.seconds = step_.predicted_s(), .tokens = counter_(resolved_)}) {}
 
@@ -280,7 +286,7 @@ class Adviser {
   std::vector<Advice> advice_of(const Quantity& quantity) {
     std::vector<Tried> tried;
     for (const Candidate& candidate : quantity.candidates) {
-      const ResolvedRecipe resolved = resolve(candidate.recipe);
+      const ResolvedRecipe resolved = resolved_by(counter_, candidate.recipe);
       const StepPlan step = plan_step(resolved, device_);
       if (fits(step_) && !fits(step)) continue;
       const RealTokens tokens = counter_(resolved);

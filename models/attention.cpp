@@ -13,13 +13,18 @@ SelfAttention::SelfAttention(Parameters& parameters, const std::string& name, co
       heads_(config.heads),
       placement_(config.norm) {}
 
-Variable SelfAttention::forward(Context& context, const Variable& x, const Tensor& segments, Mask mask, std::int64_t sequence,
-                                const DropoutRates& rates) const {
+Variable SelfAttention::forward(Context& context, const Variable& x, const Segments& segments, Mask mask, const DropoutRates& rates) const {
   const LayerScope scope(context, "self_attention");
   return sublayer(context, norm_, placement_, rates.hidden, x, [&](const Variable& input, const Variable& residual) {
     const Variable qkv = named(context, "qkv", [&] { return qkv_.forward(context, input); });  // [tokens, 3 d_model]
     const Variable mixed = self_attention(                                                     // [tokens, d_model]
-        context, qkv, {.segments = segments, .heads = heads_, .sequence = sequence, .mask = mask, .dropout = rates.attention});
+        context, qkv,
+        {.segments = segments.rows,
+         .heads = heads_,
+         .sequence = segments.longest,
+         .sums = segments.sums,
+         .mask = mask,
+         .dropout = rates.attention});
     return named(context, "out", [&] { return out_.forward(context, mixed, residual); });
   });
 }
@@ -54,20 +59,21 @@ Variable CrossAttention::keys_and_values(Context& context, const Variable& memor
   return named(context, "kv", [&] { return kv_.forward(context, memory); });
 }
 
-Variable CrossAttention::attend(Context& context, const Variable& x, const Variable& kv, const Tensor& segments, std::int64_t sequence,
+Variable CrossAttention::attend(Context& context, const Variable& x, const Variable& kv, const Segments& segments,
                                 const DropoutRates& rates) const {
   return sublayer(context, norm_, placement_, rates.hidden, x, [&](const Variable& input, const Variable& residual) {
     const Variable q = named(context, "q", [&] { return q_.forward(context, input); });  // [tokens, d_model]
     const Variable mixed = cross_attention(                                              // [tokens, d_model]
-        context, q, kv, {.segments = segments, .heads = heads_, .sequence = sequence, .dropout = rates.attention});
+        context, q, kv,
+        {.segments = segments.rows, .heads = heads_, .sequence = segments.longest, .sums = segments.sums, .dropout = rates.attention});
     return named(context, "out", [&] { return out_.forward(context, mixed, residual); });
   });
 }
 
-Variable CrossAttention::forward(Context& context, const Variable& x, const Variable& memory, const Tensor& segments, std::int64_t sequence,
+Variable CrossAttention::forward(Context& context, const Variable& x, const Variable& memory, const Segments& segments,
                                  const DropoutRates& rates) const {
   const LayerScope scope(context, "cross_attention");
-  return attend(context, x, keys_and_values(context, memory), segments, sequence, rates);
+  return attend(context, x, keys_and_values(context, memory), segments, rates);
 }
 
 }  // namespace tilewave

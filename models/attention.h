@@ -2,6 +2,7 @@
 // Parameters: self_attention.{norm, qkv, out} and cross_attention.{norm, q, kv, out}; qkv and kv are fused in that order.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "framework/layers/layer_norm.h"
@@ -26,11 +27,18 @@ struct DecodeStep {
   Tensor cross_segments;      // [sources, 4]: all queries of a source see its keys
 };
 
+// The segments of a batch, and what is known of them before they are there.
+struct Segments {
+  Tensor rows;               // [at most, 4] i32
+  std::int64_t longest = 0;  // 0: not known
+  std::optional<SegmentSums> sums;
+};
+
 class SelfAttention {
  public:
   SelfAttention(Parameters& parameters, const std::string& name, const ModelConfig& config);
 
-  Variable forward(Context& context, const Variable& x, const Tensor& segments, Mask mask, std::int64_t sequence,
+  Variable forward(Context& context, const Variable& x, const Segments& segments, Mask mask,
                    const DropoutRates& rates) const;  // [tokens, d_model]
   // The same for new tokens alone, whose keys and values go into the cache.
   Variable decode(Context& context, const Variable& x, const DecodeStep& step, const KeyValueCache& cache) const;
@@ -46,12 +54,11 @@ class CrossAttention {
  public:
   CrossAttention(Parameters& parameters, const std::string& name, const ModelConfig& config);
 
-  Variable forward(Context& context, const Variable& x, const Variable& memory, const Tensor& segments, std::int64_t sequence,
+  Variable forward(Context& context, const Variable& x, const Variable& memory, const Segments& segments,
                    const DropoutRates& rates) const;  // [tokens, d_model]
   // Keys and values of the encoder's output, once for a whole decoding.
   Variable keys_and_values(Context& context, const Variable& memory) const;  // [source tokens, 2 d_model]
-  Variable attend(Context& context, const Variable& x, const Variable& kv, const Tensor& segments, std::int64_t sequence,
-                  const DropoutRates& rates) const;
+  Variable attend(Context& context, const Variable& x, const Variable& kv, const Segments& segments, const DropoutRates& rates) const;
 
  private:
   LayerNorm norm_;

@@ -17,10 +17,11 @@ DecoderOnly::DecoderOnly(Parameters& parameters, const ModelConfig& config, std:
 
 Variable DecoderOnly::logits(Context& context, const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
   const LayerScope scope(context, "decoder");
+  const Segments segments = target_segments(batch, sequence);
   Variable x = vocabulary_.embed(context, batch.target_in, batch.target_positions, rates.hidden);  // [tokens, d_model]
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     const LayerScope layer_scope(context, std::to_string(layer));
-    x = layers_[layer].self_attention.forward(context, x, batch.target_segments, Mask::causal, sequence, rates);
+    x = layers_[layer].self_attention.forward(context, x, segments, Mask::causal, rates);
     x = layers_[layer].ffn.forward(context, x, rates);
   }
   if (norm_) x = norm_->forward(context, x);

@@ -24,10 +24,11 @@ EncoderDecoder::EncoderDecoder(Parameters& parameters, const ModelConfig& config
 
 Variable EncoderDecoder::encode(Context& context, const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
   const LayerScope scope(context, "encoder");
+  const Segments segments = source_segments(batch, sequence);
   Variable x = vocabulary_.embed(context, batch.source_ids, batch.source_positions, rates.hidden);  // [source tokens, d_model]
   for (std::size_t layer = 0; layer < encoder_.size(); ++layer) {
     const LayerScope layer_scope(context, std::to_string(layer));
-    x = encoder_[layer].self_attention.forward(context, x, batch.source_segments, Mask::none, sequence, rates);
+    x = encoder_[layer].self_attention.forward(context, x, segments, Mask::none, rates);
     x = encoder_[layer].ffn.forward(context, x, rates);
   }
   return encoder_norm_ ? encoder_norm_->forward(context, x) : x;
@@ -36,11 +37,12 @@ Variable EncoderDecoder::encode(Context& context, const BatchTensors& batch, std
 Variable EncoderDecoder::logits(Context& context, const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
   const Variable memory = encode(context, batch, sequence, rates);  // [source tokens, d_model]
   const LayerScope scope(context, "decoder");
+  const Segments own = target_segments(batch, sequence), cross = cross_segments(batch, sequence);
   Variable x = vocabulary_.embed(context, batch.target_in, batch.target_positions, rates.hidden);  // [target tokens, d_model]
   for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
     const LayerScope layer_scope(context, std::to_string(layer));
-    x = decoder_[layer].self_attention.forward(context, x, batch.target_segments, Mask::causal, sequence, rates);
-    x = decoder_[layer].cross_attention.forward(context, x, memory, batch.cross_segments, sequence, rates);
+    x = decoder_[layer].self_attention.forward(context, x, own, Mask::causal, rates);
+    x = decoder_[layer].cross_attention.forward(context, x, memory, cross, rates);
     x = decoder_[layer].ffn.forward(context, x, rates);
   }
   if (decoder_norm_) x = decoder_norm_->forward(context, x);
@@ -58,7 +60,7 @@ Variable EncoderDecoder::decode(Context& context, const Tensor& ids, const Tenso
   Variable x = vocabulary_.embed(context, ids, position_ids, 0.0);  // [tokens, d_model]
   for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
     x = decoder_[layer].self_attention.decode(context, x, step, caches[layer]);
-    x = decoder_[layer].cross_attention.attend(context, x, cross[layer], step.cross_segments, 0, {});
+    x = decoder_[layer].cross_attention.attend(context, x, cross[layer], {.rows = step.cross_segments, .sums = {}}, {});
     x = decoder_[layer].ffn.forward(context, x, {});
   }
   if (decoder_norm_) x = decoder_norm_->forward(context, x);

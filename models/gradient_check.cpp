@@ -152,7 +152,9 @@ class Checker {
     std::vector<NamedVariable> variables = leaves(parameters, name);
     variables.push_back({"x", x});
     return {name,
-            [this, layer, x, segments, mask](Context& context) { return layer.forward(context, x, segments, mask, sequence_, rates_); },
+            [this, layer, x, segments, mask](Context& context) {
+              return layer.forward(context, x, {.rows = segments, .longest = sequence_, .sums = {}}, mask, rates_);
+            },
             variables};
   }
 
@@ -163,10 +165,11 @@ class Checker {
     std::vector<NamedVariable> variables = leaves(parameters, "cross_attention");
     variables.push_back({"x", x});
     variables.push_back({"memory", memory});
-    return {
-        "cross_attention",
-        [this, layer, x, memory](Context& context) { return layer.forward(context, x, memory, batch_.cross_segments, sequence_, rates_); },
-        variables};
+    return {"cross_attention",
+            [this, layer, x, memory](Context& context) {
+              return layer.forward(context, x, memory, {.rows = batch_.cross_segments, .longest = sequence_, .sums = {}}, rates_);
+            },
+            variables};
   }
 
   LayerCase ffn_case() {

@@ -7,6 +7,7 @@
 #include "kernels/device_profiles.h"
 #include "kernels/error.h"
 #include "kernels/operation_time.h"
+#include "kernels/saturating.h"
 
 namespace tilewave {
 
@@ -26,8 +27,10 @@ double floor_s(const Trace& trace, const PrecisionTable& precision, const Device
   double seconds = 0.0;
   for (const TraceEntry& entry : trace.entries) {
     const bool multiplies = entry.gemm || entry.attention;  // elsewhere bytes decide
-    seconds += floor_s({.flops = multiplies ? entry.cost.flops : 0, .bytes = entry.cost.bytes}, device,
-                       entry.gemm ? entry.gemm->operand_dtype : precision.activation, entry.gemm ? entry.gemm->math : precision.math);
+    const double once =
+        floor_s({.flops = multiplies ? entry.cost.flops : 0, .bytes = entry.cost.bytes}, device,
+                entry.gemm ? entry.gemm->operand_dtype : precision.activation, entry.gemm ? entry.gemm->math : precision.math);
+    seconds += static_cast<double>(entry.times) * once;
   }
   return seconds;
 }
@@ -116,26 +119,26 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
   for (const TraceEntry& entry : trace.trace.entries) {
     const std::string layer = without_numbers(entry.layer);
     if (entry.gemm && entry.plan) {
-      plan.gemm_s += entry.plan->predicted_s;
+      plan.gemm_s += static_cast<double>(entry.times) * entry.plan->predicted_s;
       const auto same = std::find_if(plan.gemms.begin(), plan.gemms.end(),
                                      [&](const GemmLine& line) { return line.layer == layer && line.problem == *entry.gemm; });
       if (same != plan.gemms.end()) {
-        ++same->count;
+        same->count += entry.times;
       } else {
-        plan.gemms.push_back({.layer = layer, .problem = *entry.gemm, .plan = *entry.plan});
+        plan.gemms.push_back({.layer = layer, .count = entry.times, .problem = *entry.gemm, .plan = *entry.plan});
       }
       continue;
     }
-    const double predicted_s = predicted_seconds(entry, device);
+    const double predicted_s = static_cast<double>(entry.times) * predicted_seconds(entry, device);
     plan.other_s += predicted_s;
     auto same = std::find_if(plan.operations.begin(), plan.operations.end(),
                              [&](const OperationLine& line) { return line.layer == layer && line.operation == entry.operation; });
     if (same == plan.operations.end()) {
       same = plan.operations.insert(same, {.layer = layer, .operation = std::string(entry.operation), .count = 0, .cost = {}});
     }
-    ++same->count;
-    same->cost.flops += entry.cost.flops;
-    same->cost.bytes += entry.cost.bytes;
+    same->count += entry.times;
+    same->cost.flops += saturating_product(entry.cost.flops, entry.times);
+    same->cost.bytes += saturating_product(entry.cost.bytes, entry.times);
     same->predicted_s += predicted_s;
   }
   std::stable_sort(plan.operations.begin(), plan.operations.end(),

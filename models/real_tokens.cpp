@@ -1,14 +1,17 @@
-// Pairs from the beginning of the training stream are drawn once and packed anew for each shape.
+// Pairs from the beginning of the training stream are drawn once and packed anew for each shape; a short stream is cut anew.
 #include "models/real_tokens.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
-#include <numeric>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "framework/data/token_file.h"
 #include "kernels/error.h"
 #include "models/corpus_of.h"
 #include "models/train_step.h"
@@ -18,6 +21,49 @@ namespace {
 
 // A mean is over so many batches, of so many rows together, at least.
 constexpr std::int64_t kSampledBatches = 8, kLeastSample = 1 << 16;
+// A stream of more windows has so few at an epoch's ends that they do not count. A token has a byte at least, and seldom so many as here.
+constexpr std::int64_t kFewWindows = 256, kBytesOfToken = 16;
+
+bool cuts_windows(const DataConfig& data) { return data.kind == DataKind::text || data.kind == DataKind::tokens; }
+
+std::int64_t bytes_of(const std::filesystem::path& source, DataKind kind) {
+  std::int64_t bytes = 0;
+  for (const std::filesystem::path& file : kind == DataKind::tokens ? files_named(source) : std::vector{source}) {
+    bytes += static_cast<std::int64_t>(std::filesystem::file_size(file));
+  }
+  return bytes;
+}
+
+// Means over batches.
+class Means {
+ public:
+  void add(const Batch& batch) {
+    const PassSegments segments = segments_of(batch);
+    for (std::size_t i = 0; i < kSums.size(); ++i) {
+      queries_[i] += (segments.*kSums[i]).queries;
+      pairs_[i] += (segments.*kSums[i]).pairs;
+    }
+    labels_ += batch.real_tokens;
+    ++batches_;
+  }
+
+  bool empty() const { return batches_ == 0; }
+  RealTokens tokens() const { return {.source = mean(queries_[0]), .target = mean(labels_)}; }
+  PassSegments segments(PassSegments::Origin origin) const {
+    PassSegments means{.origin = origin, .source = {}, .target = {}, .cross = {}};
+    for (std::size_t i = 0; i < kSums.size(); ++i) {
+      means.*kSums[i] = {.queries = std::llround(mean(queries_[i])), .pairs = std::llround(mean(pairs_[i]))};
+    }
+    return means;
+  }
+
+ private:
+  static constexpr std::array kSums = {&PassSegments::source, &PassSegments::target, &PassSegments::cross};
+  double mean(std::int64_t sum) const { return static_cast<double>(sum) / static_cast<double>(batches_); }
+
+  std::array<std::int64_t, 3> queries_ = {}, pairs_ = {};
+  std::int64_t labels_ = 0, batches_ = 0;
+};
 
 }  // namespace
 
@@ -36,11 +82,46 @@ RealTokenCounter::RealTokenCounter(const Recipe& asked, const Corpus* corpus)
     : asked_(asked.batch), corpus_(corpus), data_(asked.data), vocabulary_(asked.model.vocabulary) {}
 
 RealTokens RealTokenCounter::operator()(const ResolvedRecipe& resolved) {
-  const StepShapes& shapes = resolved.shapes;
-  RealTokens tokens = {.source = static_cast<double>(shapes.source_rows), .target = static_cast<double>(shapes.target_rows)};
-  if (packs_pairs(resolved.recipe.data)) tokens = files_are_here(resolved.recipe) ? packed(resolved) : in_proportion(shapes);
+  const RealTokens tokens = count(resolved).tokens;
   const auto passes = static_cast<double>(resolved.recipe.batch.accumulate);
   return {.source = passes * tokens.source, .target = passes * tokens.target};
+}
+
+PassSegments RealTokenCounter::segments(const ResolvedRecipe& resolved) { return count(resolved).segments; }
+
+RealTokenCounter::Counted RealTokenCounter::count(const ResolvedRecipe& resolved) {
+  const Recipe& recipe = resolved.recipe;
+  const StepShapes& shapes = resolved.shapes;
+  const RealTokens rows = {.source = static_cast<double>(shapes.source_rows), .target = static_cast<double>(shapes.target_rows)};
+  const Counted as_expected = {.tokens = rows, .segments = resolved.segments};
+  const bool pairs = packs_pairs(recipe.data), windows = cuts_windows(recipe.data) && shapes.source_rows == 0;
+  if (!pairs && !windows) return as_expected;
+  if (pairs && !files_are_here(recipe)) return {.tokens = in_proportion(shapes), .segments = resolved.segments};
+  if (windows && !has_few_windows(recipe)) return as_expected;
+  open_corpus(recipe);
+  const BatchShape shape = batch_shape(resolved);
+  const auto [known, is_new] = counted_.try_emplace({shape.source_rows, shape.target_rows, shape.sequence});
+  if (is_new) {
+    try {
+      known->second = pairs ? packed(shape) : Counted{.tokens = rows, .segments = cut(shape)};
+    } catch (...) {
+      counted_.erase(known);
+      throw;
+    }
+  }
+  return known->second;
+}
+
+// As far as sizes of files tell, which bound the number of tokens; false where there is nothing to read.
+bool RealTokenCounter::has_few_windows(const Recipe& recipe) {
+  const std::int64_t few = kFewWindows * std::min(recipe.batch.sequence, recipe.batch.target_tokens);
+  if (corpus_ != nullptr && recipe.data == data_ && recipe.model.vocabulary == vocabulary_) return corpus_->facts().training <= few;
+  try {
+    check_files(recipe);
+    return bytes_of(recipe.data.source, recipe.data.kind) <= kBytesOfToken * few;
+  } catch (const InputError&) {  // whoever trains on it will say so
+    return false;
+  }
 }
 
 bool RealTokenCounter::files_are_here(const Recipe& recipe) {
@@ -63,6 +144,7 @@ void RealTokenCounter::open_corpus(const Recipe& recipe) {
   if (recipe.data != data_ || recipe.model.vocabulary != vocabulary_) {
     corpus_ = nullptr;
     samples_.clear();
+    counted_.clear();
   }
   if (corpus_ != nullptr) return;
   opened_ = std::make_unique<const Corpus>(corpus_of(recipe));
@@ -91,20 +173,25 @@ std::shared_ptr<const PairTable> RealTokenCounter::sample_for(const BatchShape& 
   return sample;
 }
 
-RealTokens RealTokenCounter::packed(const ResolvedRecipe& resolved) {
-  open_corpus(resolved.recipe);
-  const BatchShape shape = batch_shape(resolved);
+RealTokenCounter::Counted RealTokenCounter::packed(const BatchShape& shape) {
   BatchStream stream = pair_batches(sample_for(shape), shape, {});
-  RealTokens sum, last;
-  double batches = 0.0;
-  while (const std::optional<Batch> batch = stream.next()) {  // the last one is cut short where the sample ends
-    sum = {.source = sum.source + last.source, .target = sum.target + last.target};
-    last = {.source = static_cast<double>(std::accumulate(batch->source_lengths.begin(), batch->source_lengths.end(), std::int64_t{0})),
-            .target = static_cast<double>(batch->real_tokens)};
-    batches += 1.0;
+  Means means;
+  std::optional<Batch> last = stream.next();
+  while (std::optional<Batch> next = stream.next()) {  // the last one is cut short where the sample ends
+    means.add(*last);
+    last = std::move(next);
   }
-  if (batches < 2.0) return last;
-  return {.source = sum.source / (batches - 1.0), .target = sum.target / (batches - 1.0)};
+  if (means.empty()) means.add(*last);
+  return {.tokens = means.tokens(), .segments = means.segments(PassSegments::Origin::packed)};
+}
+
+PassSegments RealTokenCounter::cut(const BatchShape& shape) const {
+  BatchStream stream = corpus_->training(shape);
+  Means means;
+  for (std::int64_t rows = 0, batches = 0; rows < kLeastSample || batches < kSampledBatches; rows += shape.target_rows, ++batches) {
+    means.add(*stream.next());
+  }
+  return means.segments(PassSegments::Origin::packed);
 }
 
 }  // namespace tilewave

@@ -154,6 +154,23 @@ void validate_gemm(const Recipe& recipe) {
                  " names no tile; write \"chosen\" or <M>x<N>, such as \"256x128\".");
 }
 
+// Without a look at the data.
+PassSegments expected_segments(const Recipe& recipe, const StepShapes& shapes) {
+  const BatchShape shape{.source_rows = shapes.source_rows, .target_rows = shapes.target_rows, .sequence = recipe.batch.sequence};
+  using enum PassSegments::Origin;
+  switch (recipe.data.kind) {
+    case DataKind::text:
+    case DataKind::tokens:
+      return whole_segments(shape, windows);
+    case DataKind::synthetic:
+      return whole_segments(shape, made_up);
+    case DataKind::number_names:
+    case DataKind::parallel:
+      break;
+  }
+  return whole_segments(shape, assumed);
+}
+
 void check_file(std::string_view key, const std::filesystem::path& path) {
   const std::string named = sentence(key, " = ", toml_string(path.string()));
   std::error_code code;
@@ -230,7 +247,8 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
     numbers.schedule.decay_steps = std::max(recipe.run.steps, recipe.schedule.warmup_steps + 1);
   }
   Guided guided = apply_guidelines(numbers);
-  return {.recipe = std::move(numbers), .shapes = guided.shapes, .adjustments = std::move(guided.adjustments)};
+  const PassSegments segments = expected_segments(numbers, guided.shapes);
+  return {.recipe = std::move(numbers), .shapes = guided.shapes, .adjustments = std::move(guided.adjustments), .segments = segments};
 }
 
 std::optional<Tile> parse_tile(std::string_view text) {

@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "models/config.h"
 #include "models/guidelines.h"
+#include "models/pass_segments.h"
 
 namespace tilewave {
 
@@ -41,6 +42,7 @@ struct ResolvedRecipe {
   Recipe recipe;      // keys that stand for others are numbers now
   StepShapes shapes;  // what to allocate and to fill
   std::vector<Adjustment> adjustments;
+  PassSegments segments;  // of pairs: assumed, unless RealTokenCounter has read the corpus
 
   friend bool operator==(const ResolvedRecipe&, const ResolvedRecipe&) = default;
 };

@@ -9,6 +9,7 @@
 #include "framework/host_tensor.h"
 #include "kernels/error.h"
 #include "models/recipe.h"
+#include "models/step_batches.h"
 
 namespace tilewave {
 namespace {
@@ -68,7 +69,7 @@ Recipe reference_of(const Recipe& recipe) {
 
 bool same_sums(const Trace& a, const Trace& b) {
   const auto same = [](const TraceEntry& x, const TraceEntry& y) {
-    if (x.operation != y.operation || x.gemm.has_value() != y.gemm.has_value()) return false;
+    if (x.operation != y.operation || x.times != y.times || x.gemm.has_value() != y.gemm.has_value()) return false;
     if (!x.gemm || *x.gemm == *y.gemm) return x.plan == y.plan;
     const GemmPlan &p = *x.plan, &q = *y.plan;
     return p.row == q.row && p.tile == q.tile && p.cluster == q.cluster && p.split == q.split && p.raster == q.raster &&
@@ -80,12 +81,11 @@ bool same_sums(const Trace& a, const Trace& b) {
 
 LossCurve run_steps(TrainStep& step, const Corpus& corpus, std::int64_t steps) {
   const ResolvedRecipe& resolved = step.resolved();
-  BatchStream stream = corpus.training(batch_shape(resolved));
+  StepBatches batches(corpus, batch_shape(resolved), resolved.recipe.batch.accumulate);
   LossCurve curve;
   for (std::int64_t done = 1; done <= steps; ++done) {
-    std::vector<Batch> batches;
-    for (std::int64_t i = 0; i < resolved.recipe.batch.accumulate; ++i) batches.push_back(*stream.next());
-    const StepReport report = step.run(batches, done);
+    batches.next_step();
+    const StepReport report = step.run(batches.current(), done);
     curve.losses.push_back(report.loss);
     curve.gradient_norms.push_back(report.gradient_norm);
   }
@@ -176,16 +176,19 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
   const bool referred = steps.reference != nullptr;
   TW_CHECK(referred == (steps.our_reference != nullptr), "a reference of one side says nothing; give both or none.");
   const BatchShape own = batch_shape(steps.ours.resolved()), other = batch_shape(steps.baseline.resolved());
-  BatchStream stream = corpus.training({.source_rows = std::min(own.source_rows, other.source_rows),
-                                        .target_rows = std::min(own.target_rows, other.target_rows),
-                                        .sequence = std::min(own.sequence, other.sequence)});
-  std::vector<Batch> batches, other_batches;
-  for (std::int64_t i = 0; i < steps.ours.resolved().recipe.batch.accumulate; ++i) {
-    const Batch batch = *stream.next();
-    batches.push_back(repacked(batch, own));
-    other_batches.push_back(repacked(batch, other));
-  }
-  const StepReport report = steps.ours.run(batches, 1, Update::no), expected = steps.baseline.run(other_batches, 1, Update::no);
+  const BatchShape common{.source_rows = std::min(own.source_rows, other.source_rows),
+                          .target_rows = std::min(own.target_rows, other.target_rows),
+                          .sequence = std::min(own.sequence, other.sequence)};
+  StepBatches drawn(corpus, common, steps.ours.resolved().recipe.batch.accumulate);
+  drawn.next_step();
+  Batch in_rows;
+  const auto in = [&](const BatchShape& shape) {
+    PassBatches batches = drawn.current();
+    batches.of = [&in_rows, shape, of = batches.of](std::int64_t pass) -> const Batch& { return in_rows = repacked(of(pass), shape); };
+    batches.meanwhile = [] {};
+    return batches;
+  };
+  const StepReport report = steps.ours.run(in(own), 1, Update::no), expected = steps.baseline.run(in(other), 1, Update::no);
   const Recipe& recipe = steps.baseline.resolved().recipe;
   const Precision precision = recipe.run.precision, wider = reference_precision(recipe);
   SameLoss same{.how = sentence(report.target_tokens, " target tokens, weights frozen"),
@@ -193,9 +196,9 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
                 .tolerance = rounding_tolerance(precision_table(wider).statistics, longest_k(trace.trace))};
   same.distance.loss = relative(report.loss, expected.loss);
   if (referred) {
-    const double reference = steps.reference->run(other_batches, 1, Update::no).loss;
+    const double reference = steps.reference->run(in(other), 1, Update::no).loss;
     const bool one = steps.our_reference == steps.reference;
-    same.mathematics.loss = one ? 0.0 : relative(steps.our_reference->run(batches, 1, Update::no).loss, reference);
+    same.mathematics.loss = one ? 0.0 : relative(steps.our_reference->run(in(own), 1, Update::no).loss, reference);
     same.ours.loss = relative(report.loss, reference);
     same.baseline.loss = relative(expected.loss, reference);
   }

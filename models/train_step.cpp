@@ -47,10 +47,9 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
     : context_(context),
       resolved_(resolved),
       model_(context, resolved.recipe.model, resolved.shapes.vocabulary_padded, static_cast<std::uint64_t>(resolved.recipe.run.seed)),
-      optimizer_(model_.parameters(), adamw_options(resolved.recipe)) {
-  for (std::int64_t batch = 0; batch < resolved.recipe.batch.accumulate; ++batch) {
-    batches_.push_back(make_batch_tensors(context, batch_shape(resolved)));
-  }
+      optimizer_(model_.parameters(), adamw_options(resolved.recipe)),
+      batch_(make_batch_tensors(context, batch_shape(resolved), resolved.segments)),
+      uploads_(context) {
   if (optimizer_.options().scaling.enabled) context.write_step_state({.loss_scale = kFirstLossScale});
 }
 
@@ -59,37 +58,51 @@ void TrainStep::use_step_memory(const StepTrace& trace, Launches launches) {
 }
 
 void TrainStep::use_step_memory(const StepTrace& trace, const StepMemory& memory, Launches launches) {
-  step_arena_ = std::make_shared<Arena>(memory, trace.memory);
-  validation_arena_ = std::make_shared<Arena>(memory, trace.validation);
-  context_.use_arena(step_arena_);
+  const auto part = [&](const ArenaLayout& layout) { return Part{.arena = std::make_shared<Arena>(memory, layout), .graph = {}}; };
+  first_pass_ = part(trace.first_pass);  // graphs go too: their launches have the former memory's addresses
+  later_pass_ = part(trace.later_pass);
+  update_ = part(trace.update);
+  validation_ = part(trace.validation);
   launches_ = launches;
-  graph_.reset();  // its launches have the former memory's addresses
-  launched_before_ = false;
 }
 
 void TrainStep::release_step_memory() {
   context_.use_arena(nullptr);
-  graph_.reset();  // before the memory that its launches name
-  step_arena_.reset();
-  validation_arena_.reset();
+  for (Part* const part : {&first_pass_, &later_pass_, &update_, &validation_}) {
+    part->graph.reset();  // before the memory that its launches name
+    *part = {};
+  }
 }
 
-void TrainStep::launch(Update update) {
+void TrainStep::launch_pass(PassKind kind) {
   const Recipe& recipe = resolved_.recipe;
   const DropoutRates rates{.hidden = recipe.model.dropout, .attention = recipe.model.attention_dropout};
+  context_.use_arena((kind == PassKind::first ? first_pass_ : later_pass_).arena);
   context_.begin_step();
-  model_.parameters().reset_gradients();
-  for (const BatchTensors& batch : batches_) {
-    const Variable logits = model_.logits(batch, recipe.batch.sequence, rates);  // [target tokens, V_padded]
+  if (kind == PassKind::first) model_.parameters().reset_gradients();
+  {
+    const Variable logits = model_.logits(batch_, recipe.batch.sequence, rates);  // [target tokens, V_padded]
     const LayerScope scope(context_, "loss");
     const Variable loss = cross_entropy(context_, {.logits = logits,
-                                                   .labels = batch.target_out,
+                                                   .labels = batch_.target_out,
                                                    .vocabulary = resolved_.shapes.vocabulary,
                                                    .smoothing = recipe.optimizer.label_smoothing});
     backward(context_, loss);
   }
-  if (update == Update::yes) optimizer_.update();
+  sites_ = context_.random_sites();
   context_.end_step();
+}
+
+void TrainStep::launch_update() {
+  context_.use_arena(update_.arena);
+  context_.begin_step();
+  optimizer_.update();
+  context_.end_step();
+}
+
+StepReport TrainStep::run(const PassBatches& batches, std::int64_t step, Update update) {
+  submit(batches, step, update);
+  return collect();
 }
 
 StepReport TrainStep::run(std::span<const Batch> batches, std::int64_t step, Update update) {
@@ -98,28 +111,60 @@ StepReport TrainStep::run(std::span<const Batch> batches, std::int64_t step, Upd
 }
 
 void TrainStep::submit(std::span<const Batch> batches, std::int64_t step, Update update) {
-  TW_CHECK(batches.size() == batches_.size(), "a step of this recipe takes ", batches_.size(), " batches, not ", batches.size(), ".");
+  std::int64_t real_tokens = 0;
+  for (const Batch& batch : batches) real_tokens += batch.real_tokens;
+  submit({.passes = std::ssize(batches),
+          .real_tokens = real_tokens,
+          .of = [&](std::int64_t pass) -> const Batch& { return batches[static_cast<std::size_t>(pass)]; }},
+         step, update);
+}
+
+void TrainStep::submit(const PassBatches& batches, std::int64_t step, Update update) {
+  TW_CHECK(batches.passes == passes(), "a step of this recipe takes ", passes(), " batches, not ", batches.passes, ".");
   StepState state = context_.read_step_state();
   state.step = step;
   state.seed = static_cast<std::uint64_t>(resolved_.recipe.run.seed);
   state.learning_rate = learning_rate(schedule_of(resolved_.recipe), step);
   state.loss = 0.0;
-  state.real_tokens = 0;
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    upload(context_, batches[i], batches_[i]);
-    state.real_tokens += batches[i].real_tokens;
-  }
+  state.real_tokens = batches.real_tokens;
+  state.first_site = 0;
   context_.write_step_state(state);
-  enqueue(update);
+  for (std::int64_t pass = 0; pass < passes(); ++pass) {
+    uploads_.upload(batches.of(pass), batch_);
+    enqueue_pass(pass, update);
+    batches.meanwhile();
+  }
 }
 
-void TrainStep::enqueue(Update update) {
-  // The first step runs launch by launch, so that plans are chosen and kernels are loaded before the second one is captured.
+void TrainStep::repeat() {
+  for (std::int64_t pass = 0; pass < passes(); ++pass) {
+    if (pass == 0 && passes() > 1) context_.write_first_site(0);
+    enqueue_pass(pass, Update::yes);
+  }
+}
+
+// The update goes with the last pass, in one graph where that is the first.
+void TrainStep::enqueue_pass(std::int64_t pass, Update update) {
+  const bool updates = update == Update::yes && pass + 1 == passes();
+  if (pass > 0) {
+    context_.write_first_site(static_cast<std::uint32_t>(pass) * sites_);
+    enqueue(later_pass_, update, [this] { launch_pass(PassKind::later); });
+    if (updates) enqueue(update_, update, [this] { launch_update(); });
+    return;
+  }
+  enqueue(first_pass_, update, [this, updates] {
+    launch_pass(PassKind::first);
+    if (updates) launch_update();
+  });
+}
+
+void TrainStep::enqueue(Part& part, Update update, const std::function<void()>& launches) {
+  // The first time they run launch by launch, so that plans are chosen and kernels are loaded before they are captured.
   const bool capturable = launches_ == Launches::captured && update == Update::yes && !context_.profiling() &&
                           std::holds_alternative<CudaQueue>(context_.queue());
-  if (!capturable || !std::exchange(launched_before_, true)) return launch(update);
-  if (!graph_) graph_ = capture(context_.queue(), [this] { launch(Update::yes); });
-  graph_->replay();
+  if (!capturable || !std::exchange(part.launched_before, true)) return launches();
+  if (!part.graph) part.graph = capture(context_.queue(), launches);
+  part.graph->replay();
 }
 
 StepReport TrainStep::collect() {
@@ -137,14 +182,12 @@ StepReport TrainStep::collect() {
 
 void TrainStep::launch_validation() {
   const NoGradient scope(context_);
-  const BatchTensors& batch = batches_.front();
-  context_.use_arena(validation_arena_);
+  context_.use_arena(validation_.arena);
   context_.begin_step();
-  cross_entropy(context_, {.logits = model_.logits(batch, resolved_.recipe.batch.sequence, {}),
-                           .labels = batch.target_out,
+  cross_entropy(context_, {.logits = model_.logits(batch_, resolved_.recipe.batch.sequence, {}),
+                           .labels = batch_.target_out,
                            .vocabulary = resolved_.shapes.vocabulary});
   context_.end_step();
-  context_.use_arena(step_arena_);
 }
 
 double TrainStep::validate(BatchStream stream) {
@@ -158,7 +201,7 @@ std::optional<ValidationLoss> TrainStep::validate(BatchStream stream, const std:
   bool stopped = false;
   while (const std::optional<Batch> batch = stream.next()) {
     if ((stopped = stop())) break;
-    upload(context_, *batch, batches_.front());
+    uploads_.upload(*batch, batch_);
     context_.write_step_state({.real_tokens = batch->real_tokens});
     launch_validation();
     total += context_.read_step_state().loss * static_cast<double>(batch->real_tokens);
@@ -176,7 +219,8 @@ std::int64_t StepTrace::matrix_flops() const {
   for (const TraceEntry& entry : trace.entries) {
     if (entry.operation == GemmArgs::kOperation || entry.operation == AttentionArgs::kOperation ||
         entry.operation == AttentionBackwardArgs::kOperation) {
-      countable = countable && entry.cost.flops != kUncountable && !__builtin_add_overflow(flops, entry.cost.flops, &flops);
+      const std::int64_t all = saturating_product(entry.cost.flops, entry.times);
+      countable = countable && all != kUncountable && !__builtin_add_overflow(flops, all, &flops);
     }
   }
   TW_CHECK_INPUT(countable, "a step's FLOPs are more than 2^63; lower batch.accumulate, the rows of a batch or the model.");
@@ -197,8 +241,15 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
     launch();
     return recorder->layout();
   };
+  std::vector<TraceEntry>& entries = result.trace.entries;
   log_of(context.queue()) = &result.trace;
-  result.memory = layout_of([&] { step.launch(); });
+  result.first_pass = layout_of([&] { step.launch_pass(PassKind::first); });
+  if (const std::int64_t later = resolved.recipe.batch.accumulate - 1; later > 0) {
+    const std::size_t first = entries.size();
+    result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });
+    for (std::size_t i = first; i < entries.size(); ++i) entries[i].times = later;
+  }
+  result.update = layout_of([&] { step.launch_update(); });
   log_of(context.queue()) = nullptr;
   result.validation = layout_of([&] { step.launch_validation(); });
   (void)result.matrix_flops();  // InputError where nobody could count them

@@ -1,13 +1,15 @@
 // One training step: forward, backward and update, the same launches every time; and the trace of it, from which come memory,
-// plans and the list of its GEMMs before anything is allocated.
+// plans and the list of its GEMMs before anything is allocated. Of batch.accumulate passes the first one writes gradients and the others,
+// which are launch by launch the same, add to them: the second one stands for all of them in the trace, and on a GPU one captured graph is
+// replayed for each. All passes take turns in the memory of one batch.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "framework/arena.h"
 #include "framework/data/batches.h"
@@ -44,8 +46,20 @@ Schedule schedule_of(const Recipe& recipe);
 
 enum class Update : std::uint8_t { yes, no };  // no: gradients stay for a look, weights stay as they are
 
-// How a step's launches reach a GPU: one after another, or as one graph that the second step captures. On a CPU both are the same.
+// How a step's launches reach a GPU: one after another, or as graphs that are captured the second time: one of a whole step; of several
+// passes one of the first, one for the others and one of the update. On a CPU both are the same.
 enum class Launches : std::uint8_t { separate, captured };
+
+// The first pass of a step writes gradients, later ones add to them.
+enum class PassKind : std::uint8_t { first, later };
+
+// The batches of a step, one a pass.
+struct PassBatches {
+  std::int64_t passes = 1;
+  std::int64_t real_tokens = 0;                       // of all of them
+  std::function<const Batch&(std::int64_t pass)> of;  // asked in order, each when the passes before it are in the queue
+  std::function<void()> meanwhile = [] {};            // called once a pass, while a GPU is at work on it
+};
 
 struct StepTrace;
 
@@ -67,16 +81,19 @@ class TrainStep {
   void release_step_memory();
 
   // Trains on the batches (as many as the recipe accumulates) as update number `step`: submit, then collect.
+  StepReport run(const PassBatches& batches, std::int64_t step, Update update = Update::yes);
   StepReport run(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
-  // Puts the step into the queue; on a GPU it returns before the step is done.
+  // Puts the step into the queue; on a GPU it returns before the last passes are done.
+  void submit(const PassBatches& batches, std::int64_t step, Update update = Update::yes);
   void submit(std::span<const Batch> batches, std::int64_t step, Update update = Update::yes);
-  // The step that was submitted last, once more: for timing.
-  void repeat() { enqueue(Update::yes); }
+  // The step that was submitted last, once more, every pass on the batch of its last one: for timing.
+  void repeat();
   // Waits for the step that was submitted last.
   StepReport collect();
-  // The launches of a step, whatever the batches and the step state hold.
-  void launch(Update update = Update::yes);
-  // The launches of the first batch's loss alone, without label smoothing and dropout.
+  // The launches of a pass, of the update, and of a batch's loss alone, without label smoothing and dropout; whatever the batch and the
+  // step state hold.
+  void launch_pass(PassKind kind);
+  void launch_update();
   void launch_validation();
 
   // Mean loss without label smoothing, in nats a real target token, over a whole stream of the step's batch shape.
@@ -90,28 +107,36 @@ class TrainStep {
   Context& context() { return context_; }
 
  private:
-  void enqueue(Update update);
+  // Launches that a graph may hold, and their memory within a step.
+  struct Part {
+    std::shared_ptr<Arena> arena;
+    bool launched_before = false;
+    std::optional<Graph> graph;
+  };
+  std::int64_t passes() const { return resolved_.recipe.batch.accumulate; }
+  void enqueue_pass(std::int64_t pass, Update update);
+  void enqueue(Part& part, Update update, const std::function<void()>& launches);
 
   Context& context_;
   ResolvedRecipe resolved_;
   Transformer model_;
   AdamW optimizer_;
-  std::vector<BatchTensors> batches_;
-  std::shared_ptr<Arena> step_arena_, validation_arena_;  // the same memory
+  BatchTensors batch_;
+  StagedUploads uploads_;
+  Part first_pass_, later_pass_, update_, validation_;  // in the same memory
+  std::uint32_t sites_ = 0;                             // of dropout in a pass, once one was launched
   Launches launches_ = Launches::separate;
-  bool launched_before_ = false;
-  std::optional<Graph> graph_;
 };
 
 struct StepTrace {
-  Trace trace;                        // every launch of a step, in order
-  ArenaLayout memory;                 // of what lives within a step
-  ArenaLayout validation;             // of what lives while a batch is validated, which is between steps
-  std::int64_t persistent_bytes = 0;  // weights, gradients, moments, batches
-  std::int64_t decoding_bytes = 0;    // that translating test pairs takes at least, instead of a step's memory; not traced: the caller's
-  std::int64_t parameters = 0;        // logical elements
+  Trace trace;  // the launches of a step in order: the first pass, the second one for all that follow it, the update
+  ArenaLayout first_pass, later_pass, update;  // of what lives within each of these
+  ArenaLayout validation;                      // of what lives while a batch is validated, which is between steps
+  std::int64_t persistent_bytes = 0;           // weights, gradients, moments, a batch
+  std::int64_t decoding_bytes = 0;  // that translating test pairs takes at least, instead of a step's memory; not traced: the caller's
+  std::int64_t parameters = 0;      // logical elements
 
-  std::int64_t step_bytes() const { return std::max(memory.bytes, validation.bytes); }
+  std::int64_t step_bytes() const { return std::max({first_pass.bytes, later_pass.bytes, update.bytes, validation.bytes}); }
   std::int64_t bytes() const { return persistent_bytes + std::max(step_bytes(), decoding_bytes); }
   std::int64_t matrix_flops() const;  // of matrix products, attention's included: what a device's peak is compared with
 };

@@ -14,6 +14,7 @@
 #include "models/decoding_memory.h"
 #include "models/memory_check.h"
 #include "models/resumed_recipe.h"
+#include "models/step_batches.h"
 #include "models/step_plans.h"
 #include "models/training_state.h"
 #include "models/wave_free.h"
@@ -35,7 +36,7 @@ std::optional<Tokenizer> stored_tokenizer(const std::filesystem::path& folder) {
 }
 
 // Names the first tensor that is not finite by doing the step again, launch by launch, without its update.
-std::string first_nonfinite(TrainStep& step) {
+std::string first_nonfinite(TrainStep& step, const PassBatches& batches, std::int64_t number) {
   Context& context = step.context();
   std::string found;
   context.inspect([&](const std::string& layer, std::string_view what, const Tensor& tensor) {
@@ -51,7 +52,7 @@ std::string first_nonfinite(TrainStep& step) {
     }
   });
   for (const Parameter& parameter : step.model().parameters().all()) context.inspected(parameter.spec.name, "the weight", parameter.master);
-  step.launch(Update::no);
+  step.submit(batches, number, Update::no);
   context.inspect({});
   return found.empty() ? "the sum of the gradients' squares" : found;
 }
@@ -128,13 +129,14 @@ struct PlannedStep {
       : resolved(resolve_with(corpus, recipe, request.device)),
         plans(plans_of(resolved, {.queue = request.queue, .device = request.device, .noted = observer.noted}, resumed)),
         trace(traced(resolved, request, plans, corpus)),
-        stream(corpus.training(batch_shape(resolved))),
+        batches(corpus, batch_shape(resolved), resolved.recipe.batch.accumulate),
         validation(corpus.validation(batch_shape(resolved))) {}
 
   ResolvedRecipe resolved;
   GemmPlans plans;
   StepTrace trace;
-  BatchStream stream, validation;
+  StepBatches batches;
+  BatchStream validation;
 };
 
 // All that a run allocates comes before its folder, so that memory which is not there costs no folder and no run that --force gives up.
@@ -148,7 +150,7 @@ class Run {
         trace_(std::move(planned.trace)),
         context_(request.queue, request.device, context_options(resolved_.recipe, planned.plans)),
         step_(context_, resolved_),
-        stream_(std::move(planned.stream)),
+        batches_(std::move(planned.batches)),
         validation_pairs_(validation_pairs_of(corpus, planned.validation)) {
     step_.use_step_memory(trace_);
     note_what_is_left_out(planned.validation.skipped());
@@ -254,7 +256,7 @@ class Run {
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
     state_.recipe_hash = recipe_hash;
-    stream_.restore(state_.position);
+    batches_.restore(state_.position);
     note_older_passes();
     if ((signal_ = observer_.beginning()) != 0) return;
     remove_file(folder_ / "summary.json");
@@ -291,25 +293,12 @@ class Run {
         "its steps stay what they would have been; a new run sees every token.");
   }
 
-  // What a step trains on, and where the training stream stands behind it.
-  struct Drawn {
-    std::vector<Batch> batches;
-    DataPosition position;
-  };
-  Drawn draw() {
-    Drawn drawn;
-    for (std::int64_t i = 0; i < resolved_.recipe.batch.accumulate; ++i) drawn.batches.push_back(*stream_.next());
-    drawn.position = stream_.position();
-    return drawn;
-  }
-
   TrainingProgress take_step() {
     const auto start = std::chrono::steady_clock::now();
-    if (!next_) next_ = draw();
+    batches_.next_step();
     context_.profile(request_.profile.contain(state_.step + 1) ? &profiler_ : nullptr);
-    step_.submit(next_->batches, state_.step + 1);
-    const DataPosition position = next_->position;
-    next_ = draw();  // while a GPU is at work
+    step_.submit(batches_.current(), state_.step + 1);
+    batches_.draw_ahead();  // while a GPU is at work
     const StepReport report = step_.collect();
     if (context_.profiling()) ++profiled_steps_;
     context_.profile(nullptr);  // validation is no part of a step
@@ -322,13 +311,14 @@ class Run {
                report.loss_scale,
                "; nothing was updated and the last checkpoint stands. Try --set run.precision=bf16, or a smaller "
                "optimizer.learning_rate.");
-      throw Error(sentence("step ", report.step, ": the loss or the gradient norm is not finite, first in ", first_nonfinite(step_),
+      throw Error(sentence("step ", report.step, ": the loss or the gradient norm is not finite, first in ",
+                           first_nonfinite(step_, batches_.current(), report.step),
                            "; nothing was updated and the last checkpoint stands. Try a smaller optimizer.learning_rate or a longer "
                            "schedule.warmup_steps."));
     }
     const double seconds = seconds_since(start);
     state_.step = report.step;
-    state_.position = position;
+    state_.position = batches_.position();
     if (std::isfinite(report.loss)) state_.loss = report.loss;
     state_.elapsed_s += seconds;
     state_.target_tokens += report.target_tokens;
@@ -375,8 +365,8 @@ class Run {
     const CorpusFacts& facts = corpus_.facts();
     if (facts.blank > 0) observer_.noted(sentence("training pairs left out for a blank side: ", facts.blank, "."));
     if (facts.blank_validation > 0) observer_.noted(sentence("validation pairs left out for a blank side: ", facts.blank_validation, "."));
-    if (stream_.skipped() > 0) {
-      observer_.noted(sentence(stream_.skipped(), " of ", facts.training, " training pairs are longer than batch.sequence = ",
+    if (batches_.skipped() > 0) {
+      observer_.noted(sentence(batches_.skipped(), " of ", facts.training, " training pairs are longer than batch.sequence = ",
                                resolved_.recipe.batch.sequence, " or than the batch, and left out."));
     }
     if (skipped_validation > 0) {
@@ -492,7 +482,7 @@ class Run {
 
   // In the memory that the steps leave, so that what was enough for them is enough to the end. None, and why, where even less is free.
   std::optional<std::vector<std::vector<std::int32_t>>> translations_of(const TestPairs& asked, TrainingResult& result) {
-    next_.reset();
+    batches_.drop();
     step_.release_step_memory();
     std::int64_t bytes = trace_.bytes() - trace_.persistent_bytes;
     if (const std::optional<std::int64_t> free = free_bytes(context_.queue())) bytes = std::clamp<std::int64_t>(*free / 2, 1, bytes);
@@ -520,9 +510,8 @@ class Run {
   StepTrace trace_;
   Context context_;
   TrainStep step_;
-  BatchStream stream_;
+  StepBatches batches_;
   PairCounts validation_pairs_;
-  std::optional<Drawn> next_;
   Profiler profiler_;
   TrainingState state_;
   std::int64_t saved_step_ = 0;      // of the newest checkpoint; 0: there is none

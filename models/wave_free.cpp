@@ -175,7 +175,8 @@ class Settling {
 
   Choice choice(const std::vector<std::int64_t>& rows) {
     Choice one{.rows = rows, .recipe = moved(rows), .step = {}, .worth = {}};
-    const ResolvedRecipe resolved = resolve(predictable(one.recipe));
+    ResolvedRecipe resolved = resolve(predictable(one.recipe));
+    resolved.segments = tokens_.segments(resolved);
     one.step = plan_step(resolved, device_);
     one.worth = {.seconds = one.step.predicted_s(), .tokens = tokens_(resolved)};
     return one;
@@ -255,6 +256,21 @@ void count_bytes_of_rows(const Recipe& recipe, const TokenizerFacts& tokenizer, 
   }
 }
 
+struct Asked {
+  const Recipe& recipe;
+  const TokenizerFacts& tokenizer;
+  const DeviceInfo& device;
+  NoWholeWaves none = NoWholeWaves::refused;
+};
+ResolvedRecipe resolve_shapes(const Asked& asked, RealTokenCounter& tokens) {
+  validate(asked.recipe);
+  const WaveFree waves = settle_wave_free_batch(asked.recipe, asked.device, tokens, asked.none);
+  ResolvedRecipe resolved = resolve(waves.recipe, asked.tokenizer);
+  count_bytes_of_rows(waves.recipe, asked.tokenizer, asked.device, resolved.adjustments);
+  resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
+  return resolved;
+}
+
 }  // namespace
 
 Recipe WaveRows::moved(const Recipe& recipe, std::int64_t rows) const {
@@ -332,17 +348,14 @@ WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device) 
 
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device, RealTokenCounter& tokens,
                        NoWholeWaves none) {
-  validate(recipe);
-  const WaveFree waves = settle_wave_free_batch(recipe, device, tokens, none);
-  ResolvedRecipe resolved = resolve(waves.recipe, tokenizer);
-  count_bytes_of_rows(waves.recipe, tokenizer, device, resolved.adjustments);
-  resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
+  ResolvedRecipe resolved = resolve_shapes({.recipe = recipe, .tokenizer = tokenizer, .device = device, .none = none}, tokens);
+  resolved.segments = tokens.segments(resolved);
   return resolved;
 }
 
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device) {
   RealTokenCounter tokens(recipe);
-  return resolve(recipe, tokenizer, device, tokens);
+  return resolve_shapes({.recipe = recipe, .tokenizer = tokenizer, .device = device}, tokens);
 }
 
 ResolvedRecipe resolve_with(const Corpus& corpus, const Recipe& recipe, const DeviceInfo& device, NoWholeWaves none) {

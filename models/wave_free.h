@@ -54,7 +54,8 @@ WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, 
                                 NoWholeWaves none = NoWholeWaves::refused);
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device);
 
-// On a device: the wave-free batch settled first, and the memory that step 2's rows cost counted.
+// On a device: the wave-free batch settled first, and the memory that step 2's rows cost counted. With a counter segments are as it
+// knows them.
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device, RealTokenCounter& tokens,
                        NoWholeWaves none = NoWholeWaves::refused);
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device);

@@ -6,6 +6,7 @@
 
 #include "framework/data/tokenizer.h"
 #include "kernels/error.h"
+#include "kernels/gemm/tiling.h"
 
 namespace tilewave {
 namespace {
@@ -81,6 +82,14 @@ std::vector<std::int32_t> attention_segments(std::span<const std::int32_t> query
     k_begin += key_lengths[i];
   }
   return segments;
+}
+
+WholeSequences::WholeSequences(const BatchShape& shape)
+    : shape_(shape), count_(ceil_div(std::max(shape.source_rows, shape.target_rows), shape.sequence)) {}
+
+std::int64_t WholeSequences::rows_of(std::int64_t rows, std::int64_t sequence) const {
+  if (ceil_div(rows, shape_.sequence) == count_) return std::min(shape_.sequence, rows - sequence * shape_.sequence);
+  return rows / count_ + (sequence < rows % count_ ? 1 : 0);
 }
 
 std::int64_t max_sequences(const BatchShape& shape) {

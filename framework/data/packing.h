@@ -60,6 +60,23 @@ class Packer {
 std::vector<std::int32_t> attention_segments(std::span<const std::int32_t> query_lengths, std::span<const std::int32_t> key_lengths,
                                              std::int64_t capacity);
 
+// Sequences that fill every row and are as long as the shape allows: of shape.sequence rows on the side that has more, the last one cut.
+// The side that needs fewer of them spreads its rows evenly.
+class WholeSequences {
+ public:
+  explicit WholeSequences(const BatchShape& shape);
+
+  std::int64_t count() const { return count_; }
+  std::int64_t source_rows(std::int64_t sequence) const { return rows_of(shape_.source_rows, sequence); }
+  std::int64_t target_rows(std::int64_t sequence) const { return rows_of(shape_.target_rows, sequence); }
+
+ private:
+  std::int64_t rows_of(std::int64_t rows, std::int64_t sequence) const;
+
+  BatchShape shape_;
+  std::int64_t count_ = 0;
+};
+
 // Sequences that a batch of this shape can have at most: each takes a row of every side.
 std::int64_t max_sequences(const BatchShape& shape);
 

@@ -5,7 +5,6 @@
 
 #include "framework/data/tokenizer.h"
 #include "kernels/error.h"
-#include "kernels/gemm/tiling.h"
 
 namespace tilewave {
 
@@ -52,27 +51,18 @@ std::int32_t ZipfChain::successor(std::int32_t id) const {
 
 std::int32_t ZipfChain::follow(std::int32_t id, Random& random) const { return (random.next() >> 63) != 0 ? successor(id) : draw(random); }
 
-namespace {
-
-// Rows of sequence i of `count` on a side.
-std::int64_t length_of(std::int64_t rows, std::int64_t sequence, std::int64_t count, std::int64_t i) {
-  if (ceil_div(rows, sequence) == count) return std::min(sequence, rows - i * sequence);
-  return rows / count + (i < rows % count ? 1 : 0);
-}
-
-}  // namespace
-
 BatchStream synthetic_batches(std::int64_t vocabulary, std::uint64_t seed, const BatchShape& shape, std::uint64_t batches) {
-  const std::int64_t longer = std::max(shape.source_rows, shape.target_rows), count = ceil_div(longer, shape.sequence);
+  const std::int64_t longer = std::max(shape.source_rows, shape.target_rows);
   const std::int64_t shorter = shape.source_rows > 0 ? std::min(shape.source_rows, shape.target_rows) : longer;
-  TW_CHECK_INPUT(shorter >= count, "batch.sequence = ", shape.sequence, " cuts ", longer, " rows into ", count,
+  const WholeSequences sequences(shape);
+  TW_CHECK_INPUT(shorter >= sequences.count(), "batch.sequence = ", shape.sequence, " cuts ", longer, " rows into ", sequences.count(),
                  " sequences, more than the other side's ", shorter, " rows; raise it.");
-  return BatchStream(shape, [chain = ZipfChain(vocabulary), seed, shape, count, batches](Packer& packer, DataPosition& position) {
+  return BatchStream(shape, [chain = ZipfChain(vocabulary), seed, sequences, batches](Packer& packer, DataPosition& position) {
     if (batches > 0 && position.next >= batches) return;
     Random random(random_key(seed, position.next++));
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto rows_of = [&](std::int64_t rows) { return static_cast<std::size_t>(length_of(rows, shape.sequence, count, i)); };
-      const std::size_t target_rows = rows_of(shape.target_rows), source_rows = shape.source_rows > 0 ? rows_of(shape.source_rows) : 0;
+    for (std::int64_t i = 0; i < sequences.count(); ++i) {
+      const auto target_rows = static_cast<std::size_t>(sequences.target_rows(i)),
+                 source_rows = static_cast<std::size_t>(sequences.source_rows(i));
       std::vector<std::int32_t> tokens(std::max(source_rows, target_rows + 1));
       tokens[0] = chain.draw(random);
       for (std::size_t t = 1; t < tokens.size(); ++t) tokens[t] = chain.follow(tokens[t - 1], random);

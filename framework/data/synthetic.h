@@ -27,8 +27,7 @@ class ZipfChain {
   std::vector<std::uint32_t> alias_;  // the others take this one
 };
 
-// Batch i is a function of (seed, i). Sequences of shape.sequence rows, the last one cut; the side that needs fewer of them
-// spreads its rows evenly. `batches` of them, or without end for 0.
+// Batch i is a function of (seed, i), of WholeSequences. `batches` of them, or without end for 0.
 BatchStream synthetic_batches(std::int64_t vocabulary, std::uint64_t seed, const BatchShape& shape, std::uint64_t batches = 0);
 
 }  // namespace tilewave

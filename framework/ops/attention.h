@@ -9,7 +9,8 @@ namespace tilewave {
 struct AttentionOptions {
   Tensor segments;  // [at most, 4] i32
   std::int64_t heads = 1;
-  std::int64_t sequence = 0;  // no segment is longer on either side; 0: not known
+  std::int64_t sequence = 0;        // no segment is longer on either side; 0: not known
+  std::optional<SegmentSums> sums;  // of the segments, where they are known
   Mask mask = Mask::none;
   double dropout = 0.0;  // of the attention probabilities
 };

@@ -181,7 +181,7 @@ void for_key_draws(const AttentionDropout& dropout, std::int64_t head, const Que
   const std::int64_t begin = queries.segment.k_begin + keys.first, end = begin + keys.count;
   for (std::int64_t quad = begin / 4; 4 * quad < end; ++quad) {
     draw({.key = dropout_key(dropout.state->seed, dropout.state->step),
-          .site = dropout.site,
+          .site = dropout.state->first_site + dropout.site,
           .plane = static_cast<std::uint32_t>(head),
           .row = queries.row(),
           .column_quad = quad,

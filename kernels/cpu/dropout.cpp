@@ -26,7 +26,11 @@ void drop_rows(const DropoutArgs& args, std::int64_t begin, std::int64_t end) {
   for (std::int64_t r = begin; r < end; ++r) {
     for (std::int64_t c0 = 0; c0 < args.y.cols; c0 += kBlock) {
       if (drops) {
-        draw({.key = dropout_key(args.state->seed, args.state->step), .site = args.site, .row = r, .column_quad = c0 / 4}, kLanes, draws);
+        draw({.key = dropout_key(args.state->seed, args.state->step),
+              .site = args.state->first_site + args.site,
+              .row = r,
+              .column_quad = c0 / 4},
+             kLanes, draws);
       }
       const std::int64_t columns = std::min(kBlock, args.y.cols - c0);
       const T* x = args.x.row<T>(r) + c0;

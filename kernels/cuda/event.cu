@@ -28,6 +28,8 @@ double seconds_between(const CudaEvent& earlier, const CudaEvent& later) {
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
+void wait(const CudaEvent& event) { TW_CUDA(cudaEventSynchronize(event.handle)); }
+
 namespace {
 
 nvtxDomainHandle_t domain() {

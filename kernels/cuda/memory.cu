@@ -32,6 +32,12 @@ void* allocate(CudaQueue& queue, std::int64_t bytes) {
   return data;
 }
 
+std::shared_ptr<void> allocate_staging(CudaQueue& queue, std::int64_t bytes) {
+  void* data = nullptr;
+  TW_CUDA(cudaMallocHost(&data, static_cast<std::size_t>(bytes)));
+  return {data, [stream = queue.stream](void* host) { cudaFreeHost(host); }};
+}
+
 void release(CudaQueue& queue, void* data) noexcept { cudaFreeAsync(data, stream_of(queue)); }
 
 void copy_to_host(CudaQueue& queue, void* host, const void* device, std::int64_t bytes) {

@@ -71,6 +71,48 @@ TEST(ArenaLayoutTest, OfRandomLifetimes) {
   }
 }
 
+// The rule, literally: by decreasing size, each to the lowest gap between those alive with it.
+TEST(ArenaLayoutTest, TakesTheLowestGaps) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 100; ++round) {
+    ArenaRecorder recorder;
+    std::vector<Lifetime> lifetimes;
+    std::vector<std::size_t> alive;
+    const std::size_t events = 1 + random() % 300, kinds = 1 + random() % 12;
+    for (std::size_t now = 0; now < events; ++now) {
+      if (!alive.empty() && random() % 5 < 2) {
+        const std::size_t place = random() % 3 == 0 ? random() % alive.size() : alive.size() - 1;
+        recorder.release(alive[place]);
+        lifetimes[alive[place]].death = now;
+        alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(place));
+      } else {
+        const auto bytes = static_cast<std::int64_t>(1 + random() % kinds * 700);
+        alive.push_back(recorder.allocate(bytes));
+        lifetimes.push_back({.bytes = round_up(bytes, kAlignment), .birth = now, .death = events});
+      }
+    }
+    const ArenaLayout layout = recorder.layout();
+    std::vector<std::size_t> by_size(lifetimes.size());
+    std::iota(by_size.begin(), by_size.end(), 0U);
+    std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+    for (std::size_t i = 0; i < by_size.size(); ++i) {
+      const Lifetime& own = lifetimes[by_size[i]];
+      std::int64_t offset = 0;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (std::size_t j = 0; j < i; ++j) {
+          const Lifetime& other = lifetimes[by_size[j]];
+          const std::int64_t begin = layout.offsets[by_size[j]], end = begin + other.bytes;
+          if (own.birth >= other.death || other.birth >= own.death || end <= offset || begin >= offset + own.bytes) continue;
+          offset = end;
+          moved = true;
+        }
+      }
+      ASSERT_EQ(layout.offsets[by_size[i]], offset) << by_size[i] << " in round " << round;
+    }
+  }
+}
+
 TEST(ArenaLayoutTest, ReusesWhatIsGivenBack) {
   ArenaRecorder recorder;
   for (int i = 0; i < 10; ++i) recorder.release(recorder.allocate(1000));

@@ -131,6 +131,28 @@ TEST(AttentionGradient, AgreesWithCentralDifferences) {
   expect_central_differences(problem.v, gradients.dv, loss);
 }
 
+// Work is counted by what the segments hold, where it is known, and else by the longest one that there may be.
+TEST(AttentionCost, IsThatOfItsSegments) {
+  const Matrix<float> rows(100, 8);
+  const auto count = [&](std::int64_t sequence, std::optional<SegmentSums> sums, Mask mask) {
+    const AttentionArgs args{.q = rows.view(), .k = rows.view(), .v = rows.view(), .sequence = sequence, .sums = sums, .mask = mask};
+    const AttentionBackwardArgs backward{.q = rows.view(), .k = rows.view(), .sequence = sequence, .sums = sums, .mask = mask};
+    EXPECT_EQ(2 * cost(backward).flops, 5 * cost(args).flops);
+    return trace_entry(args);
+  };
+  const SegmentSums known{.queries = 90, .pairs = 6 * 15 * 15};
+  for (const std::int64_t sequence : {15, 40, 0}) {
+    const TraceEntry entry = count(sequence, known, Mask::none);
+    EXPECT_EQ(entry.cost.flops, 4 * 6 * 15 * 15 * 8);
+    EXPECT_EQ(entry.attention->queries, 90);
+    EXPECT_EQ(entry.attention->keys(), 15.0);
+    EXPECT_EQ(entry.attention->longest, sequence > 0 ? sequence : 100);
+    EXPECT_EQ(count(sequence, known, Mask::causal).cost.flops, 2 * 6 * 15 * 15 * 8);
+  }
+  EXPECT_EQ(count(40, {}, Mask::none).cost.flops, 4 * 100 * 40 * 8);
+  EXPECT_EQ(count(0, {}, Mask::causal).cost.flops, 2 * 100 * 100 * 8);
+}
+
 TEST(AttentionContract, NamesASegmentOutsideTheRows) {
   CpuQueue queue = make_cpu_queue(1);
   const Problem<float> problem({"outside", 8, 8, 1, 4, {{4, 5, 0, 8}}});

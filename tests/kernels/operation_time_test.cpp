@@ -59,8 +59,9 @@ TraceEntry attention(bool backward, std::int64_t sequences, std::int64_t heads, 
           .cost = {.flops = 1, .bytes = (backward ? 8 : 4) * rows * heads * head_size * 2},
           .gemm = {},
           .plan = {},
-          .attention = AttentionWork{.query_rows = rows,
-                                     .keys = length,
+          .attention = AttentionWork{.queries = rows,
+                                     .pairs = rows * length,
+                                     .longest = length,
                                      .heads = heads,
                                      .head_size = head_size,
                                      .dtype = DType::bf16,
@@ -94,6 +95,23 @@ TEST(OperationTime, IsWhatAttentionTakes) {
       EXPECT_NEAR(1e6 * predicted_seconds(entry, device("h200")) / (backward ? m.backward_us : m.forward_us), 1.0, 0.13)
           << entry.operation << " " << m.length << " " << m.head_size << (m.causal ? " causal" : "") << (m.dropout ? " dropout" : "");
     }
+  }
+}
+
+// What no segment is longer than decides which kernel runs, and nothing else.
+TEST(OperationTime, OfAttentionIsThatOfItsPairs) {
+  for (const bool backward : {false, true}) {
+    const TraceEntry known = attention(backward, 64, 12, 128, 64, true);
+    TraceEntry bounded = known;
+    bounded.attention->longest = 1024;
+    EXPECT_EQ(predicted_seconds(bounded, device("h200")), predicted_seconds(known, device("h200")));
+    TraceEntry halved = known;
+    halved.attention->pairs /= 2;
+    halved.attention->queries /= 2;
+    EXPECT_LT(predicted_seconds(halved, device("h200")), predicted_seconds(known, device("h200"))) << "ghost rows take no time";
+    TraceEntry brief = known;
+    brief.attention->longest = 64;
+    EXPECT_NE(predicted_seconds(brief, device("h200")), predicted_seconds(known, device("h200")));
   }
 }
 

@@ -11,6 +11,18 @@
 namespace tilewave {
 namespace {
 
+// The launches that a trace stands for: its later pass as often as there are later ones.
+std::vector<TraceEntry> every_launch(const Trace& trace) {
+  std::vector<TraceEntry> all;
+  for (auto first = trace.entries.begin(); first != trace.entries.end();) {
+    const auto last = std::find_if(first, trace.entries.end(), [&](const TraceEntry& entry) { return entry.times != first->times; });
+    for (std::int64_t i = 0; i < first->times; ++i) all.insert(all.end(), first, last);
+    first = last;
+  }
+  for (TraceEntry& entry : all) entry.times = 1;
+  return all;
+}
+
 class TrainStepOf : public testing::TestWithParam<std::vector<std::string>> {
  protected:
   static std::vector<std::string> with(std::vector<std::string> more) {
@@ -19,19 +31,60 @@ class TrainStepOf : public testing::TestWithParam<std::vector<std::string>> {
   }
 };
 
+// Also of several passes, of which the trace has two.
 TEST_P(TrainStepOf, TraceIsTheLogOfARealStep) {
-  SmallRun run(small_recipe(GetParam()));
-  const StepTrace traced = trace_step(run.resolved, run.context.device());
-  Trace log;
-  log_of(run.context.queue()) = &log;
-  run.advance();
-  ASSERT_GT(log.entries.size(), 50u);
-  ASSERT_EQ(traced.trace.entries.size(), log.entries.size());
-  for (std::size_t i = 0; i < log.entries.size(); ++i) {
-    EXPECT_TRUE(traced.trace.entries[i] == log.entries[i])
-        << "launch " << i << ": " << traced.trace.entries[i].operation << " in " << traced.trace.entries[i].layer << " traced, "
-        << log.entries[i].operation << " in " << log.entries[i].layer << " run";
+  for (const char* passes : {"batch.accumulate=1", "batch.accumulate=2", "batch.accumulate=4"}) {
+    SCOPED_TRACE(passes);
+    SmallRun run(small_recipe(with({passes})));
+    const StepTrace traced = trace_step(run.resolved, run.context.device());
+    const std::vector<TraceEntry> expected = every_launch(traced.trace);
+    Trace log;
+    log_of(run.context.queue()) = &log;
+    run.advance();
+    ASSERT_GT(log.entries.size(), 50u);
+    ASSERT_EQ(expected.size(), log.entries.size());
+    ASSERT_EQ(traced.trace.launches(), std::ssize(log.entries));
+    for (std::size_t i = 0; i < log.entries.size(); ++i) {
+      EXPECT_TRUE(expected[i] == log.entries[i]) << "launch " << i << ": " << expected[i].operation << " in " << expected[i].layer
+                                                 << " traced, " << log.entries[i].operation << " in " << log.entries[i].layer << " run";
+    }
   }
+}
+
+// Neither the trace of a step nor its memory grows with its passes; its work does.
+TEST_P(TrainStepOf, PassesAreTracedTwiceAtMost) {
+  const auto traced = [&](const char* passes) { return trace_step(resolve(small_recipe(with({passes}))), probe_cpu(2)); };
+  const StepTrace one = traced("batch.accumulate=1"), two = traced("batch.accumulate=2"), most = traced("batch.accumulate=65536");
+  EXPECT_LT(two.trace.entries.size(), 2 * one.trace.entries.size() + 10);
+  EXPECT_EQ(most.trace.entries.size(), two.trace.entries.size());
+  EXPECT_EQ(two.matrix_flops(), 2 * one.matrix_flops());
+  EXPECT_EQ(most.matrix_flops(), 65536 * one.matrix_flops());
+  EXPECT_EQ(most.persistent_bytes, one.persistent_bytes);
+  EXPECT_EQ(most.bytes(), two.bytes());
+  EXPECT_EQ(most.trace.launches() - two.trace.launches(), 65534 * (two.trace.launches() - one.trace.launches()));
+}
+
+// And the step runs in that memory, in which all passes take turns.
+TEST_P(TrainStepOf, PassesTakeTurnsInTheMemoryOfOne) {
+  SmallRun heap(small_recipe(with({"batch.accumulate=5"}))), arena(small_recipe(with({"batch.accumulate=5"}))),
+      one(small_recipe(GetParam()));
+  arena.step.use_step_memory(trace_step(arena.resolved, arena.context.device()));
+  EXPECT_EQ(arena.context.persistent_bytes(), one.context.persistent_bytes());
+  EXPECT_EQ(heap.losses(3), arena.losses(3));
+  EXPECT_EQ(heap.weights(), arena.weights());
+}
+
+// Dropout draws anew in each pass, as if all were one: of two passes over one batch the second has masks of its own.
+TEST_P(TrainStepOf, EveryPassDrawsItsOwnDropout) {
+  SmallRun once(small_recipe(GetParam())), twice(small_recipe(with({"batch.accumulate=2"})));
+  const Batch batch = *once.stream.next();
+  const double first = once.step.run(std::vector<Batch>{batch}, 1, Update::no).loss;
+  const double mean = twice.step.run(std::vector<Batch>{batch, batch}, 1, Update::no).loss;
+  EXPECT_GT(std::abs(mean / first - 1.0), 1e-5);
+  const std::vector<std::string> still = {"model.dropout=0", "model.attention_dropout=0"};
+  SmallRun dry(small_recipe(with(still))), dry_twice(small_recipe(with({still[0], still[1], "batch.accumulate=2"})));
+  EXPECT_NEAR(dry_twice.step.run(std::vector<Batch>{batch, batch}, 1, Update::no).loss,
+              dry.step.run(std::vector<Batch>{batch}, 1, Update::no).loss, 1e-6);
 }
 
 TEST_P(TrainStepOf, EstimateIsTheAllocation) {
@@ -44,8 +97,8 @@ TEST_P(TrainStepOf, EstimateIsTheAllocation) {
     run.step.validate(run.corpus.validation(batch_shape(run.resolved)));
   }
   EXPECT_GT(traced.validation.bytes, 0);
-  EXPECT_LT(traced.validation.bytes, traced.memory.bytes);
-  EXPECT_EQ(traced.bytes(), traced.persistent_bytes + traced.memory.bytes);
+  EXPECT_LT(traced.validation.bytes, traced.first_pass.bytes);
+  EXPECT_EQ(traced.bytes(), traced.persistent_bytes + traced.first_pass.bytes);
 }
 
 TEST_P(TrainStepOf, StepMemoryChangesNoBit) {

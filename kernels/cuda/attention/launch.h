@@ -49,6 +49,16 @@ struct Dropout {
   __device__ bool draws() const { return state != nullptr; }
 };
 
+// What tells a launch's draws from all others of a run.
+struct DrawKey {
+  std::uint64_t key = 0;
+  std::uint32_t site = 0;
+};
+__device__ inline DrawKey draw_key(const Dropout& dropout) {
+  const StepState& state = *dropout.state;
+  return {.key = dropout_key(state.seed, state.step), .site = state.first_site + dropout.site};
+}
+
 template <class T>
 struct Forward {
   using Statistic = Arithmetic<T>;

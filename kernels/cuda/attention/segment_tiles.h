@@ -278,14 +278,14 @@ __device__ __forceinline__ Kept<kParts> draw_kept(const Dropout& dropout, const 
   constexpr int kHalf = Kept<kParts>::kHalf;
   Kept<kParts> kept;
   if (!dropout.draws()) return kept;
-  const std::uint64_t key = dropout_key(dropout.state->seed, dropout.state->step);
+  const DrawKey of_launch = draw_key(dropout);
   const auto query = static_cast<std::uint32_t>(segment.q_begin + place.row + lane_index() / 2);
   const auto first = static_cast<std::uint32_t>(segment.k_begin + lane_index() % 2 * kHalf);
   const std::uint32_t quads = kHalf / 4 + (first % 4 != 0 ? 1 : 0);
   std::uint64_t bits = 0;
 #pragma unroll 2
   for (std::uint32_t quad = 0; quad < quads; ++quad) {
-    const PhiloxCounter draws = philox(key, {query, first / 4 + quad, dropout.site, static_cast<std::uint32_t>(place.head)});
+    const PhiloxCounter draws = philox(of_launch.key, {query, first / 4 + quad, of_launch.site, static_cast<std::uint32_t>(place.head)});
     std::uint32_t four = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) four |= static_cast<std::uint32_t>(keeps(draws[i], dropout.threshold)) << i;

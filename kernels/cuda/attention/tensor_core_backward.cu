@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
     }
   }
   Sums<kM, kSumsN> d_first = {}, d_second = {};
-  const std::uint64_t draws_key = kDraws ? dropout_key(op.dropout.state->seed, op.dropout.state->step) : 0;
+  const DrawKey draws = kDraws ? draw_key(op.dropout) : DrawKey{};
 
   for (int tile = 0; tile < tiles; ++tile) {
     if (tile > 0) {
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
 #pragma unroll
           for (int n = 0; n < kSubN; ++n) {
             bool keep[4];
-            draw_kept<side>(keep, op.dropout, draws_key, blockIdx.y, first_row + warp_row + 16 * m, other_row + 8 * n);
+            draw_kept<side>(keep, op.dropout, draws, blockIdx.y, first_row + warp_row + 16 * m, other_row + 8 * n);
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
               kept |= static_cast<std::uint32_t>(keep[i]) << ((m * kSubN + n) * 4 + i);

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads, kHeadSize <= 64 ? 3 : 2) attend(cons
   Sums<kM, kSumsN> sums = {};
   Softmax softmax = {{{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}}, {}};
   const auto q = LanePointer<Q>::along_rows(storage.q);
-  const std::uint64_t draws_key = kDraws ? dropout_key(op.dropout.state->seed, op.dropout.state->step) : 0;
+  const DrawKey draws = kDraws ? draw_key(op.dropout) : DrawKey{};
 
   for (int tile = 0; tile < tiles; ++tile) {
     cp_async_wait<0>();
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, kHeadSize <= 64 ? 3 : 2) attend(cons
 #pragma unroll
           for (int n = 0; n < kSubN; ++n) {
             bool kept[4];
-            draw_kept<Side::queries>(kept, op.dropout, draws_key, blockIdx.y, first_row + warp_row + 16 * m, key + 8 * n);
+            draw_kept<Side::queries>(kept, op.dropout, draws, blockIdx.y, first_row + warp_row + 16 * m, key + 8 * n);
 #pragma unroll
             for (int i = 0; i < 4; ++i) p[m][n][i] = kept[i] ? p[m][n][i] : 0.0F;
           }

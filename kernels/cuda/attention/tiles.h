@@ -237,9 +237,10 @@ __device__ __forceinline__ std::uint32_t word_of(const PhiloxCounter& words, int
 // Which of an accumulator's four elements are kept: its draws are four times four keys of one query, a quad to a lane, exchanged
 // among the lanes that need them. `row` and `column` are the accumulator's first, the key of the two a multiple of 4.
 template <Side rows>
-__device__ __forceinline__ void draw_kept(bool (&kept)[4], const Dropout& dropout, std::uint64_t key, unsigned head, int row, int column) {
+__device__ __forceinline__ void draw_kept(bool (&kept)[4], const Dropout& dropout, const DrawKey& draws, unsigned head, int row,
+                                          int column) {
   const auto draw = [&](int query, int quad) {
-    return philox(key, {static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(quad), dropout.site, head});
+    return philox(draws.key, {static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(quad), draws.site, head});
   };
   if constexpr (rows == Side::queries) {
     // Two lanes share two quads: row g's is drawn by the even one, row g + 8's by the odd one, and each has use for half of both.

@@ -192,7 +192,7 @@ __device__ __forceinline__ void consume(SharedStorage<C>& shared, const Backward
   const int consumer = warpgroup_rank() - 1;
   const bool leads = threadIdx.x % kWarpgroup == 0, leads_warp = lane_index() == 0;
   const float log2_scale = op.scale * kLog2E, kept_scale = static_cast<float>(op.dropout.kept_scale);
-  const std::uint64_t draws_key = C::kDraws ? dropout_key(op.dropout.state->seed, op.dropout.state->step) : 0;
+  const DrawKey draws = C::kDraws ? draw_key(op.dropout) : DrawKey{};
   RingPosition<kSlots> slot;
   RingPosition<C::kStages> at;
   const auto await = [&] { mbarrier_wait(shared.full[at.stage], at.parity); };
@@ -281,7 +281,7 @@ __device__ __forceinline__ void consume(SharedStorage<C>& shared, const Backward
 #pragma unroll
         for (int n = 0; n < kTile / 8; ++n) {
           bool keep[4];
-          draw_kept<C::kSide>(keep, op.dropout, draws_key, static_cast<unsigned>(walk.head), first_row + warp_row, other_row + 8 * n);
+          draw_kept<C::kSide>(keep, op.dropout, draws, static_cast<unsigned>(walk.head), first_row + warp_row, other_row + 8 * n);
 #pragma unroll
           for (int i = 0; i < 4; ++i) kept |= static_cast<std::uint32_t>(keep[i]) << (4 * n + i);
         }

@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
     WarpgroupTerms queries[C::kHeadSize / 16];  // [64, head size], where they are held
     mbarrier_wait(shared.q_full[warpgroup], 0);
     if constexpr (C::kHoldsQueries) load_terms(queries, shared.q[warpgroup]);
-    const std::uint64_t draws_key = kDraws ? dropout_key(pass.dropout.state->seed, pass.dropout.state->step) : 0;
+    const DrawKey draws = kDraws ? draw_key(pass.dropout) : DrawKey{};
 
     float scores[C::kKeys / 2];             // [64, keys]
     WarpgroupTerms weights[C::kKeys / 16];  // [64, keys]
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
 #pragma unroll
         for (int i = 0; i < C::kKeys / 2; i += 4) {
           bool kept[4];
-          draw_kept<Side::queries>(kept, pass.dropout, draws_key, blockIdx.y, warp_row, key_of(tile) + 2 * i);
+          draw_kept<Side::queries>(kept, pass.dropout, draws, blockIdx.y, warp_row, key_of(tile) + 2 * i);
 #pragma unroll
           for (int j = 0; j < 4; ++j) scores[i + j] = kept[j] ? scores[i + j] : 0.0F;
         }
