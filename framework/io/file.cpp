@@ -78,13 +78,15 @@ static_assert(std::atomic<int>::is_always_lock_free, "a signal handler asks how 
 // Removes a temporary file that never became what it was to be; a failure to do so must not hide the failure before it.
 struct RemoveUnlessReleased {
   fs::path path;
-  explicit RemoveUnlessReleased(fs::path temporary) : path(std::move(temporary)) { ++temporaries; }
   ~RemoveUnlessReleased() {
     if (!path.empty()) system_calls().unlink(path.c_str());
-    --temporaries;
   }
-  RemoveUnlessReleased(const RemoveUnlessReleased&) = delete;
-  RemoveUnlessReleased& operator=(const RemoveUnlessReleased&) = delete;
+};
+struct CountedTemporary {
+  CountedTemporary() { ++temporaries; }
+  ~CountedTemporary() { --temporaries; }
+  CountedTemporary(const CountedTemporary&) = delete;
+  CountedTemporary& operator=(const CountedTemporary&) = delete;
 };
 
 // Whether this process now holds the lock on an open file: not where another one does. A file system without locks gives it to all.
@@ -306,6 +308,7 @@ FileDigest write_file_atomically(const fs::path& path, const std::function<void(
   check_replaceable(path.string(), destination);
 
   remove_abandoned_temporaries(destination);
+  const CountedTemporary counted;
   Temporary temporary = make_temporary(destination);
   RemoveUnlessReleased guard{temporary.path};
   OutputFile file(temporary.path, std::move(temporary.descriptor));

@@ -350,11 +350,20 @@ TEST(Checkpoint, IsFoundBesideARunThatSavesAndRemovesAllTheTime) {
   save(run.path(), 1, 1);
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
-  const pid_t saver = ::fork();
-  if (saver == 0) {
-    for (std::int64_t step = 2; step < 1'000'000; ++step) {
-      save(run.path(), step, 1);
-      if (step == 2 && ::write(ready[1], "x", 1) != 1) break;
+  struct Saver {
+    pid_t id = 0;
+    ~Saver() {
+      ::kill(id, SIGKILL);
+      ::waitpid(id, nullptr, 0);
+    }
+  } saver{::fork()};
+  if (saver.id == 0) {
+    try {
+      for (std::int64_t step = 2; step < 1'000'000; ++step) {
+        save(run.path(), step, 1);
+        if (step == 2 && ::write(ready[1], "x", 1) != 1) break;
+      }
+    } catch (...) {
     }
     ::_exit(1);
   }
@@ -368,8 +377,6 @@ TEST(Checkpoint, IsFoundBesideARunThatSavesAndRemovesAllTheTime) {
     last = found.newest->step;
   }
   EXPECT_GT(last, 2) << "nothing was saved meanwhile";
-  ::kill(saver, SIGKILL);
-  ::waitpid(saver, nullptr, 0);
   ::close(ready[0]);
   ::close(ready[1]);
 }
