@@ -338,7 +338,7 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect("--gemm 1x2x3 --blocks-per-sm 2", "--blocks-per-sm requires --tile");
   expect(recipe("transformer_big.toml") + " --for v100", "has no units for run.precision = \"bf16\"; use --set run.precision=fp16.");
   for (const std::string gemm : {"0x1x1", "-1x2x3", "1x2", "1x2x3x4", "axbxc", "99999999999x1x1", "''"}) {
-    expect("--gemm " + gemm + " --for h200 --json", gemm == "''" ? "plan takes a recipe" : "a GEMM is written MxNxK");
+    expect("--gemm " + gemm + " --for h200 --json", gemm == "''" ? "--gemm: its value is empty" : "a GEMM is written MxNxK");
   }
   for (const std::string layer : {"512", "512<-128", "512<-128@0", "512->128@4", "512<-128@4x"}) {
     expect("--layer '" + layer + "' --for h200", "a layer is written out<-in@tokens");
