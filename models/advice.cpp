@@ -10,13 +10,15 @@
 #include "framework/precision.h"
 #include "kernels/attention.h"
 #include "kernels/error.h"
+#include "models/layered_plan.h"
 #include "models/memory_check.h"
 #include "models/wave_free.h"
 
 namespace tilewave {
 namespace {
 
-constexpr double kReach = 0.125;  // how far from what the recipe says candidates lie
+constexpr double kReach = 0.125;    // how far from what the recipe says candidates lie
+constexpr double kNearLimit = 0.1;  // of the device's memory, either side
 
 constexpr std::string_view kSourceRows = "source rows", kTargetRows = "target rows";
 constexpr std::string_view kSourceKey = "batch.source_tokens=", kTargetKey = "batch.target_tokens=";
@@ -278,16 +280,29 @@ class Adviser {
     return device_.backend != Backend::cuda || step.bytes <= device_.memory_bytes - reserved_bytes(Backend::cuda);
   }
 
+  // Estimates are good enough elsewhere.
+  bool near_the_limit(const StepPlan& step) const {
+    const auto room = static_cast<double>(device_.memory_bytes - reserved_bytes(Backend::cuda));
+    return device_.backend == Backend::cuda && std::abs(static_cast<double>(step.bytes) / room - 1.0) < kNearLimit;
+  }
+
+  std::int64_t exact_bytes(const Recipe& recipe, const StepPlan& step) const {
+    return is_deep(recipe.model) ? trace_step(resolve(recipe), device_).bytes() : step.bytes;
+  }
+
   struct Tried {
     Advice advice;
     double rate_gain = 0.0;  // of the step's FLOPs a second
+    const Candidate* candidate = nullptr;
+    StepPlan step;
   };
 
   std::vector<Advice> advice_of(const Quantity& quantity) {
     std::vector<Tried> tried;
     for (const Candidate& candidate : quantity.candidates) {
       const ResolvedRecipe resolved = resolved_by(counter_, candidate.recipe);
-      const StepPlan step = plan_step(resolved, device_);
+      StepPlan step = plan_by_layers(resolved, device_);
+      if (near_the_limit(step)) step.bytes = exact_bytes(candidate.recipe, step);
       if (fits(step_) && !fits(step)) continue;
       const RealTokens tokens = counter_(resolved);
       const double part = quantity.part_seconds(step_);
@@ -310,7 +325,9 @@ class Adviser {
                                   .section = gemms_gain || !quantity.of_rows   ? candidate.section
                                              : candidate.value > quantity.from ? kSharedUpdate
                                                                                : kFewerRows},
-                       .rate_gain = rate_gain});
+                       .rate_gain = rate_gain,
+                       .candidate = &candidate,
+                       .step = std::move(step)});
     }
     const auto distance = [](const Tried& one) { return std::abs(one.advice.to - one.advice.from); };
     // Of two settings with one number the better one first.
@@ -325,18 +342,24 @@ class Adviser {
       for (const Tried& one : tried) best = std::max(best, counts(one) ? one.rate_gain : 0.0);
       const auto nearest =
           std::find_if(tried.begin(), tried.end(), [&](const Tried& one) { return counts(one) && one.rate_gain >= kNearlyBest * best; });
-      if (nearest != tried.end()) given.push_back(nearest->advice);
+      if (nearest == tried.end()) continue;
+      nearest->advice.cost_bytes = exact_bytes(nearest->candidate->recipe, nearest->step) - step_.bytes;
+      given.push_back(nearest->advice);
     }
     if (!given.empty()) return given;
     // None: the best number by the lesser of its two gains, if it has both.
-    Tried none{
-        .advice = {
-            .quantity = quantity.name, .from = quantity.from, .to = quantity.from, .part = quantity.part, .section = quantity.section}};
+    Tried none{.advice = {.quantity = quantity.name,
+                          .from = quantity.from,
+                          .to = quantity.from,
+                          .part = quantity.part,
+                          .section = quantity.section},
+               .step = {}};
     const auto lesser = [](const Tried& one) { return std::min(one.advice.step_gain, one.rate_gain); };
     for (const Tried& one : tried) {
       if (lesser(one) > lesser(none)) none = one;
     }
     none.advice.step_gain = lesser(none);
+    if (none.candidate != nullptr) none.advice.cost_bytes = exact_bytes(none.candidate->recipe, none.step) - step_.bytes;
     return {none.advice};
   }
 

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "kernels/error.h"
+#include "models/layered_plan.h"
 
 namespace tilewave {
 namespace {
@@ -177,7 +178,7 @@ class Settling {
     Choice one{.rows = rows, .recipe = moved(rows), .step = {}, .worth = {}};
     ResolvedRecipe resolved = resolve(predictable(one.recipe));
     resolved.segments = tokens_.segments(resolved);
-    one.step = plan_step(resolved, device_);
+    one.step = plan_by_layers(resolved, device_);
     one.worth = {.seconds = one.step.predicted_s(), .tokens = tokens_(resolved)};
     return one;
   }
@@ -286,7 +287,7 @@ std::vector<WaveRows> wave_rows(const Recipe& recipe, const DeviceInfo& device) 
                  "guidelines.wave_role = \"wgrad\": rows of tokens are K of a weight gradient, and its tiles do not depend on them; "
                  "use \"forward\" or \"dgrad\".");
   const ResolvedRecipe resolved = resolve(predictable(without_waves(recipe)));
-  const StepPlan step = plan_step(resolved, device);
+  const StepPlan step = plan_by_layers(resolved, device);
   std::vector<WaveRows> found;
   std::set<std::string> layers;
   for (const GemmLine& line : step.gemms) {
@@ -311,7 +312,7 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
                                       const DeviceInfo& device) {
   const GuidelinesConfig& guidelines = recipe.guidelines;
   const std::int64_t multiple = guidelines.batch_multiple_of;
-  const StepPlan asked = plan_step(resolve(predictable(without_waves(recipe))), device);
+  const StepPlan asked = plan_by_layers(resolve(predictable(without_waves(recipe))), device);
   const GemmLine& line = line_of(asked, guidelines, round_up(rows.asked, multiple));
   std::set<std::int64_t> candidates;
   for (const WaveTile& wave : wave_tiles(guidelines, line, device)) {
@@ -325,7 +326,7 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
   if (line.problem.n >= least && line.problem.n <= most) candidates.insert(line.problem.n);
   std::vector<RowsPlan> steps;
   const auto try_number = [&](std::int64_t number) {
-    StepPlan step = plan_step(resolve(predictable(rows.moved(recipe, number))), device);
+    StepPlan step = plan_by_layers(resolve(predictable(rows.moved(recipe, number))), device);
     if (wave_efficiency(guidelines, line_of(step, guidelines, number), device) < kWaveFreeEfficiency) return;
     steps.push_back({.rows = number, .step = std::move(step)});
   };

@@ -1,5 +1,7 @@
 // tilewave plan at a prompt: the guide's exercises, recipes for GPUs that are not here, and what it refuses.
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -181,6 +183,39 @@ TEST_F(PlanCommand, ARecipeForGpusThatAreNotHere) {
     EXPECT_GE(kinds["advice"], 5) << key;
     EXPECT_EQ(kinds["step"], 1) << key;
   }
+}
+
+// Pairs of 20 source rows and 20 target rows, whatever batch.sequence allows, and what is said of lengths.
+TEST_F(PlanCommand, AttentionIsThatOfTheCorpus) {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, int bytes) {
+    std::ofstream file(folder.path() / name);
+    for (int i = 0; i < 300; ++i) file << std::string(static_cast<std::size_t>(bytes - 3), 'a') << 100 + i << '\n';
+    return quoted((folder.path() / name).string());
+  };
+  std::ofstream(folder.path() / "pairs.toml")
+      << "[model]\nd_model = 128\nd_ff = 512\nheads = 4\nencoder_layers = 2\ndecoder_layers = 2\nvocabulary = 260\n"
+         "max_positions = 1000\n[data]\nkind = \"parallel\"\ntokenizer = \"bytes\"\n[batch]\nsource_tokens = 1000\n"
+         "target_tokens = 1000\nsequence = 20\n[run]\nsteps = 6\n";
+  const std::string pairs = quoted((folder.path() / "pairs.toml").string()) + " --for h200 --set data.source=" + write("a.src", 20) +
+                            " --set data.target=" + write("a.tgt", 19);
+  const auto step = [&](const std::string& options) {
+    for (const json& object : objects(pairs + options)) {
+      if (object.at("kind") == "step") return object;
+    }
+    return json();
+  };
+  const json first = step("");
+  EXPECT_EQ(first.at("matrix_flops"), 5'883'904'000) << "5,704,704,000 in GEMMs, 179,200,000 in attention";
+  EXPECT_NE(first.at("attention_lengths").get<std::string>().find("a source token's sentence has 20 tokens on average"), std::string::npos);
+  for (const char* bound : {" --set batch.sequence=100", " --set batch.sequence=1000"}) {
+    EXPECT_EQ(step(bound).at("matrix_flops"), first.at("matrix_flops")) << bound;
+    EXPECT_EQ(step(bound).at("predicted_us"), first.at("predicted_us")) << bound;
+  }
+  EXPECT_EQ(step(" --set batch.accumulate=65536").at("matrix_flops"), 65536 * first.at("matrix_flops").get<std::int64_t>());
+  const Outcome unknown = plan(pairs + " --set data.source=nowhere --set batch.sequence=100");
+  EXPECT_NE(unknown.output.find("\nattention is counted as if sentences had batch.sequence = 100 tokens"), std::string::npos)
+      << unknown.output;
 }
 
 TEST_F(PlanCommand, TablesSayWhatAPersonAsks) {

@@ -291,9 +291,12 @@ TEST_F(Train, ResultsGoToStdoutAndTheRestToStderr) {
   EXPECT_EQ(finish(train("full"), to_a_full_disk), 1) << "what nobody could read was not a success";
   EXPECT_NE(errors_.find("could not be written to standard output"), std::string::npos) << errors_;
 
-  EXPECT_EQ(finish(train("diverged", set({"optimizer.learning_rate=1e30", "optimizer.clip_norm=0", "run.checkpoint_every=1"}))), 1);
-  expect_sentence("not finite, first in ");
-  EXPECT_EQ(loadable_step("diverged"), 1);
+  for (const char* passes : {"batch.accumulate=1", "batch.accumulate=3"}) {
+    const std::string name = sentence("diverged ", passes);
+    EXPECT_EQ(finish(train(name, set({"optimizer.learning_rate=1e30", "optimizer.clip_norm=0", "run.checkpoint_every=1", passes}))), 1);
+    expect_sentence("not finite, first in ");
+    EXPECT_EQ(loadable_step(name), 1);
+  }
 }
 
 // Sentences of a corpus may hold what a terminal takes for orders; standard output in a file gets them as they are.

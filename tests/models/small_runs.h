@@ -1,6 +1,7 @@
 // Recipes small enough to train within a test, and runs of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -48,6 +49,18 @@ checkpoint_every = 3
 
 inline const std::vector<std::string> kDecoderOnly = {"model.architecture=decoder_only", "model.encoder_layers=0", "batch.source_tokens=0",
                                                       "model.activation=gelu_tanh", "model.positions=learned"};
+
+// The launches that a trace stands for: its later pass as often as there are later ones.
+inline std::vector<TraceEntry> every_launch(const Trace& trace) {
+  std::vector<TraceEntry> all;
+  for (auto first = trace.entries.begin(); first != trace.entries.end();) {
+    const auto last = std::find_if(first, trace.entries.end(), [&](const TraceEntry& entry) { return entry.times != first->times; });
+    for (std::int64_t i = 0; i < first->times; ++i) all.insert(all.end(), first, last);
+    first = last;
+  }
+  for (TraceEntry& entry : all) entry.times = 1;
+  return all;
+}
 
 struct SmallRun {
   explicit SmallRun(const Recipe& recipe, int threads = 2) : SmallRun(recipe, make_cpu_queue(threads), probe_cpu(threads)) {}

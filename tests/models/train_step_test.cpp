@@ -11,18 +11,6 @@
 namespace tilewave {
 namespace {
 
-// The launches that a trace stands for: its later pass as often as there are later ones.
-std::vector<TraceEntry> every_launch(const Trace& trace) {
-  std::vector<TraceEntry> all;
-  for (auto first = trace.entries.begin(); first != trace.entries.end();) {
-    const auto last = std::find_if(first, trace.entries.end(), [&](const TraceEntry& entry) { return entry.times != first->times; });
-    for (std::int64_t i = 0; i < first->times; ++i) all.insert(all.end(), first, last);
-    first = last;
-  }
-  for (TraceEntry& entry : all) entry.times = 1;
-  return all;
-}
-
 class TrainStepOf : public testing::TestWithParam<std::vector<std::string>> {
  protected:
   static std::vector<std::string> with(std::vector<std::string> more) {
