@@ -159,7 +159,7 @@ Json inspect_tokenizer(const fs::path& path) {
 
 // The last whole line, or null.
 Json last_line(const fs::path& path) {
-  if (std::error_code ignored; !fs::exists(path, ignored)) return nullptr;
+  if (!is_there(path)) return nullptr;
   const std::string text = read_file(path, kMostJsonLinesBytes);
   const std::size_t end = text.rfind('\n');
   if (end == std::string::npos) return nullptr;
@@ -170,15 +170,14 @@ Json last_line(const fs::path& path) {
 }
 
 Json inspect_run(const fs::path& folder) {
-  std::error_code ignored;
-  TW_CHECK_INPUT(fs::exists(folder / "recipe.toml", ignored), folder.string(),
+  TW_CHECK_INPUT(is_there(folder / "recipe.toml"), folder.string(),
                  ": holds neither recipe.toml nor COMPLETE, so it is no folder of a run or a checkpoint; name one, such as "
                  "runs/toy_translation, or a file.");
-  const RunState state = run_state(folder);
+  const bool ended = is_there(folder / "summary.json");
   const Recipe recipe = read_recipe(folder / "recipe.toml");
   const CheckpointSearch search = find_latest_valid(folder);
   Json report = {{"kind", "run"},
-                 {"state", state == RunState::ended ? "ended" : "unfinished"},
+                 {"state", ended ? "ended" : "unfinished"},
                  {"architecture", name_of(recipe.model.architecture)},
                  {"data", name_of(recipe.data.kind)},
                  {"precision", name_of(recipe.run.precision)},
@@ -187,7 +186,7 @@ Json inspect_run(const fs::path& folder) {
                  {"checkpoint_step", search.newest ? Json(search.newest->step) : Json(nullptr)}};
   if (!search.skipped.empty()) report["checkpoints_skipped"] = search.skipped;
   report["last_metrics"] = last_line(folder / "metrics.jsonl");
-  if (state == RunState::ended) report["summary"] = last_line(folder / "summary.json");
+  if (ended) report["summary"] = last_line(folder / "summary.json");
   return report;
 }
 

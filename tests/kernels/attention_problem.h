@@ -90,7 +90,8 @@ Reference reference(const Problem<T>& p) {
           sum += probability[static_cast<std::size_t>(j)] = std::exp(score * scale);
           if (p.shape.dropout > 0.0) {
             const std::int64_t key = segment.k_begin + j;
-            const auto draws = dropout_draws(p.state.seed, p.state.step, p.state.first_site + 5, static_cast<std::uint32_t>(head), row, key / 4);
+            const auto draws =
+                dropout_draws(p.state.seed, p.state.step, p.state.first_site + 5, static_cast<std::uint32_t>(head), row, key / 4);
             const bool kept = draws[static_cast<std::size_t>(key % 4)] >= p.shape.dropout * 4294967296.0;
             keep[static_cast<std::size_t>(j)] = kept ? 1.0 / (1.0 - p.shape.dropout) : 0.0;
           }

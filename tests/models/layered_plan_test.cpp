@@ -51,6 +51,18 @@ TEST(LayeredPlan, IsTheWholeStepsPlan) {
   }
 }
 
+// No more is traced for more of them: so many would take minutes and gigabytes.
+TEST(LayeredPlan, OfVeryManyLayersIsTheSameLines) {
+  const DeviceInfo& h200 = device_profile("h200").device;
+  ResolvedRecipe resolved = resolve(small_recipe(kDecoderOnly));
+  resolved.recipe.model.decoder_layers = 1'000'000;
+  const StepPlan plan = plan_by_layers(resolved, h200);
+  for (const GemmLine& line : plan.gemms) {
+    EXPECT_TRUE(!line.layer.starts_with("decoder.*.") || line.count % 1'000'000 == 0) << line.layer << ", " << line.count;
+  }
+  EXPECT_GT(plan.bytes, std::int64_t{1'000'000} * 32 * 32);
+}
+
 TEST(LayeredPlan, OfAFewLayersIsExact) {
   const ResolvedRecipe resolved = resolve(small_recipe());
   ASSERT_FALSE(is_deep(resolved.recipe.model));

@@ -12,6 +12,7 @@
 #include "models/advice.h"
 #include "models/memory_check.h"
 #include "models/predicted_settings.h"
+#include "models/wave_free.h"
 #include "tests/models/small_runs.h"
 #include "tests/test_environment.h"
 
@@ -176,7 +177,7 @@ TEST(Plans, FloorsAreThePeakOrTheBandwidth) {
 
 TEST(Plans, AreTheTraceInLines) {
   const DeviceInfo& h200 = device_profile("h200").device;
-  const ResolvedRecipe resolved = resolve(small_recipe({"run.precision=bf16", "batch.accumulate=2"}));
+  const ResolvedRecipe resolved = resolve(small_recipe({"run.precision=bf16", "batch.accumulate=5"}));
   const StepTrace trace = trace_step(resolved, h200);
   const StepPlan step = plan_step(resolved, trace, h200);
   std::int64_t gemms = 0, others = 0, flops = 0, bytes = 0, traced_flops = 0, traced_bytes = 0;
@@ -194,19 +195,19 @@ TEST(Plans, AreTheTraceInLines) {
     EXPECT_GT(line.predicted_s, 0.0) << line.operation;
   }
   for (const TraceEntry& entry : trace.trace.entries) {
-    traced_flops += entry.cost.flops;
-    traced_bytes += entry.cost.bytes;
+    traced_flops += entry.times * entry.cost.flops;
+    traced_bytes += entry.times * entry.cost.bytes;
   }
-  EXPECT_EQ(gemms + others, static_cast<std::int64_t>(trace.trace.entries.size()));
+  EXPECT_EQ(gemms + others, trace.trace.launches());
   EXPECT_EQ(flops, traced_flops);
   EXPECT_EQ(bytes, traced_bytes);
   EXPECT_DOUBLE_EQ(step.gemm_s, seconds);
-  EXPECT_EQ(step.rows, 2 * (45 + 50));
+  EXPECT_EQ(step.rows, 5 * (45 + 50));
   EXPECT_GT(step.seconds_of_layer("ffn.up"), 0.0);
   EXPECT_EQ(step.seconds_of_layer("fn.up"), 0.0);
   const auto up = std::find_if(step.gemms.begin(), step.gemms.end(), [](const GemmLine& line) { return line.layer == "decoder.*.ffn.up"; });
   ASSERT_NE(up, step.gemms.end());
-  EXPECT_EQ(up->count, 2 * 2) << "two layers, two passes";
+  EXPECT_EQ(up->count, 2 * 5) << "two layers, five passes";
   EXPECT_EQ(plan_step(resolved, probe_cpu(1)).other_s, 0.0) << "a CPU's bandwidth is not known";
 }
 
@@ -299,7 +300,7 @@ TEST(Plans, NoAdviceIsSlower) {
          sentence("guidelines.row_pitch=", draw(0, 2) == 0 ? "aligned" : "packed")});
     RealTokenCounter tokens(recipe);
     const auto worth = [&](const Recipe& one) {
-      const ResolvedRecipe resolved = resolve(one);
+      const ResolvedRecipe resolved = resolve(one, {}, device, tokens);
       return StepWorth{.seconds = plan_step(resolved, device).predicted_s(), .tokens = tokens(resolved)};
     };
     const StepWorth before = worth(recipe);
