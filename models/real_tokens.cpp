@@ -21,6 +21,8 @@ namespace {
 
 // A mean is over so many batches, of so many rows together, at least.
 constexpr std::int64_t kSampledBatches = 8, kLeastSample = 1 << 16;
+// Batches of more rows are counted by a part of them.
+constexpr std::int64_t kMostCountedRows = 1 << 17;
 // A stream of more windows has so few at an epoch's ends that they do not count. A token has a byte at least, and seldom so many as here.
 constexpr std::int64_t kFewWindows = 256, kBytesOfToken = 16;
 
@@ -34,9 +36,11 @@ std::int64_t bytes_of(const std::filesystem::path& source, DataKind kind) {
   return bytes;
 }
 
-// Means over batches.
+// Means over batches, each of which stands for `times` as much.
 class Means {
  public:
+  explicit Means(double times = 1.0) : times_(times) {}
+
   void add(const Batch& batch) {
     const PassSegments segments = segments_of(batch);
     for (std::size_t i = 0; i < kSums.size(); ++i) {
@@ -59,8 +63,9 @@ class Means {
 
  private:
   static constexpr std::array kSums = {&PassSegments::source, &PassSegments::target, &PassSegments::cross};
-  double mean(std::int64_t sum) const { return static_cast<double>(sum) / static_cast<double>(batches_); }
+  double mean(std::int64_t sum) const { return times_ * static_cast<double>(sum) / static_cast<double>(batches_); }
 
+  double times_;
   std::array<std::int64_t, 3> queries_ = {}, pairs_ = {};
   std::int64_t labels_ = 0, batches_ = 0;
 };
@@ -173,9 +178,14 @@ std::shared_ptr<const PairTable> RealTokenCounter::sample_for(const BatchShape& 
   return sample;
 }
 
-RealTokenCounter::Counted RealTokenCounter::packed(const BatchShape& shape) {
+RealTokenCounter::Counted RealTokenCounter::packed(const BatchShape& whole) {
+  const double times = std::max(1.0, static_cast<double>(std::max(whole.source_rows, whole.target_rows)) / kMostCountedRows);
+  const auto part_of = [&](std::int64_t rows) {
+    return std::max<std::int64_t>(std::min(rows, whole.sequence), std::llround(static_cast<double>(rows) / times));
+  };
+  const BatchShape shape{.source_rows = part_of(whole.source_rows), .target_rows = part_of(whole.target_rows), .sequence = whole.sequence};
   BatchStream stream = pair_batches(sample_for(shape), shape, {});
-  Means means;
+  Means means(times);
   std::optional<Batch> last = stream.next();
   while (std::optional<Batch> next = stream.next()) {  // the last one is cut short where the sample ends
     means.add(*last);

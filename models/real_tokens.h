@@ -61,7 +61,7 @@ class RealTokenCounter {
   bool files_are_here(const Recipe& recipe);
   bool has_few_windows(const Recipe& recipe);
   RealTokens in_proportion(const StepShapes& shapes) const;
-  Counted packed(const BatchShape& shape);
+  Counted packed(const BatchShape& whole);
   PassSegments cut(const BatchShape& shape) const;
   void open_corpus(const Recipe& recipe);
   std::shared_ptr<const PairTable> sample_for(const BatchShape& shape);

@@ -337,8 +337,8 @@ TEST_F(PlanCommand, ASettingThatCannotBePlannedIsAnInputError) {
   for (const char* form : {"", " --json"}) {
     const Outcome outcome = plan(recipe("tiny.toml") + " --for h200 --switch pad_vocabulary_to=1,bad,8" + form);
     EXPECT_EQ(outcome.status, 2) << outcome.output;
-    for (const char* part : {"guidelines.pad_vocabulary_to is \"bad\"; it must be an integer from 1 to 65536 (tokens).", "pad_vocabulary_to=8",
-                             "tilewave: pad_vocabulary_to=bad: "}) {
+    for (const char* part : {"guidelines.pad_vocabulary_to is \"bad\"; it must be an integer from 1 to 65536 (tokens).",
+                             "pad_vocabulary_to=8", "tilewave: pad_vocabulary_to=bad: "}) {
       EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\n" << outcome.output;
     }
   }

@@ -190,11 +190,10 @@ TEST(Usage, HelpShowsDefaults) {
   const struct {
     std::vector<std::string> words;
     std::vector<std::string> parts;
-  } cases[] = {
-      {{"translate"}, {"--beams INTEGER [1 to 1024]=1", "--length-penalty NUMBER=0.6", "--device TEXT=auto", "=0\n"}},
-      {{"generate"}, {"[0 to 1073741824]=256", "--temperature NUMBER=1", "--seed INTEGER [0 or more]=1"}},
-      {{"check"}, {"--seed INTEGER [0 or more]=1", "recipe TEXT (required)"}},
-      {{"plan"}, {"--blocks-per-sm INTEGER [1 to 1024] (goes with --tile)", "--pitch {packed,aligned}=packed (not with recipe)"}}};
+  } cases[] = {{{"translate"}, {"--beams INTEGER [1 to 1024]=1", "--length-penalty NUMBER=0.6", "--device TEXT=auto", "=0\n"}},
+               {{"generate"}, {"[0 to 1073741824]=256", "--temperature NUMBER=1", "--seed INTEGER [0 or more]=1"}},
+               {{"check"}, {"--seed INTEGER [0 or more]=1", "recipe TEXT (required)"}},
+               {{"plan"}, {"--blocks-per-sm INTEGER [1 to 1024] (goes with --tile)", "--pitch {packed,aligned}=packed (not with recipe)"}}};
   for (auto [words, parts] : cases) {
     words.push_back("--help");
     Process process(folder.path(), words);

@@ -46,6 +46,14 @@ TEST(RealTokens, AreWhatTrainingPacks) {
   EXPECT_EQ(tokens_of(numbers(1000, 900, {"batch.accumulate=3"})).target, 3.0 * counted.target);
 }
 
+// What a part of them tells.
+TEST(RealTokens, OfVeryManyRowsAreInProportion) {
+  constexpr std::int64_t kPart = 1 << 17, kWhole = 1 << 24;
+  const RealTokens part = tokens_of(numbers(kPart, kPart)), whole = tokens_of(numbers(kWhole, kWhole));
+  EXPECT_EQ(whole.target, kWhole / kPart * part.target);
+  EXPECT_EQ(whole.source, kWhole / kPart * part.source);
+}
+
 TEST(RealTokens, RowsThatOneSideGainsAloneStayGhosts) {
   const RealTokens both = tokens_of(numbers(1000, 1000));
   const RealTokens more_target = tokens_of(numbers(1000, 2000)), most_target = tokens_of(numbers(1000, 3000));

@@ -226,7 +226,8 @@ TEST(WaveFree, ResolvingStoresNumbersAndAsksOnce) {
   EXPECT_EQ(resolved.recipe.batch.target_tokens, resolved.shapes.target_rows);
   EXPECT_EQ(resolve(resolved.recipe).recipe, resolved.recipe) << "no device is asked again";
   EXPECT_EQ(resolve(resolved.recipe, {}, device("h200")).shapes, resolved.shapes) << "nor another one";
-  EXPECT_NE(refusal([&] { resolve(asked); }).find("there is no device here; guidelines.wave_free_batch = \"off\" needs none."), std::string::npos);
+  EXPECT_NE(refusal([&] { resolve(asked); }).find("there is no device here; guidelines.wave_free_batch = \"off\" needs none."),
+            std::string::npos);
   // Resuming takes the numbers of the run, elsewhere too, and those alone that answer this very question.
   const auto resumed = [&](const Recipe& recipe) { return with_settled_waves(recipe, resolved.recipe, resolved.adjustments); };
   EXPECT_EQ(resumed(asked), resolved.recipe);
