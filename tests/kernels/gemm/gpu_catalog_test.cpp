@@ -60,7 +60,7 @@ TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
     Operands ours(c, random), expected = ours;
     run_on(kCudaNaiveRow, c, ours);
     GemmArgs args = expected.args(c);
-    const GemmPlan plan = kNaiveRow.plan(problem_of(args), c.tile, probe_cpu(thread_count(cpu)), 0);
+    const GemmPlan plan = kNaiveRow.plan(problem_of(args), kNaiveRow.tiles.front(), probe_cpu(thread_count(cpu)), 0);
     args.plan = &plan;
     run(cpu, args);
     const auto gelu = [](Activation which) { return which == Activation::gelu_tanh || which == Activation::gelu_erf; };
@@ -103,7 +103,7 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
       }
       run_on(*row, c, ours);
       Case by_naive = c;
-      by_naive.tile = {.m = 1, .n = 1};
+      by_naive.tile = kCudaNaiveRow.tiles.front();
       run_on(kCudaNaiveRow, by_naive, expected);
       compare(ours, expected, c, sums_of(c));
       run_on(*row, c, again);
