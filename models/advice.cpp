@@ -327,7 +327,7 @@ class Adviser {
                                                                                : kFewerRows},
                        .rate_gain = rate_gain,
                        .candidate = &candidate,
-                       .step = std::move(step)});
+                       .step = step});
     }
     const auto distance = [](const Tried& one) { return std::abs(one.advice.to - one.advice.from); };
     // Of two settings with one number the better one first.

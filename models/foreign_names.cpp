@@ -18,7 +18,7 @@ constexpr std::string_view kOneDevice = "A run trains on one device, which tilew
 constexpr std::string_view kAdamW = "The optimizer is AdamW; its keys stand in [optimizer].";
 constexpr std::string_view kLayerNorm = "Norms are LayerNorms with an epsilon of 1e-5.";
 constexpr std::string_view kInitial = "docs/recipes.md has the formulas of the initial weights.";
-constexpr std::string_view kPositions = "model.positions is \"sinusoidal\" or \"learned\"; there are no rotary or relative ones.";
+constexpr std::string_view kPositions = R"(model.positions is "sinusoidal" or "learned"; there are no rotary or relative ones.)";
 constexpr std::string_view kHeadWidth = "A head is model.d_model / model.heads wide.";
 constexpr std::string_view kKeyHeads = "Every head has keys and values of its own, as many as model.heads.";
 constexpr std::string_view kDropouts =
@@ -29,8 +29,8 @@ constexpr std::string_view kKept =
     "Activations are kept, not recomputed; a smaller batch with a larger batch.accumulate takes less memory.";
 constexpr std::string_view kGraph = "Nothing is compiled; on a GPU a step is captured as one graph.";
 constexpr std::string_view kNoBest = "A run takes run.steps, and the latest run.keep checkpoints stay, not the best.";
-constexpr std::string_view kPrePost = "Its values are \"pre\" and \"post\"; true is \"pre\" there.";
-constexpr std::string_view kLearned = "Its values are \"sinusoidal\" and \"learned\".";
+constexpr std::string_view kPrePost = R"(Its values are "pre" and "post"; true is "pre" there.)";
+constexpr std::string_view kLearned = R"(Its values are "sinusoidal" and "learned".)";
 constexpr std::string_view kToZero = "A cosine falls to 0 at schedule.decay_steps.";
 constexpr std::string_view kFromZero = "The warm-up rises from 0.";
 constexpr std::string_view kTwoBetas = "The second one is optimizer.beta2.";
@@ -39,7 +39,7 @@ constexpr std::string_view kSpecialIds = "Special ids are the tokenizer's.";
 constexpr std::string_view kPacked = "Sequences lie packed in a batch of tokens; none is padded.";
 constexpr std::string_view kHost = "The host draws the next batch while a step runs.";
 constexpr std::string_view kLoss = "The loss is cross entropy, smoothed by optimizer.label_smoothing.";
-constexpr std::string_view kPrecision = "Its values are \"fp32\", \"tf32\", \"bf16\", \"fp16\" and \"fp64\".";
+constexpr std::string_view kPrecision = R"(Its values are "fp32", "tf32", "bf16", "fp16" and "fp64".)";
 constexpr std::string_view kDecoding = "tilewave translate and tilewave generate have it as an option.";
 constexpr std::string_view kOneVocabulary = "Source and target share one vocabulary.";
 constexpr std::string_view kNoAverage = "Weights are not averaged.";
@@ -48,10 +48,10 @@ constexpr std::string_view kMemory = "tilewave plan RECIPE says what a step take
 constexpr std::string_view kScales = "In fp16 the loss scale moves by itself.";
 constexpr std::string_view kSameBits = "A run on the same device gives the same bits always.";
 constexpr std::string_view kAtTheEnd = "It counts steps; 0 is at the end alone.";
-constexpr std::string_view kArchitecture = "Its values are \"encoder_decoder\" and \"decoder_only\"; the sizes are keys of [model].";
-constexpr std::string_view kSchedules = "Its values are \"constant\", \"inverse_square_root\" and \"cosine\".";
+constexpr std::string_view kArchitecture = R"(Its values are "encoder_decoder" and "decoder_only"; the sizes are keys of [model].)";
+constexpr std::string_view kSchedules = R"(Its values are "constant", "inverse_square_root" and "cosine".)";
 constexpr std::string_view kTokenizers =
-    "Its values are \"bytes\" and \"bpe\", which is trained on the data; ids of another tokenizer come as data.kind = \"tokens\".";
+    R"(Its values are "bytes" and "bpe", which is trained on the data; ids of another tokenizer come as data.kind = "tokens".)";
 constexpr std::string_view kNoGate = "Feed-forward layers are d_model to d_ff to d_model, without a gate.";
 constexpr std::string_view kNoExperts = "There are no experts: every layer is dense.";
 constexpr std::string_view kFiles = "It names a file; data.kind says what is in it.";
@@ -110,8 +110,8 @@ constexpr auto kKeys = std::to_array<Alias>({
     {"norm_first pre_norm prenorm pre_ln normalize_before encoder_normalize_before decoder_normalize_before layer_norm_first "
      "do_layer_norm_before apply_residual_connection_post_layernorm norm_position",
      "model.norm", kPrePost},
-    {"transformer_preprocess", "model.norm", "\"n\" there is \"pre\" here."},
-    {"transformer_postprocess", "model.norm", "\"dan\" there is \"post\" here."},
+    {"transformer_preprocess", "model.norm", R"("n" there is "pre" here.)"},
+    {"transformer_postprocess", "model.norm", R"("dan" there is "post" here.)"},
     {"layer_norm_epsilon layer_norm_eps layernorm_epsilon norm_eps norm_epsilon rms_norm_eps rmsnorm_eps norm_type "
      "use_rmsnorm rms_norm layer_normalization",
      "", kLayerNorm},
@@ -198,7 +198,7 @@ constexpr auto kKeys = std::to_array<Alias>({
      "decay_method decay_type decay_lr learning_rate_schedule learning_rate_scheduler lr_decay_strategy lr_type "
      "warmup_policy",
      "schedule.kind", kSchedules},
-    {"lr_decay_inv_sqrt", "schedule.kind", "Its value is \"inverse_square_root\"; how far it has fallen goes by schedule.warmup_steps."},
+    {"lr_decay_inv_sqrt", "schedule.kind", R"(Its value is "inverse_square_root"; how far it has fallen goes by schedule.warmup_steps.)"},
     {"warmup warmup_iters warmup_iterations warmup_updates warmup_batches num_warmup_steps n_warmup_steps lr_warmup "
      "lr_warmup_iters lr_warmup_steps warmup_num_steps learning_rate_warmup_steps",
      "schedule.warmup_steps"},
@@ -225,13 +225,13 @@ constexpr auto kKeys = std::to_array<Alias>({
     {"dtype torch_dtype data_type_name mixed_precision mixed_precision_param amp amp_dtype param_dtype compute_dtype "
      "model_dtype half_precision tensorcores autocast",
      "run.precision", kPrecision},
-    {"bf16 bfloat16", "run.precision", "Its value is \"bf16\"."},
-    {"fp16 half float16", "run.precision", "Its value is \"fp16\"."},
-    {"tf32 allow_tf32", "run.precision", "Its value is \"tf32\"."},
-    {"fp32", "run.precision", "Its value is \"fp32\"."},
-    {"memory_efficient_fp16", "run.precision", "Its value is \"fp16\"."},
-    {"memory_efficient_bf16", "run.precision", "Its value is \"bf16\"."},
-    {"fp8", "run.precision", "There are no 8-bit types to train in; \"bf16\" is the narrowest that keeps fp32's range."},
+    {"bf16 bfloat16", "run.precision", R"(Its value is "bf16".)"},
+    {"fp16 half float16", "run.precision", R"(Its value is "fp16".)"},
+    {"tf32 allow_tf32", "run.precision", R"(Its value is "tf32".)"},
+    {"fp32", "run.precision", R"(Its value is "fp32".)"},
+    {"memory_efficient_fp16", "run.precision", R"(Its value is "fp16".)"},
+    {"memory_efficient_bf16", "run.precision", R"(Its value is "bf16".)"},
+    {"fp8", "run.precision", R"(There are no 8-bit types to train in; "bf16" is the narrowest that keeps fp32's range.)"},
     {"eval_interval eval_steps eval_every eval_freq eval_frequency val_interval val_every val_check_interval val_loss_every "
      "valid_freq valid_steps valid_interval validate_interval validate_interval_updates validation_steps validation_interval "
      "evaluation_interval check_val_every_n_steps eval_strategy evaluation_strategy disable_validation eval_only",
@@ -281,85 +281,85 @@ constexpr auto kKeys = std::to_array<Alias>({
 
 constexpr auto kValues = std::to_array<ForeignValue>({
     {"model.activation", "gelu gelu_python",
-     "What torch and Hugging Face call gelu is \"gelu_erf\"; their gelu_new, approximate=\"tanh\", is \"gelu_tanh\"."},
+     R"(What torch and Hugging Face call gelu is "gelu_erf"; their gelu_new, approximate="tanh", is "gelu_tanh".)"},
     {"model.activation", "gelu_new gelu_pytorch_tanh gelu_fast gelu_approx gelu_approximate gelu_accurate tanh_gelu approximate_gelu",
-     "It is \"gelu_tanh\"."},
-    {"model.activation", "gelu_exact gelu_none erf_gelu exact_gelu", "It is \"gelu_erf\"."},
+     R"(It is "gelu_tanh".)"},
+    {"model.activation", "gelu_exact gelu_none erf_gelu exact_gelu", R"(It is "gelu_erf".)"},
     {"model.activation", "swish silu swish_1 quick_gelu gelu_quick mish",
-     "There is no silu (swish); the nearest in shape is \"gelu_tanh\"."},
+     R"(There is no silu (swish); the nearest in shape is "gelu_tanh".)"},
     {"model.activation", "swiglu geglu reglu glu gated_gelu gated_silu",
-     "There are no gated feed-forward layers; without a gate there are \"relu\", \"gelu_tanh\" and \"gelu_erf\"."},
+     R"(There are no gated feed-forward layers; without a gate there are "relu", "gelu_tanh" and "gelu_erf".)"},
     {"model.activation", "relu2 relu_squared squared_relu relu_sq sqrelu leaky_relu elu relu6 selu tanh sigmoid identity linear none",
-     "There is no such activation; \"relu\" is the plainest."},
-    {"model.norm", "pre_norm prenorm pre_ln preln pre_layernorm pre_layer_norm before first norm_first true", "Write \"pre\"."},
-    {"model.norm", "post_norm postnorm post_ln postln post_layernorm post_layer_norm after last false", "Write \"post\"."},
+     R"(There is no such activation; "relu" is the plainest.)"},
+    {"model.norm", "pre_norm prenorm pre_ln preln pre_layernorm pre_layer_norm before first norm_first true", R"(Write "pre".)"},
+    {"model.norm", "post_norm postnorm post_ln postln post_layernorm post_layer_norm after last false", R"(Write "post".)"},
     {"model.norm", "layernorm layer_norm rmsnorm rms_norm rms batchnorm none sandwich deepnorm",
-     "Norms are LayerNorms; the key says where they stand, \"pre\" or \"post\" each sublayer."},
+     R"(Norms are LayerNorms; the key says where they stand, "pre" or "post" each sublayer.)"},
     {"model.positions", "rope rotary alibi relative t5 none nope",
-     "There are no rotary or relative positions; \"sinusoidal\" is the table that needs no training."},
-    {"model.positions", "sine sin sinusoid sincos fixed absolute sinusoidal_absolute", "Write \"sinusoidal\"."},
-    {"model.positions", "learnt learnable trained trainable embedding embeddings gpt2", "Write \"learned\"."},
+     R"(There are no rotary or relative positions; "sinusoidal" is the table that needs no training.)"},
+    {"model.positions", "sine sin sinusoid sincos fixed absolute sinusoidal_absolute", R"(Write "sinusoidal".)"},
+    {"model.positions", "learnt learnable trained trainable embedding embeddings gpt2", R"(Write "learned".)"},
     {"model.architecture",
      "gpt gpt2 gpt_2 gpt3 llama decoder causal causal_lm lm language_model transformer_lm gpt2lmheadmodel llamaforcausallm "
      "transformer_decoder",
-     "Write \"decoder_only\", with encoder_layers = 0."},
+     R"(Write "decoder_only", with encoder_layers = 0.)"},
     {"model.architecture", "transformer seq2seq s2s t5 bart marian nmt translation mt transformer_wmt_en_de transformer_iwslt_de_en",
-     "Write \"encoder_decoder\" for translation, or \"decoder_only\" for text."},
+     R"(Write "encoder_decoder" for translation, or "decoder_only" for text.)"},
     {"model.architecture", "bert roberta encoder encoder_only vit mamba rnn lstm moe",
-     "There is no such model; there are \"encoder_decoder\" and \"decoder_only\"."},
-    {"run.precision", "float16 half f16 16 16_mixed 16_true fp16_mixed amp float16_mixed", "Write \"fp16\"."},
-    {"run.precision", "bfloat16 bf bf16_mixed bf16_true bfloat bfloat16_mixed brain", "Write \"bf16\"."},
-    {"run.precision", "float32 float single full f32 32 32_true no false none fp32_true", "Write \"fp32\"."},
-    {"run.precision", "float64 double f64 64 64_true", "Write \"fp64\"."},
-    {"run.precision", "tensorfloat32 tensorfloat tfloat32 high", "Write \"tf32\"."},
+     R"(There is no such model; there are "encoder_decoder" and "decoder_only".)"},
+    {"run.precision", "float16 half f16 16 16_mixed 16_true fp16_mixed amp float16_mixed", R"(Write "fp16".)"},
+    {"run.precision", "bfloat16 bf bf16_mixed bf16_true bfloat bfloat16_mixed brain", R"(Write "bf16".)"},
+    {"run.precision", "float32 float single full f32 32 32_true no false none fp32_true", R"(Write "fp32".)"},
+    {"run.precision", "float64 double f64 64 64_true", R"(Write "fp64".)"},
+    {"run.precision", "tensorfloat32 tensorfloat tfloat32 high", R"(Write "tf32".)"},
     {"run.precision", "fp8 float8 f8 8 e4m3 e5m2 fp8_e4m3 mxfp8 fp4 nvfp4 mxfp4 int8 int4",
-     "There are no types of 8 bits or fewer to train in; \"bf16\" is the narrowest that keeps fp32's range."},
-    {"run.precision", "true auto mixed", "Write which one: on a GPU \"bf16\" keeps fp32's range."},
+     R"(There are no types of 8 bits or fewer to train in; "bf16" is the narrowest that keeps fp32's range.)"},
+    {"run.precision", "true auto mixed", R"(Write which one: on a GPU "bf16" keeps fp32's range.)"},
     {"schedule.kind", "linear linear_with_warmup linear_decay linear_warmup polynomial polynomial_decay poly warmup_linear",
-     "There is no linear decay; \"cosine\" falls to 0 as well, at schedule.decay_steps."},
+     R"(There is no linear decay; "cosine" falls to 0 as well, at schedule.decay_steps.)"},
     {"schedule.kind", "noam inverse_sqrt inv_sqrt inversesqrt rsqrt isqrt sqrt inverse_square_root_decay transformer vaswani",
-     "Write \"inverse_square_root\"."},
+     R"(Write "inverse_square_root".)"},
     {"schedule.kind",
      "cosine_with_min_lr cosine_decay cosine_annealing cosine_annealing_lr cosineannealinglr cosine_warmup warmup_cosine "
      "annealing cosine_with_warmup",
-     "Write \"cosine\", which falls to 0 at schedule.decay_steps."},
+     R"(Write "cosine", which falls to 0 at schedule.decay_steps.)"},
     {"schedule.kind", "cosine_with_restarts cosine_annealing_warm_restarts onecycle one_cycle cyclic sgdr",
-     "There are no restarts; \"cosine\" falls once, to 0 at schedule.decay_steps."},
+     R"(There are no restarts; "cosine" falls once, to 0 at schedule.decay_steps.)"},
     {"schedule.kind", "constant_with_warmup fixed none const flat no warmup false",
-     "Write \"constant\"; schedule.warmup_steps rises to it."},
+     R"(Write "constant"; schedule.warmup_steps rises to it.)"},
     {"schedule.kind",
      "wsd warmup_stable_decay trapezoid trapezoidal step steplr multistep exponential plateau reduce_lr_on_plateau tri_stage",
-     "There is no such schedule; \"constant\", \"inverse_square_root\" and \"cosine\" follow a linear warm-up."},
+     R"(There is no such schedule; "constant", "inverse_square_root" and "cosine" follow a linear warm-up.)"},
     {"data.kind", "token bin binary ids tokenized pretokenized memmap mmap fineweb fineweb10b llmc openwebtext",
-     "Write \"tokens\", which reads llm.c's .bin files."},
+     R"(Write "tokens", which reads llm.c's .bin files.)"},
     {"data.kind", "txt raw lm language_modeling plain file shakespeare tinyshakespeare wikitext",
-     "Write \"text\", with data.source as the file."},
+     R"(Write "text", with data.source as the file.)"},
     {"data.kind", "translation bitext pairs seq2seq mt wmt wmt14 iwslt iwslt14 tsv parallel_text",
-     "Write \"parallel\", with data.source and data.target as two files of as many lines."},
-    {"data.kind", "random dummy fake mock noise", "Write \"synthetic\"."},
+     R"(Write "parallel", with data.source and data.target as two files of as many lines.)"},
+    {"data.kind", "random dummy fake mock noise", R"(Write "synthetic".)"},
     {"data.kind", "json jsonl csv parquet arrow hf huggingface c4",
-     "There is no such reader; \"text\", \"parallel\" and \"tokens\" read files of plain lines or of ids."},
+     R"(There is no such reader; "text", "parallel" and "tokens" read files of plain lines or of ids.)"},
     {"data.tokenizer", "sentencepiece spm sp subword subword_nmt byte_pair byte_pair_encoding",
-     "Write \"bpe\", SentencePiece's byte-pair encoding trained on the data."},
+     R"(Write "bpe", SentencePiece's byte-pair encoding trained on the data.)"},
     {"data.tokenizer", "unigram wordpiece word words bert whitespace",
-     "There is no such tokenizer; \"bpe\" is trained on the data, \"bytes\" needs no training."},
+     R"(There is no such tokenizer; "bpe" is trained on the data, "bytes" needs no training.)"},
     {"data.tokenizer", "gpt2 gpt_2 tiktoken cl100k_base o200k_base llama t5 gpt4",
-     "Ids of another tokenizer come as token files with data.kind = \"tokens\"; a tokenizer of the data's own is \"bpe\"."},
-    {"data.tokenizer", "char chars character characters byte utf8 utf_8 byte_level none ascii", "Write \"bytes\"."},
+     R"(Ids of another tokenizer come as token files with data.kind = "tokens"; a tokenizer of the data's own is "bpe".)"},
+    {"data.tokenizer", "char chars character characters byte utf8 utf_8 byte_level none ascii", R"(Write "bytes".)"},
     {"gemm.engine", "cutlass triton torch aten mkl openblas onednn blis rocblas",
-     "There is no such engine; \"in_house\" are tilewave's GEMMs, \"cublas\" and \"cublaslt\" NVIDIA's libraries."},
-    {"gemm.engine", "own native default auto tilewave builtin house", "Write \"in_house\"."},
-    {"gemm.alignment_policy", "none off loose relaxed free false", "Write \"any\"."},
-    {"gemm.alignment_policy", "on multiple_of_8 aligned enforce required true", "Write \"strict\"."},
-    {"guidelines.wave_free_batch", "true on auto yes", "Write \"nearest\", \"up\" or \"down\"."},
-    {"guidelines.wave_free_batch", "false no none 0", "Write \"off\"."},
-    {"guidelines.wave_role", "fwd fprop fwd_prop", "Write \"forward\"."},
-    {"guidelines.wave_role", "bwd_data data_gradient dx backward_data", "Write \"dgrad\"."},
-    {"guidelines.wave_role", "bwd_weight weight_gradient dw backward_weight", "Write \"wgrad\", whose tiles do not depend on rows."},
-    {"guidelines.row_pitch", "padded pad true on", "Write \"aligned\"."},
-    {"guidelines.row_pitch", "contiguous dense compact unpadded none false off", "Write \"packed\"."},
-    {"guidelines.ffn_hidden_layout", "row_major rows tokens", "Write \"token_major\"."},
-    {"guidelines.ffn_hidden_layout", "column_major col_major columns features transposed", "Write \"feature_major\"."},
+     R"(There is no such engine; "in_house" are tilewave's GEMMs, "cublas" and "cublaslt" NVIDIA's libraries.)"},
+    {"gemm.engine", "own native default auto tilewave builtin house", R"(Write "in_house".)"},
+    {"gemm.alignment_policy", "none off loose relaxed free false", R"(Write "any".)"},
+    {"gemm.alignment_policy", "on multiple_of_8 aligned enforce required true", R"(Write "strict".)"},
+    {"guidelines.wave_free_batch", "true on auto yes", R"(Write "nearest", "up" or "down".)"},
+    {"guidelines.wave_free_batch", "false no none 0", R"(Write "off".)"},
+    {"guidelines.wave_role", "fwd fprop fwd_prop", R"(Write "forward".)"},
+    {"guidelines.wave_role", "bwd_data data_gradient dx backward_data", R"(Write "dgrad".)"},
+    {"guidelines.wave_role", "bwd_weight weight_gradient dw backward_weight", R"(Write "wgrad", whose tiles do not depend on rows.)"},
+    {"guidelines.row_pitch", "padded pad true on", R"(Write "aligned".)"},
+    {"guidelines.row_pitch", "contiguous dense compact unpadded none false off", R"(Write "packed".)"},
+    {"guidelines.ffn_hidden_layout", "row_major rows tokens", R"(Write "token_major".)"},
+    {"guidelines.ffn_hidden_layout", "column_major col_major columns features transposed", R"(Write "feature_major".)"},
 });
 
 constexpr ForeignNames kForeignNames = {.keys = kKeys, .values = kValues};
