@@ -63,4 +63,18 @@ void with_float(DType dtype, const char* operation, Fn&& fn) {
   throw Error(sentence(operation, ": it takes floating-point matrices, not ", name_of(dtype), "."));
 }
 
+// Calls fn with a value of the element type of 16 bits.
+template <class Fn>
+void with_half(DType dtype, const char* operation, Fn&& fn) {
+  if (dtype == DType::bf16) return fn(bf16{});
+  TW_CHECK(dtype == DType::f16, operation, ": it takes matrices of bf16 or f16, not ", name_of(dtype), ".");
+  fn(f16{});
+}
+
+// Of a matrix that a kernel converts to fp32 and back, telling f32 from bf16 and taking the rest for f16.
+inline void check_converted(const char* name, const ConstMatrixView& view) {
+  TW_CHECK(!view || view.dtype == DType::f32 || view.dtype == DType::bf16 || view.dtype == DType::f16, "gemm: ", name, " is ",
+           name_of(view.dtype), "; beside operands of 32 bits and fewer it must be f32, bf16 or f16.");
+}
+
 }  // namespace tilewave

@@ -273,9 +273,10 @@ void with_head(DType dtype, std::int64_t head_size, Fn&& fn) {
   const auto with_size = [&]<class T>(T) {
     if (head_size == 32) return fn(Head<T, 32>{});
     if (head_size == 64) return fn(Head<T, 64>{});
+    TW_CHECK(head_size == 128, "attention: Tensor Cores take heads of 32, 64 or 128 columns, not ", head_size, ".");
     fn(Head<T, 128>{});
   };
-  dtype == DType::bf16 ? with_size(bf16{}) : with_size(f16{});
+  with_half(dtype, "attention", with_size);
 }
 
 }  // namespace tilewave::attention_on_gpu

@@ -417,7 +417,7 @@ void attend_on_warpgroups(CudaQueue& queue, const AttentionBackwardArgs& args) {
   const auto with_type = [&]<class T>(T) {
     args.q.cols / args.heads == 64 ? with_draws.template operator()<T, 64>() : with_draws.template operator()<T, 128>();
   };
-  args.q.dtype == DType::bf16 ? with_type(bf16{}) : with_type(f16{});
+  with_half(args.q.dtype, "attention_backward", with_type);
 }
 
 }  // namespace tilewave::attention_on_gpu

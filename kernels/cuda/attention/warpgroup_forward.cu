@@ -310,7 +310,7 @@ void attend_on_warpgroups(CudaQueue& queue, const AttentionArgs& args) {
       draws ? launch<Config<128, 2, 128, 2, 1>, T, true>(queue, args) : launch<Config<128, 2, 128, 2, 1>, T, false>(queue, args);
     }
   };
-  args.q.dtype == DType::bf16 ? with_type(bf16{}) : with_type(f16{});
+  with_half(args.q.dtype, "attention", with_type);
 }
 
 }  // namespace tilewave::attention_on_gpu

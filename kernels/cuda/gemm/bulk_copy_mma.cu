@@ -36,11 +36,7 @@ void launch_bulk_copy_mma(CudaQueue& queue, const GemmArgs& args, const GemmPlan
     bulk_copy.parts = {problem.parts.parts, (problem.items - problem.whole_tiles) * bulk_copy.tiles.rows, bulk_copy.tiles.cols,
                        problem.parts.pitch, DType::f32};
   }
-  if (args.a.dtype == DType::bf16) {
-    launch<bf16>(queue, bulk_copy, contiguous_of(args));
-  } else {
-    launch<f16>(queue, bulk_copy, contiguous_of(args));
-  }
+  with_half(args.a.dtype, "gemm bulk_copy_mma", [&]<class T>(T) { launch<T>(queue, bulk_copy, contiguous_of(args)); });
   add_parts_of_tiles(queue, bulk_copy.tiles);
 }
 

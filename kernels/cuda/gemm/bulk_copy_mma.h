@@ -10,6 +10,7 @@
 #include "kernels/cuda/prim/tensor_map.h"
 #include "kernels/gemm/rows/bulk_copy_mma.h"
 #include "kernels/gemm/rows/warpgroup.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 
@@ -249,8 +250,9 @@ void launch_bulk_copy_mma(CudaQueue& queue, const BulkCopyLaunch& launch) {
 
 template <class T, Contiguous kLeft, Contiguous kRight>
 void launch_bulk_copy_mma(CudaQueue& queue, const BulkCopyLaunch& launch) {
-  if (launch.tiles.rows > launch.tiles.cols) return launch_bulk_copy_mma<BlockTile<T, 256, 128, 4, 2, kLeft, kRight>>(queue, launch);
-  launch_bulk_copy_mma<BlockTile<T, 128, 256, 2, 4, kLeft, kRight>>(queue, launch);
+  with_tile<kBulkCopyMmaTiles>("bulk_copy_mma", {launch.tiles.rows, launch.tiles.cols}, [&]<int kRows, int kCols>() {
+    launch_bulk_copy_mma<BlockTile<T, kRows, kCols, kRows / 64, kCols / 64, kLeft, kRight>>(queue, launch);
+  });
 }
 
 extern template void launch_bulk_copy_mma<bf16, Contiguous::along_depth, Contiguous::along_depth>(CudaQueue&, const BulkCopyLaunch&);

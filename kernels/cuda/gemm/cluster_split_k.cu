@@ -3,6 +3,7 @@
 // blocks' sums in the order of their ranks, so that the result does not depend on who was first.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/cluster_split_k.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -164,18 +165,14 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
 }  // namespace
 
 void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kClusterSplitKTiles>("cluster_split_k", plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const ClusterGemm gemm = {warpgroup_gemm(args, plan), Divisor::of(static_cast<unsigned>(plan.cluster)),
                               Divisor::of(static_cast<unsigned>(plan.tiling.tiles_m))};
     with_gradient_product(gemm, [&]<class P>(P) {
       launch_clusters(queue, "cluster_split_k", cluster_split_k<C, P>, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
     });
-  };
-  launch.template operator()<256, 128>();
-  launch.template operator()<192, 128>();
-  launch.template operator()<128, 128>();
+  });
 }
 
 }  // namespace tilewave

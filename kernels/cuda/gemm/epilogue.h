@@ -37,8 +37,9 @@ struct GemmEpilogue {
 inline GemmEpilogue epilogue_of(const GemmArgs& args) {
   const bool fp64 = args.a.dtype == DType::f64;
   const auto plane = [&](const char* name, const ConstMatrixView& view) {
-    TW_CHECK(!view || (view.dtype == DType::f64) == fp64, "gemm ", name_of(args.role), ": ", name, " is ", name_of(view.dtype),
-             "; with operands of ", name_of(args.a.dtype), " it must be ", fp64 ? "f64." : "f32, bf16 or f16.");
+    TW_CHECK(!view || !fp64 || view.dtype == DType::f64, "gemm ", name_of(args.role), ": ", name, " is ", name_of(view.dtype),
+             "; with operands of f64 it must be f64.");
+    if (!fp64) check_converted(name, view);
     return Plane{.data = const_cast<void*>(view.data), .ld = view.ld, .dtype = view.dtype};
   };
   const bool along_m = args.d_major == Major::m;

@@ -4,6 +4,7 @@
 // last tile has no next: its consumers take the last blocks of K in turn, so that one finishes under the other's products.
 #include "kernels/cuda/gemm/tile_loads.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -111,8 +112,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
 }  // namespace
 
 void launch_persistent_cooperative(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kPersistentCooperativeTiles>("persistent_cooperative", plan.tile, [&]<int kM, int kN>() {
     const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
     const auto launch_product = [&]<class P>(P) {
       using C = Config<kM, kN, !std::is_same_v<P, AnyProduct>>;
@@ -124,12 +124,7 @@ void launch_persistent_cooperative(CudaQueue& queue, const GemmArgs& args, const
     } else {
       launch_product(AnyProduct{});
     }
-  };
-  launch.template operator()<256, 128>();
-  launch.template operator()<192, 128>();
-  launch.template operator()<128, 128>();
-  launch.template operator()<128, 256>();
-  launch.template operator()<128, 192>();
+  });
 }
 
 }  // namespace tilewave

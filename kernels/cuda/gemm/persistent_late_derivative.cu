@@ -6,6 +6,7 @@
 #include "kernels/cuda/gemm/packed_sums.h"
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/persistent_late_derivative.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -199,14 +200,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
 
 template <class T>
 void launch_tiles(CudaQueue& queue, const LateDerivativeGemm& gemm, const GemmPlan& plan) {
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kPersistentLateDerivativeTiles>("persistent_late_derivative", plan.tile, [&]<int kM, int kN>() {
     using C = LateDerivativeConfig<kM, kN>;
     launch_clusters(queue, "persistent_late_derivative", persistent_late_derivative<C, Product<T, Fastest::k, Fastest::other, false>>, gemm,
                     plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
-  };
-  launch.template operator()<256, 128>();
-  launch.template operator()<128, 128>();
+  });
 }
 
 }  // namespace
@@ -225,11 +223,7 @@ void launch_persistent_late_derivative(CudaQueue& queue, const GemmArgs& args, c
                          .strides = {pitch, kStripRows * pitch},
                          .box = {kPartColumns, kPartRows, warps}},
                         CU_TENSOR_MAP_SWIZZLE_NONE)};
-  if (gemm.operand_dtype == DType::bf16) {
-    launch_tiles<bf16>(queue, gemm, plan);
-  } else {
-    launch_tiles<f16>(queue, gemm, plan);
-  }
+  with_half(gemm.operand_dtype, "persistent_late_derivative", [&]<class T>(T) { launch_tiles<T>(queue, gemm, plan); });
 }
 
 }  // namespace tilewave

@@ -31,11 +31,7 @@ void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& whole_args, 
         return launch_late_form<T, LateForm::elements>(queue, gemm, plan);
     }
   };
-  if (gemm.operand_dtype == DType::bf16) {
-    with_form(bf16{});
-  } else {
-    with_form(f16{});
-  }
+  with_half(gemm.operand_dtype, "persistent_late_store", with_form);
   if (last_columns > 0) launch_last_columns(queue, whole_args, last_columns);
 }
 

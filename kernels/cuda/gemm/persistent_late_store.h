@@ -9,6 +9,7 @@
 #include "kernels/cuda/gemm/packed_sums.h"
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 
@@ -267,16 +268,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
 // Launches it with the tile planned.
 template <LateForm kForm, Activation kActivation, class P>
 void launch_late_tiles(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kPersistentLateStoreTiles>("persistent_late_store", plan.tile, [&]<int kM, int kN>() {
     using C = LateStoreConfig<kM, kN, kForm, kActivation>;
     launch_clusters(queue, "persistent_late_store", persistent_late_store<C, P>, gemm, plan.blocks, C::kThreads,
                     sizeof(typename C::SharedStorage));
-  };
-  launch.template operator()<256, 128>();
-  launch.template operator()<192, 128>();
-  launch.template operator()<128, 128>();
-  launch.template operator()<128, 192>();
+  });
 }
 
 // Each form's instances are compiled in a file of their own for each type. Activations have the majors of a forward alone.
@@ -284,8 +280,10 @@ template <class T, LateForm kForm>
 void launch_late_form(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
   if constexpr (kForm == LateForm::activation) {
     using P = Product<T, Fastest::k, Fastest::k, false>;
-    if (gemm.epilogue.activation == Activation::relu) launch_late_tiles<kForm, Activation::relu, P>(queue, gemm, plan);
-    if (gemm.epilogue.activation == Activation::gelu_tanh) launch_late_tiles<kForm, Activation::gelu_tanh, P>(queue, gemm, plan);
+    if (gemm.epilogue.activation == Activation::relu) return launch_late_tiles<kForm, Activation::relu, P>(queue, gemm, plan);
+    TW_CHECK(gemm.epilogue.activation == Activation::gelu_tanh, "persistent_late_store has no kernel for the activation ",
+             name_of(gemm.epilogue.activation), "; take another row.");
+    launch_late_tiles<kForm, Activation::gelu_tanh, P>(queue, gemm, plan);
   } else {
     with_majors_of<T>(gemm, [&]<class P>(P) { launch_late_tiles<kForm, Activation::none, P>(queue, gemm, plan); });
   }

@@ -96,7 +96,8 @@ void launch_last_columns(CudaQueue& queue, const GemmArgs& args, std::int64_t co
                          .columns = static_cast<int>(columns),
                          .rows = args.b.rows};
   const auto blocks = static_cast<unsigned>(ceil_div(p.rows, std::int64_t{kWarps * kRowsOfWarp}));
-  (args.a.dtype == DType::bf16 ? last_columns<bf16> : last_columns<f16>)<<<blocks, kWarps * 32, 0, stream_of(queue)>>>(p);
+  with_half(args.a.dtype, "gemm, the last columns of D",
+            [&]<class T>(T) { last_columns<T><<<blocks, kWarps * 32, 0, stream_of(queue)>>>(p); });
   TW_CUDA_LAUNCHED("gemm, the last columns of D");
 }
 

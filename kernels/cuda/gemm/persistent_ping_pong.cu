@@ -3,6 +3,7 @@
 // its partner's tile, and begins when the partner has issued its last product: a barrier knows two phases apart, no more.
 #include "kernels/cuda/gemm/tile_loads.h"
 #include "kernels/gemm/rows/persistent_ping_pong.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -107,17 +108,14 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
 }  // namespace
 
 void launch_persistent_ping_pong(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kPersistentPingPongTiles>("persistent_ping_pong", plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
     with_gradient_product(gemm, [&]<class P>(P) {
       launch_clusters(queue, "persistent_ping_pong", persistent_ping_pong<C, P>, gemm, plan.blocks, C::kThreads,
                       sizeof(typename C::SharedStorage));
     });
-  };
-  launch.template operator()<128, 128>();
-  launch.template operator()<256, 64>();
+  });
 }
 
 }  // namespace tilewave

@@ -6,6 +6,7 @@
 #include "kernels/cuda/gemm/packed_sums.h"
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/persistent_residues.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -265,8 +266,7 @@ ResidueGemm residue_gemm(const GemmArgs& args, const GemmPlan& plan) {
 
 void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const ResidueGemm gemm = residue_gemm(args, plan);
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kPersistentResiduesTiles>("persistent_residues", plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const auto with_type = [&]<class T>(T) {
       using AlongK = Product<T, Fastest::k, Fastest::k, false>;
@@ -280,15 +280,8 @@ void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const Ge
         TW_CUDA_LAUNCHED("persistent_residues, the parts' sum");
       }
     };
-    if (args.a.dtype == DType::bf16) {
-      with_type(bf16{});
-    } else {
-      with_type(f16{});
-    }
-  };
-  launch.template operator()<256, 128>();
-  launch.template operator()<192, 128>();
-  launch.template operator()<128, 128>();
+    with_half(args.a.dtype, "persistent_residues", with_type);
+  });
 }
 
 }  // namespace tilewave

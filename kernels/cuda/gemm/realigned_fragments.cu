@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/gemm/rows/realigned_fragments.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -273,22 +274,14 @@ RealignedGemm realigned_gemm(const GemmArgs& args, const GemmPlan& plan) {
 
 void launch_realigned_fragments(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const RealignedGemm gemm = realigned_gemm(args, plan);
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kRealignedFragmentsTiles>("realigned_fragments", plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const auto with_type = [&]<class T>(T) {
       launch_clusters(queue, "realigned_fragments", args.bias_gradient ? realigned_fragments<C, T, true> : realigned_fragments<C, T, false>,
                       gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
     };
-    if (args.a.dtype == DType::bf16) {
-      with_type(bf16{});
-    } else {
-      with_type(f16{});
-    }
-  };
-  launch.template operator()<256, 128>();
-  launch.template operator()<192, 128>();
-  launch.template operator()<128, 128>();
+    with_half(args.a.dtype, "realigned_fragments", with_type);
+  });
 }
 
 }  // namespace tilewave

@@ -9,6 +9,7 @@
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/rows/stream_k.h"
 #include "kernels/gemm/rows/stream_k_parts.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -245,16 +246,13 @@ void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& pla
   gemm.left = flags_of(queue, plan.blocks);
   gemm.sums = static_cast<BlockShare*>(args.workspace);
   gemm.row_sums = reinterpret_cast<float*>(gemm.sums + plan.blocks * plan.tile.m / kShareColumns);
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kStreamKTiles>("stream_k", plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     with_product_of(gemm, [&]<class P>(P) {
       launch_clusters(queue, "stream_k", args.bias_gradient ? stream_k<C, true, P> : stream_k<C, false, P>, gemm, plan.blocks, C::kThreads,
                       sizeof(typename C::SharedStorage));
     });
-  };
-  launch.template operator()<256, 128>();
-  launch.template operator()<192, 128>();
+  });
 }
 
 }  // namespace tilewave

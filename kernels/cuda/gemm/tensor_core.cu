@@ -81,12 +81,10 @@ void launch(CudaQueue& queue, const TileProblem& problem, const Contiguities& co
 
 void launch_tensor_core(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const TileProblem problem = tile_problem_of(args, plan, kDepthBytes / size_of(args.a.dtype));
-  if (args.a.dtype == DType::bf16) {
-    launch<bf16>(queue, problem, contiguous_of(args));
-  } else if (args.a.dtype == DType::f16) {
-    launch<f16>(queue, problem, contiguous_of(args));
-  } else {
+  if (args.a.dtype == DType::f32) {
     launch<float>(queue, problem, contiguous_of(args));
+  } else {
+    with_half(args.a.dtype, "gemm tensor_core", [&]<class T>(T) { launch<T>(queue, problem, contiguous_of(args)); });
   }
   if (plan.split > 1) reduce_split_sums(queue, problem.epilogue, problem.parts, plan.split);
 }

@@ -18,11 +18,7 @@ void launch(CudaQueue& queue, const PersistentLaunch& launch, const Contiguities
 // The row refuses a right operand along depth beside a left one across it.
 void launch_tensor_core_persistent(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   const PersistentLaunch persistent = persistent_launch(args, plan);
-  if (args.a.dtype == DType::bf16) {
-    launch<bf16>(queue, persistent, contiguous_of(args));
-  } else {
-    launch<f16>(queue, persistent, contiguous_of(args));
-  }
+  with_half(args.a.dtype, "gemm tensor_core_persistent", [&]<class T>(T) { launch<T>(queue, persistent, contiguous_of(args)); });
   add_parts_of_tiles(queue, persistent);
 }
 

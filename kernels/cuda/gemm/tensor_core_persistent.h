@@ -7,6 +7,7 @@
 #include "kernels/cuda/gemm/stage_feed.h"
 #include "kernels/cuda/gemm/warp_runs.h"
 #include "kernels/gemm/rows/tensor_core_persistent.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 
@@ -104,26 +105,8 @@ void launch_persistent(CudaQueue& queue, const PersistentLaunch& launch) {
 
 template <class T, Contiguous kLeft, Contiguous kRight>
 void launch_persistent(CudaQueue& queue, const PersistentLaunch& launch) {
-  switch (launch.rows * 1000 + launch.cols) {
-    case 256'128:
-      return launch_persistent<T, kLeft, kRight, 256, 128>(queue, launch);
-    case 128'256:
-      return launch_persistent<T, kLeft, kRight, 128, 256>(queue, launch);
-    case 128'128:
-      return launch_persistent<T, kLeft, kRight, 128, 128>(queue, launch);
-    case 256'064:
-      return launch_persistent<T, kLeft, kRight, 256, 64>(queue, launch);
-    case 64'256:
-      return launch_persistent<T, kLeft, kRight, 64, 256>(queue, launch);
-    case 128'064:
-      return launch_persistent<T, kLeft, kRight, 128, 64>(queue, launch);
-    case 64'128:
-      return launch_persistent<T, kLeft, kRight, 64, 128>(queue, launch);
-    case 64'064:
-      return launch_persistent<T, kLeft, kRight, 64, 64>(queue, launch);
-    default:
-      throw Error(sentence("gemm: tensor_core_persistent has no tile of ", launch.rows, " rows and ", launch.cols, " columns."));
-  }
+  with_tile<kTensorCorePersistentTiles>("tensor_core_persistent", {launch.rows, launch.cols},
+                                        [&]<int kRows, int kCols>() { launch_persistent<T, kLeft, kRight, kRows, kCols>(queue, launch); });
 }
 
 extern template void launch_persistent<bf16, Contiguous::along_depth, Contiguous::along_depth>(CudaQueue&, const PersistentLaunch&);

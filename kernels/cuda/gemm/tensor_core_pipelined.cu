@@ -170,12 +170,15 @@ void launch_tensor_core_pipelined(CudaQueue& queue, const GemmArgs& args, const 
   const TileProblem problem = tile_problem_of(args, plan, kDepthBytes / size_of(args.a.dtype));
   const auto [left, right] = contiguous_of(args);
   const bool wide = problem.left.alignment == 16 && problem.right.alignment == 16;
-  if (args.a.dtype == DType::bf16) {
-    wide ? launch<bf16, Access::wide>(queue, problem, left, right) : launch<bf16, Access::any>(queue, problem, left, right);
-  } else if (args.a.dtype == DType::f16) {
-    launch<f16, Access::any>(queue, problem, left, right);
-  } else {
+  if (args.a.dtype == DType::f32) {
     launch<float, Access::any>(queue, problem, left, right);
+  } else {
+    with_half(args.a.dtype, "gemm tensor_core_pipelined", [&]<class T>(T) {
+      if constexpr (std::is_same_v<T, bf16>) {
+        if (wide) return launch<T, Access::wide>(queue, problem, left, right);
+      }
+      launch<T, Access::any>(queue, problem, left, right);
+    });
   }
   if (plan.split > 1) reduce_split_sums(queue, problem.epilogue, problem.parts, plan.split);
 }

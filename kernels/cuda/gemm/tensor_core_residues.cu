@@ -183,11 +183,7 @@ void launch_tensor_core_residues(CudaQueue& queue, const GemmArgs& args, const G
   }
   std::sort(problem.of.begin(), problem.of.begin() + problem.residues,
             [](const Residue& a, const Residue& b) { return a.shift != b.shift ? a.shift < b.shift : a.row < b.row; });
-  if (args.a.dtype == DType::bf16) {
-    launch<bf16>(queue, problem, left);
-  } else {
-    launch<f16>(queue, problem, left);
-  }
+  with_half(args.a.dtype, "gemm tensor_core_residues", [&]<class T>(T) { launch<T>(queue, problem, left); });
   if (gemm.split > 1) reduce_split_sums(queue, gemm.epilogue, gemm.parts, gemm.split);
 }
 

@@ -4,6 +4,7 @@
 // and all: another warp asks for that, as far ahead as there are slots for it, and one more sends what has been computed.
 #include "kernels/cuda/gemm/transposed_parts.h"
 #include "kernels/gemm/rows/transposed_ping_pong.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -218,8 +219,7 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const G
       }
     });
   };
-  const auto launch_tile = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kTransposedPingPongTiles>("transposed_ping_pong", plan.tile, [&]<int kM, int kN>() {
     const auto form = turned_form(problem_of(args));
     const auto columns = static_cast<int>(columns_at_once(plan.tile, form));
     const auto map_of = [columns](const ConstMatrixView& like_d) { return like_d ? make_tensor_map(like_d, columns) : CUtensorMap{}; };
@@ -238,9 +238,7 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmArgs& args, const G
       case TurnedForm::any:
         return launch_form.template operator()<Config<kM, kN, TurnedForm::any>>();
     }
-  };
-  launch_tile.template operator()<128, 160>();
-  launch_tile.template operator()<128, 192>();
+  });
 }
 
 }  // namespace tilewave

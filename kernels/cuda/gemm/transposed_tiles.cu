@@ -8,6 +8,7 @@
 #include "kernels/cuda/gemm/tile_places.h"
 #include "kernels/cuda/gemm/transposed.h"
 #include "kernels/gemm/rows/transposed_tiles.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -199,8 +200,7 @@ void launch_transposed_tiles(CudaQueue& queue, const GemmArgs& args, const GemmP
   }
   const PlacedGemm placed = placed_gemm(queue, gemm, plan);
   const bool has_places = placed.places.taken != nullptr;
-  const auto launch = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kTransposedTiles>("transposed_tiles", plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const auto launch_with = [&](auto* kernel, const auto& with) {
       launch_clusters(queue, "transposed_tiles", kernel, with, blocks_of(queue, with), C::kThreads, sizeof(typename C::SharedStorage));
@@ -211,10 +211,7 @@ void launch_transposed_tiles(CudaQueue& queue, const GemmArgs& args, const GemmP
       }
       launch_with(transposed_tiles<C, P, WarpgroupGemm>, gemm);
     });
-  };
-  launch.template operator()<256, 160>();
-  launch.template operator()<128, 160>();
-  launch.template operator()<192, 96>();
+  });
 }
 
 }  // namespace tilewave

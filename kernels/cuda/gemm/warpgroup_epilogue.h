@@ -30,6 +30,12 @@ struct WarpgroupEpilogue {
 };
 
 inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
+  check_converted("D", args.d);
+  check_converted("saved_input", args.saved_input);
+  check_converted("derivative_of", args.derivative_of);
+  check_converted("the residual", args.residual);
+  check_converted("the bias", args.bias);
+  check_converted("the bias gradient", args.bias_gradient);
   // The engine would write the whole of a row's last 16 bytes, and a bias is read so.
   const bool cuts = !args.owns_gaps || (args.bias && args.d_major == Major::m);
   const auto whole_words = [&](ConstMatrixView view) {

@@ -157,11 +157,7 @@ void with_majors_of(const WarpgroupGemm& gemm, Launch&& launch) {
 }
 template <class Launch>
 void with_product_of(const WarpgroupGemm& gemm, Launch&& launch) {
-  if (gemm.operand_dtype == DType::bf16) {
-    with_majors_of<bf16>(gemm, launch);
-  } else {
-    with_majors_of<f16>(gemm, launch);
-  }
+  with_half(gemm.operand_dtype, "gemm", [&]<class T>(T) { with_majors_of<T>(gemm, launch); });
 }
 
 // A kernel of its own for a weight's gradient: both operands lie across K, and its sums are stored or added as they are. AnyProduct for
@@ -177,11 +173,7 @@ void with_gradient_product(const WarpgroupGemm& gemm, Launch&& launch) {
   };
   const bool gradient = gemm.rows_fastest == Fastest::other && gemm.cols_fastest == Fastest::other && gemm.epilogue.stores_sums;
   if (!gradient) return launch(AnyProduct{});
-  if (gemm.operand_dtype == DType::bf16) {
-    with_sums(bf16{});
-  } else {
-    with_sums(f16{});
-  }
+  with_half(gemm.operand_dtype, "gemm", with_sums);
 }
 
 // One stage of the ring: 64 of K of a tile's two operands, in boxes.

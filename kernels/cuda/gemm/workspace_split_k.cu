@@ -7,6 +7,7 @@
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/rows/workspace_split_k.h"
+#include "kernels/gemm/with_tile.h"
 
 namespace tilewave {
 namespace {
@@ -221,13 +222,9 @@ void launch_workspace_split_k(CudaQueue& queue, const GemmArgs& args, const Gemm
   gemm.left = flags_of(queue, tiles * kWorkspaceSplitWarps);
   gemm.sums = static_cast<float4*>(args.workspace);
   gemm.row_sums = reinterpret_cast<float*>(gemm.sums + tiles * plan.split * plan.tile.m * plan.tile.n / 4);
-  const auto launch_tile = [&]<int kM, int kN>() {
-    if (plan.tile != Tile{kM, kN}) return;
+  with_tile<kWorkspaceSplitKTiles>("workspace_split_k", plan.tile, [&]<int kM, int kN>() {
     with_gradient_product(gemm, [&]<class P>(P) { launch<Config<kM, kN>, P>(queue, gemm, plan.blocks); });
-  };
-  launch_tile.template operator()<256, 128>();
-  launch_tile.template operator()<192, 128>();
-  launch_tile.template operator()<128, 128>();
+  });
 }
 
 }  // namespace tilewave
