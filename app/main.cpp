@@ -8,10 +8,10 @@
 #include <span>
 #include <sys/resource.h>
 
-#include "app/command.h"
-#include "app/failure.h"
-#include "app/standard_streams.h"
-#include "app/usage.h"
+#include "app/options/command.h"
+#include "app/options/usage.h"
+#include "app/process/failure.h"
+#include "app/process/standard_streams.h"
 
 namespace {
 

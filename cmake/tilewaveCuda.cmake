@@ -18,24 +18,24 @@ function(tilewave_cuda_objects name architectures)
   target_link_libraries(tilewave_kernels PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()
 
-set(cuda_sources kernels/cuda/device.cu kernels/cuda/event.cu kernels/cuda/gemm/library_pass.cu
-                 kernels/cuda/gemm/persistent_problem.cu kernels/cuda/gemm/split.cu
-                 kernels/cuda/graph.cu kernels/cuda/memory.cu kernels/cuda/queue.cu kernels/cuda/sm_order.cu)
+file(GLOB cuda_sources CONFIGURE_DEPENDS kernels/cuda/core/*.cu)
+list(APPEND cuda_sources kernels/cuda/gemm/gemm.cu kernels/cuda/gemm/library_pass.cu kernels/cuda/gemm/persistent_problem.cu
+                         kernels/cuda/gemm/split.cu)
 set(hopper_sources "")
-foreach(operation IN LISTS TILEWAVE_OPERATIONS)
-  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/kernels/cuda/${operation}.cu)
-    message(FATAL_ERROR "operation ${operation} has no kernels/cuda/${operation}.cu")
+foreach(operation IN LISTS TILEWAVE_OPERATIONS)  # one file, or a room where it tells more than one story
+  if(EXISTS ${PROJECT_SOURCE_DIR}/kernels/cuda/ops/${operation}.cu)
+    list(APPEND cuda_sources kernels/cuda/ops/${operation}.cu)
+    continue()
   endif()
-  set(parts "")
-  set(warpgroup_parts "")
-  if(NOT operation STREQUAL gemm)  # whose rows are named
-    file(GLOB parts CONFIGURE_DEPENDS kernels/cuda/${operation}/*.cu)  # of an operation that tells more than one story
-    set(warpgroup_parts ${parts})
-    list(FILTER parts EXCLUDE REGEX "/warpgroup_[^/]*$")
-    list(FILTER warpgroup_parts INCLUDE REGEX "/warpgroup_[^/]*$")  # Hopper's own instructions
+  file(GLOB parts CONFIGURE_DEPENDS kernels/cuda/${operation}/*.cu)
+  if(NOT parts)
+    message(FATAL_ERROR "operation ${operation} has neither kernels/cuda/ops/${operation}.cu nor kernels/cuda/${operation}/")
   endif()
+  set(warpgroup_parts ${parts})
+  list(FILTER parts EXCLUDE REGEX "/warpgroup_[^/]*$")
+  list(FILTER warpgroup_parts INCLUDE REGEX "/warpgroup_[^/]*$")  # Hopper's own instructions
+  list(APPEND cuda_sources ${parts})
   list(APPEND hopper_sources ${warpgroup_parts})
-  list(APPEND cuda_sources kernels/cuda/${operation}.cu ${parts})
 endforeach()
 foreach(row IN LISTS TILEWAVE_CUDA_GEMM_ROWS)
   file(GLOB instances CONFIGURE_DEPENDS kernels/cuda/gemm/${row}_bf16_*.cu kernels/cuda/gemm/${row}_f16_*.cu)

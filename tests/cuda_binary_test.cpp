@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/plan.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

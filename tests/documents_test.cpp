@@ -1,6 +1,7 @@
-// README.md and docs/*.md keep their word: every command in their blocks that calls ./tilewave is run, in order, in a folder that
-// holds the recipes and the documents, by a stand-in for the script that shortens what would take long (kStandIn is the rule). Of
-// commands within sentences, docs/results' too, the command and its options exist; what README shows a run print is what it prints.
+// README.md and what lies under docs/, results apart, keep their word: every command in their blocks that calls ./tilewave is run, in
+// order, in a folder that holds the recipes and the documents, by a stand-in for the script that shortens what would take long (kStandIn is
+// the rule). Of commands within sentences, docs/results' too, the command and its options exist; what README shows a run print is what it
+// prints.
 #include <algorithm>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -59,8 +60,9 @@ std::vector<Command> commands_of(const std::string& document, const std::string&
 
 std::vector<fs::path> documents() {
   std::vector<fs::path> files = {root() / "README.md"};
-  for (const fs::directory_entry& entry : fs::directory_iterator(root() / "docs")) {
-    if (entry.path().extension() == ".md") files.push_back(entry.path());
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root() / "docs")) {
+    const bool result = entry.path().generic_string().find("/docs/results/") != std::string::npos;
+    if (entry.path().extension() == ".md" && !result) files.push_back(entry.path());
   }
   std::sort(files.begin() + 1, files.end());
   return files;
@@ -185,11 +187,26 @@ TEST_F(Documents, ReadmeShowsWhatARunPrints) {
 }
 
 TEST_F(Documents, EveryRecipeIsListed) {
-  const std::string list = file_text(root() / "docs" / "recipes.md");
+  const std::string list = file_text(root() / "docs/use/recipes.md");
   for (const fs::directory_entry& recipe : fs::directory_iterator(root() / "recipes")) {
     const std::string row = "\n| recipes/" + recipe.path().filename().string() + " | ";
-    EXPECT_NE(list.find(row), std::string::npos) << "docs/recipes.md lacks " << recipe.path().filename();
+    EXPECT_NE(list.find(row), std::string::npos) << "docs/use/recipes.md lacks " << recipe.path().filename();
   }
+}
+
+TEST_F(Documents, LinksLeadSomewhere) {
+  const std::regex link(R"(\]\(([^)#\s]+)(#[^)\s]*)?\))");
+  std::size_t count = 0;
+  for (const fs::path& document : documents_and_results()) {
+    const std::string text = file_text(document);
+    for (std::sregex_iterator match(text.begin(), text.end(), link), end; match != end; ++match) {
+      const std::string target = (*match)[1];
+      if (target.find("://") != std::string::npos) continue;
+      ++count;
+      EXPECT_TRUE(fs::exists(document.parent_path() / target)) << document.filename() << " links to " << target;
+    }
+  }
+  EXPECT_GE(count, 20U);
 }
 
 TEST_F(Documents, NamedFilesExist) {

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/cpu/simd_targets.h"
+#include "kernels/cpu/core/simd_targets.h"
 // Highway behind it.
 #include <hwy/targets.h>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/test_environment.h"
 
 namespace tilewave {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 

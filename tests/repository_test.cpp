@@ -57,6 +57,43 @@ std::vector<Include> includes_of(const std::string& file, const std::string& tex
 }
 
 std::string folder_of(const std::string& file) { return file.substr(0, file.find('/')); }
+
+// The rooms of each floor: a file includes its own room's headers and those of rooms above it in this list, which are nearer to the ground.
+const std::vector<std::vector<std::string>>& rooms() {
+  static const std::vector<std::vector<std::string>> rooms = {
+      {"kernels/core", "kernels/gemm/cost", "kernels/gemm/rows", "kernels/gemm", "kernels/ops", "kernels/math", "kernels/cpu/core",
+       "kernels/cpu/ops", "kernels/cpu/gemm", "kernels/cuda/prim", "kernels/cuda/core", "kernels/cuda/ops", "kernels/cuda/attention",
+       "kernels/cuda/gemm"},
+      {"framework/tensor", "framework/autograd", "framework/ops", "framework/nn", "framework/optimizer", "framework/io", "framework/recipe",
+       "framework/data", "framework/measure"},
+      {"models/recipe", "models/transformer", "models/step", "models/planning", "models/decoding", "models/training", "models/study"},
+      {"app/process", "app/text", "app/options", "app/bench", "app/commands", "app"},
+  };
+  return rooms;
+}
+
+// Its folder; but what a GEMM's problem and plan are is data that core's trace records, and what rows are made of stands beside them.
+std::string room_of(const std::string& file) {
+  static const std::regex data(R"(kernels/gemm/(problem|tiling|plan)\.h)");
+  static const std::regex rows(R"(kernels/gemm/(row|split|tile_shares|with_tile|guide_tiles)\.(h|cpp))");
+  if (std::regex_match(file, data)) return "kernels/core";
+  if (std::regex_match(file, rows)) return "kernels/gemm/rows";
+  return file.substr(0, file.rfind('/'));
+}
+
+// What is wrong with an include between rooms of one floor, or nothing.
+std::string broken_room(const std::string& file, const std::string& target) {
+  if (folder_of(file) == "tests") return {};
+  for (const std::vector<std::string>& floor : rooms()) {
+    if (!floor.front().starts_with(folder_of(file) + "/")) continue;
+    const auto own = std::find(floor.begin(), floor.end(), room_of(file)), other = std::find(floor.begin(), floor.end(), room_of(target));
+    if (own == floor.end()) return room_of(file) + " is no room; declare it here and draw it in docs/understand/architecture.md";
+    if (folder_of(target) == folder_of(file) && other > own)
+      return "arrows between rooms run towards the ground: " + *own + " stands below";
+  }
+  return {};
+}
+
 bool is_private_to_kernels(const std::string& file) {
   static const std::regex pattern(R"(kernels/(cpu|cuda|math|gemm/rows)/.*)");
   return std::regex_match(file, pattern);
@@ -97,7 +134,7 @@ std::string broken_arrow(const Include& include) {
     return "cpu/ and cuda/ never include each other";
   if (include.file.starts_with("kernels/cuda/") && include.target.starts_with("kernels/cpu/"))
     return "cpu/ and cuda/ never include each other";
-  return {};
+  return broken_room(include.file, include.target);
 }
 
 class Repository : public testing::Test {
@@ -152,22 +189,37 @@ TEST_F(Repository, BrokenArrowsAreSeen) {
   const auto quoted_include = [](const char* file, const char* target) {
     return broken_arrow({.file = file, .target = target, .quoted = true});
   };
-  EXPECT_NE(quoted_include("kernels/add.h", "framework/tensor.h"), "");
-  EXPECT_NE(quoted_include("framework/tensor.h", "models/config.h"), "");
-  EXPECT_NE(quoted_include("models/plan.h", "app/main.h"), "");
-  EXPECT_NE(quoted_include("framework/ops/add.cpp", "kernels/cpu/thread_pool.h"), "");
-  EXPECT_NE(quoted_include("kernels/dropout.h", "kernels/math/random.h"), "");
-  EXPECT_NE(quoted_include("kernels/cpu/add.cpp", "kernels/cuda/prim/mma.h"), "");
-  EXPECT_NE(quoted_include("kernels/cuda/add.cu", "kernels/cpu/thread_pool.h"), "");
-  EXPECT_NE(quoted_include("kernels/gemm.h", "problem.h"), "");
-  EXPECT_NE(quoted_include("framework/tensor.cpp", "hwy/highway.h"), "");
-  EXPECT_EQ(quoted_include("kernels/cpu/add.cpp", "hwy/highway.h"), "");
-  EXPECT_EQ(quoted_include("kernels/cpu/add.cpp", "kernels/math/random.h"), "");
-  EXPECT_EQ(quoted_include("app/main.cpp", "kernels/queue.h"), "");
-  EXPECT_NE(broken_arrow({.file = "kernels/queue.h", .target = "cuda_runtime.h"}), "");
-  EXPECT_EQ(broken_arrow({.file = "kernels/cuda/queue.cu", .target = "cuda_runtime.h"}), "");
-  EXPECT_NE(broken_arrow({.file = "framework/tensor.h", .target = "kernels/view.h"}), "");
-  EXPECT_EQ(includes_of("a.h", "  #  include \"kernels/add.h\"  // why\n#include <map>\n").size(), 2U);
+  EXPECT_NE(quoted_include("kernels/ops/add.h", "framework/tensor/tensor.h"), "");
+  EXPECT_NE(quoted_include("framework/tensor/tensor.h", "models/recipe/config.h"), "");
+  EXPECT_NE(quoted_include("models/planning/plan.h", "app/main.h"), "");
+  EXPECT_NE(quoted_include("framework/ops/add.cpp", "kernels/cpu/core/thread_pool.h"), "");
+  EXPECT_NE(quoted_include("kernels/ops/dropout.h", "kernels/math/random.h"), "");
+  EXPECT_NE(quoted_include("kernels/cpu/ops/add.cpp", "kernels/cuda/prim/mma.h"), "");
+  EXPECT_NE(quoted_include("kernels/cuda/ops/add.cu", "kernels/cpu/core/thread_pool.h"), "");
+  EXPECT_NE(quoted_include("kernels/gemm/gemm.h", "problem.h"), "");
+  EXPECT_NE(quoted_include("framework/tensor/tensor.cpp", "hwy/highway.h"), "");
+  EXPECT_EQ(quoted_include("kernels/cpu/ops/add.cpp", "hwy/highway.h"), "");
+  EXPECT_EQ(quoted_include("kernels/cpu/ops/add.cpp", "kernels/math/random.h"), "");
+  EXPECT_EQ(quoted_include("app/main.cpp", "kernels/core/queue.h"), "");
+  EXPECT_NE(broken_arrow({.file = "kernels/core/queue.h", .target = "cuda_runtime.h"}), "");
+  EXPECT_EQ(broken_arrow({.file = "kernels/cuda/core/queue.cu", .target = "cuda_runtime.h"}), "");
+  EXPECT_NE(broken_arrow({.file = "framework/tensor/tensor.h", .target = "kernels/core/view.h"}), "");
+  EXPECT_NE(quoted_include("framework/tensor/tensor.h", "framework/autograd/variable.h"), "");
+  EXPECT_NE(quoted_include("models/planning/plan.h", "models/training/trainer.h"), "");
+  EXPECT_NE(quoted_include("models/elsewhere/plan.h", "models/recipe/config.h"), "");
+  EXPECT_NE(quoted_include("app/text/progress.h", "app/main.h"), "");
+  EXPECT_NE(quoted_include("kernels/core/device.cpp", "kernels/gemm/cost/time_model.h"), "");
+  EXPECT_EQ(quoted_include("kernels/core/trace.h", "kernels/gemm/plan.h"), "");
+  EXPECT_EQ(quoted_include("models/training/trainer.cpp", "models/planning/plan.h"), "");
+  EXPECT_EQ(quoted_include("tests/app/text/plot_test.cpp", "app/options/command.h"), "");
+  EXPECT_EQ(includes_of("a.h", "  #  include \"kernels/ops/add.h\"  // why\n#include <map>\n").size(), 2U);
+}
+
+TEST_F(Repository, RoomsAreDrawn) {
+  const std::string page = file_text(root() / "docs/understand/architecture.md");
+  for (const std::vector<std::string>& floor : rooms()) {
+    for (const std::string& room : floor) EXPECT_NE(page.find(room + "/"), std::string::npos) << room << " is not in its drawing";
+  }
 }
 
 // Spelled in pieces, so that this file passes its own test.

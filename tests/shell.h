@@ -10,7 +10,7 @@
 #include <string>
 #include <sys/wait.h>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 

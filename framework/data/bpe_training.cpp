@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "framework/data/reserved_characters.h"
-#include "framework/data/text_file.h"
 #include "framework/data/tokenizer.h"
-#include "kernels/error.h"
+#include "framework/io/text_file.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

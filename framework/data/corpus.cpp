@@ -8,11 +8,11 @@
 #include "framework/data/fingerprint.h"
 #include "framework/data/prepared_text.h"
 #include "framework/data/synthetic.h"
-#include "framework/data/text_file.h"
 #include "framework/data/token_file.h"
 #include "framework/data/unknown_characters.h"
-#include "framework/random.h"
-#include "kernels/error.h"
+#include "framework/io/text_file.h"
+#include "framework/tensor/random.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

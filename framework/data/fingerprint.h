@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "framework/random.h"
+#include "framework/tensor/random.h"
 
 namespace tilewave {
 

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <string_view>
 
-#include "framework/random.h"
-#include "kernels/error.h"
+#include "framework/tensor/random.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

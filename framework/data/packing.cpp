@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "framework/data/tokenizer.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {

@@ -55,7 +55,7 @@ class Packer {
   std::int64_t source_rows_ = 0, target_rows_ = 0;
 };
 
-// Rows {q_begin, q_length, k_begin, k_length} for kernels/attention.h, [capacity, 4], zeros behind the last segment.
+// Rows {q_begin, q_length, k_begin, k_length} for kernels/ops/attention.h, [capacity, 4], zeros behind the last segment.
 // Self-attention: both lengths the same; cross-attention: queries of the target, keys of the source.
 std::vector<std::int32_t> attention_segments(std::span<const std::int32_t> query_lengths, std::span<const std::int32_t> key_lengths,
                                              std::int64_t capacity);

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "framework/data/text_file.h"
-#include "kernels/error.h"
+#include "framework/io/text_file.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/utf8.h"
+#include "framework/io/utf8.h"
 
 namespace tilewave {
 

@@ -1,6 +1,6 @@
 #include "framework/data/streamed_text.h"
 
-#include "framework/data/text_file.h"
+#include "framework/io/text_file.h"
 
 namespace tilewave {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "framework/data/tokenizer.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/data/batches.h"
-#include "framework/random.h"
+#include "framework/tensor/random.h"
 
 namespace tilewave {
 

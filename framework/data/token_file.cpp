@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "framework/io/file.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {
@@ -76,7 +76,8 @@ TokenFile::TokenFile(std::filesystem::path path, std::int64_t vocabulary)
                  ".");
   const auto [magic, version, tokens] = std::array{header[0], header[1], header[2]};
   TW_CHECK_INPUT(magic == kUint16.magic || magic == kUint32.magic, path_, " is not a token file: it starts with ", magic, ", not with ",
-                 kUint16.magic, " (uint16 ids) or ", kUint32.magic, " (uint32 ids); write the header of docs/formats.md before the ids.");
+                 kUint16.magic, " (uint16 ids) or ", kUint32.magic,
+                 " (uint32 ids); write the header of docs/use/formats.md before the ids.");
   const Format& format = magic == kUint16.magic ? kUint16 : kUint32;
   TW_CHECK_INPUT(version == format.version, path_, " is a token file of version ", version, "; of magic ", magic, " only version ",
                  format.version, " can be read.");

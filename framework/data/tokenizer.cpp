@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "framework/data/reserved_characters.h"
-#include "framework/data/text_file.h"
 #include "framework/io/file.h"
-#include "kernels/error.h"
+#include "framework/io/text_file.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

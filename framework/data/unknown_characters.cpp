@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "framework/utf8.h"
-#include "kernels/error.h"
+#include "framework/io/utf8.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "framework/random.h"
-#include "kernels/error.h"
+#include "framework/tensor/random.h"
+#include "kernels/core/error.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace fs = std::filesystem;

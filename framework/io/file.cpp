@@ -13,8 +13,8 @@
 
 #include "framework/io/checksum.h"
 #include "framework/io/system_calls.h"
-#include "framework/utf8.h"
-#include "kernels/error.h"
+#include "framework/io/utf8.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace fs = std::filesystem;

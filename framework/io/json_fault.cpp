@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "framework/io/file.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "framework/io/system_calls.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

@@ -10,7 +10,7 @@
 #include "framework/io/file.h"
 #include "framework/io/json_fault.h"
 #include "framework/io/json_lines.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "kernels/gemm/catalog.h"
 
 namespace tilewave {

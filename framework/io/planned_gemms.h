@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/device.h"
+#include "kernels/core/device.h"
 #include "kernels/gemm/plan.h"
 
 namespace tilewave {

@@ -9,7 +9,7 @@
 
 #include "framework/io/checkpoint.h"
 #include "framework/io/system_calls.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace fs = std::filesystem;

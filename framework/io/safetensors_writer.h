@@ -12,7 +12,7 @@
 
 #include "framework/io/file.h"
 #include "framework/io/stored_type.h"
-#include "kernels/view.h"
+#include "kernels/core/view.h"
 
 namespace tilewave {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include "kernels/dtype.h"
+#include "kernels/core/dtype.h"
 
 namespace tilewave {
 

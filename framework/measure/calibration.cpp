@@ -11,8 +11,8 @@
 #include "framework/io/json_lines.h"
 #include "framework/measure/gemm_scratch.h"
 #include "framework/measure/least_squares.h"
-#include "framework/pitch.h"
-#include "kernels/error.h"
+#include "framework/tensor/pitch.h"
+#include "kernels/core/error.h"
 #include "kernels/gemm/catalog.h"
 
 namespace tilewave {

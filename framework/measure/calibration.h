@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "framework/io/planned_gemms.h"
-#include "kernels/gemm/time_model.h"
-#include "kernels/queue.h"
+#include "kernels/core/queue.h"
+#include "kernels/gemm/cost/time_model.h"
 
 namespace tilewave {
 

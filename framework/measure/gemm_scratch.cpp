@@ -6,10 +6,10 @@
 #include <random>
 #include <utility>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
+#include "kernels/core/graph.h"
+#include "kernels/core/memory.h"
 #include "kernels/gemm/catalog.h"
-#include "kernels/graph.h"
-#include "kernels/memory.h"
 
 namespace tilewave {
 namespace {

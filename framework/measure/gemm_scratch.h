@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "framework/measure/interleave.h"
-#include "kernels/gemm.h"
-#include "kernels/queue.h"
+#include "kernels/core/queue.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tilewave {
 

@@ -6,7 +6,7 @@
 
 #include "framework/io/planned_gemms.h"
 #include "framework/measure/interleave.h"
-#include "kernels/queue.h"
+#include "kernels/core/queue.h"
 
 namespace tilewave {
 

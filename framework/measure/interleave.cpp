@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "framework/context.h"
+#include "framework/tensor/context.h"
 
 namespace tilewave {
 

@@ -7,9 +7,9 @@
 #include "framework/measure/calibration.h"
 #include "framework/measure/interleave.h"
 #include "framework/measure/least_squares.h"
-#include "kernels/error.h"
-#include "kernels/gemm/time_model.h"
-#include "kernels/graph.h"
+#include "kernels/core/error.h"
+#include "kernels/core/graph.h"
+#include "kernels/gemm/cost/time_model.h"
 
 namespace tilewave {
 namespace {

@@ -1,5 +1,5 @@
-// The time model of operations that are no GEMMs (kernels/operation_time.h), fitted to what a GPU measures: each operation large and
-// a sixteenth of that, which tells a launch from its bytes, attention with and without dropout, and a device copy.
+// The time model of operations that are no GEMMs (kernels/gemm/cost/operation_time.h), fitted to what a GPU measures: each operation large
+// and a sixteenth of that, which tells a launch from its bytes, attention with and without dropout, and a device copy.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/measure/operation_work.h"
-#include "kernels/operation_time.h"
+#include "kernels/gemm/cost/operation_time.h"
 
 namespace tilewave {
 

@@ -1,5 +1,5 @@
 // Operands of operations that are no GEMMs, random and on a Transformer's shapes, and what runs on them: for their benchmarks and for
-// the calibration of kernels/operation_time.h.
+// the calibration of kernels/gemm/cost/operation_time.h.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "framework/context.h"
-#include "kernels/attention.h"
+#include "framework/tensor/context.h"
+#include "kernels/ops/attention.h"
 
 namespace tilewave {
 

@@ -1,7 +1,7 @@
 // activation: forward and backward.
 #include "framework/ops/activation.h"
 
-#include "kernels/activation.h"
+#include "kernels/ops/activation.h"
 
 namespace tilewave {
 

@@ -1,7 +1,7 @@
 // y = f(x) with f one of ReLU, GELU (tanh) and GELU (erf), where it is not part of a fully-connected layer.
 #pragma once
 
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
 #include "kernels/gemm/problem.h"
 
 namespace tilewave {

@@ -1,7 +1,7 @@
 // add: forward and backward.
 #include "framework/ops/add.h"
 
-#include "kernels/add.h"
+#include "kernels/ops/add.h"
 
 namespace tilewave {
 

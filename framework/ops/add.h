@@ -1,7 +1,7 @@
 // y = a + b: the residual addition where no GEMM's epilogue carries it.
 #pragma once
 
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
 
 namespace tilewave {
 

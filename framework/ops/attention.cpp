@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/add.h"
+#include "kernels/ops/add.h"
 
 namespace tilewave {
 namespace {

@@ -1,8 +1,8 @@
-// Multi-head scaled dot-product attention over packed rows; formulas and segments stand in kernels/attention.h.
+// Multi-head scaled dot-product attention over packed rows; formulas and segments stand in kernels/ops/attention.h.
 #pragma once
 
-#include "framework/variable.h"
-#include "kernels/attention.h"
+#include "framework/autograd/variable.h"
+#include "kernels/ops/attention.h"
 
 namespace tilewave {
 

@@ -1,7 +1,7 @@
 // cross_entropy: value and gradient in one pass over the logits.
 #include "framework/ops/cross_entropy.h"
 
-#include "kernels/cross_entropy.h"
+#include "kernels/ops/cross_entropy.h"
 
 namespace tilewave {
 

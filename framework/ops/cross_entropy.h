@@ -3,7 +3,7 @@
 // root of backward(), and the logits may have no other reader.
 #pragma once
 
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
 
 namespace tilewave {
 

@@ -2,7 +2,7 @@
 #include "framework/ops/dropout.h"
 
 #include "framework/ops/add.h"
-#include "kernels/dropout.h"
+#include "kernels/ops/dropout.h"
 
 namespace tilewave {
 

@@ -2,7 +2,7 @@
 // place in the step, row and column only. With p = 0 this is the residual addition alone; without a residual too, x itself.
 #pragma once
 
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
 
 namespace tilewave {
 

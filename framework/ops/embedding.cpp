@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "framework/host_tensor.h"
-#include "kernels/embedding.h"
+#include "framework/tensor/host_tensor.h"
+#include "kernels/ops/embedding.h"
 
 namespace tilewave {
 

@@ -2,7 +2,7 @@
 // positions is a learned table, or a constant one (sinusoidal_positions) that gets no gradient.
 #pragma once
 
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
 
 namespace tilewave {
 

@@ -2,8 +2,8 @@
 // two fully-connected layers:  y = activation(x U^T + u) D^T + d + residual.
 #pragma once
 
-#include "framework/layout.h"
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
+#include "framework/tensor/layout.h"
 #include "kernels/gemm/problem.h"
 
 namespace tilewave {

@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "framework/context.h"
-#include "framework/layout.h"
-#include "framework/tensor.h"
-#include "framework/variable.h"
-#include "kernels/gemm.h"
+#include "framework/autograd/variable.h"
+#include "framework/tensor/context.h"
+#include "framework/tensor/layout.h"
+#include "framework/tensor/tensor.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tilewave {
 

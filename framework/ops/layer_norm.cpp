@@ -1,8 +1,8 @@
-// layer_norm: forward and backward; the formulas stand in kernels/layer_norm.h.
+// layer_norm: forward and backward; the formulas stand in kernels/ops/layer_norm.h.
 #include "framework/ops/layer_norm.h"
 
-#include "kernels/fill.h"
-#include "kernels/layer_norm.h"
+#include "kernels/ops/fill.h"
+#include "kernels/ops/layer_norm.h"
 
 namespace tilewave {
 

@@ -1,7 +1,7 @@
 // Layer normalisation of each row, as torch.nn.functional.layer_norm with weight, bias and epsilon 1e-5.
 #pragma once
 
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
 
 namespace tilewave {
 

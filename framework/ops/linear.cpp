@@ -2,7 +2,7 @@
 #include "framework/ops/linear.h"
 
 #include "framework/ops/gemm_roles.h"
-#include "kernels/activation.h"
+#include "kernels/ops/activation.h"
 
 namespace tilewave {
 

@@ -2,7 +2,7 @@
 // Its backward pass is the guide's other two GEMMs (dgrad and wgrad; the bias gradient rides on wgrad).
 #pragma once
 
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
 #include "kernels/gemm/problem.h"
 
 namespace tilewave {

@@ -1,7 +1,7 @@
 // softmax: forward and backward.
 #include "framework/ops/softmax.h"
 
-#include "kernels/softmax.h"
+#include "kernels/ops/softmax.h"
 
 namespace tilewave {
 

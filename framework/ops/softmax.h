@@ -1,7 +1,7 @@
 // y = softmax(x) over each row's columns, where it is not part of attention or of the loss.
 #pragma once
 
-#include "framework/variable.h"
+#include "framework/autograd/variable.h"
 
 namespace tilewave {
 

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "framework/parameters.h"
-#include "kernels/adamw.h"
-#include "kernels/gradient_norm.h"
+#include "framework/nn/parameters.h"
+#include "kernels/ops/adamw.h"
+#include "kernels/ops/gradient_norm.h"
 
 namespace tilewave {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "framework/recipe/writer.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

@@ -3,7 +3,7 @@
 // for every key; the member's initialiser is the default. An aggregate of such aggregates calls
 //   visit("model", model, "the Transformer")
 // for every section. sections_of() turns that into data, which the reader, the writer, the search for the nearest key and
-// the tables of docs/recipes.md work on. Enums take part by specialising kNames.
+// the tables of docs/use/recipes.md work on. Enums take part by specialising kNames.
 #pragma once
 
 #include <array>

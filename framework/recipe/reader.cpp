@@ -7,12 +7,12 @@
 #include <toml++/toml.h>
 #include <tuple>
 
-#include "framework/data/text_file.h"
 #include "framework/io/file.h"
+#include "framework/io/text_file.h"
 #include "framework/recipe/complaints.h"
 #include "framework/recipe/toml_lesson.h"
 #include "framework/recipe/writer.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

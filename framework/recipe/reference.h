@@ -1,4 +1,4 @@
-// The reference of a recipe's keys as Markdown tables: type and range, unit, default, meaning. docs/recipes.md holds it
+// The reference of a recipe's keys as Markdown tables: type and range, unit, default, meaning. docs/use/recipes.md holds it
 // between two marker lines, and a test compares.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tilewave {
 
-inline constexpr std::string_view kReferenceBegin = "<!-- keys: generated from models/config.h -->\n";
+inline constexpr std::string_view kReferenceBegin = "<!-- keys: generated from models/recipe/config.h -->\n";
 inline constexpr std::string_view kReferenceEnd = "<!-- end of keys -->\n";
 
 // One heading and one table a section; the fields' present values are the defaults shown.

@@ -9,7 +9,7 @@
 
 #include "framework/recipe/complaints.h"
 #include "framework/recipe/writer.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

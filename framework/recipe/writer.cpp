@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 

@@ -7,10 +7,10 @@
 #include <sstream>
 #include <vector>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
+#include "kernels/core/saturating.h"
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/rows/naive.h"
-#include "kernels/saturating.h"
 
 namespace tilewave {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tilewave {
 namespace {

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kernels/dtype.h"
-#include "kernels/saturating.h"
+#include "kernels/core/dtype.h"
+#include "kernels/core/saturating.h"
 
 namespace tilewave {
 
@@ -39,7 +39,7 @@ constexpr std::string_view name_of(Activation activation) {
   return names[static_cast<int>(activation)];
 }
 
-// What happens to the sums before they are stored; the formula stands in kernels/gemm.h.
+// What happens to the sums before they are stored; the formula stands in kernels/gemm/gemm.h.
 struct Epilogue {
   bool bias = false;
   Activation activation = Activation::none;

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/device.h"
-#include "kernels/error.h"
+#include "kernels/core/device.h"
+#include "kernels/core/error.h"
 #include "kernels/gemm/plan.h"
 #include "kernels/gemm/problem.h"
 #include "kernels/gemm/tiling.h"
@@ -98,8 +98,5 @@ struct TileInMemory {
 constexpr TileInMemory in_memory(const GemmProblem& problem, Tile tile) {
   return problem.d_major == Major::m ? TileInMemory{.rows = tile.n, .cols = tile.m} : TileInMemory{.rows = tile.m, .cols = tile.n};
 }
-
-// Cycles into seconds; GemmPlan::predicted_s says what an unknown clock means.
-inline double seconds_of(double cycles, const DeviceInfo& device) { return cycles / (device.clock_hz > 0.0 ? device.clock_hz : 1e9); }
 
 }  // namespace tilewave

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/dtype.h"
+#include "kernels/core/dtype.h"
+#include "kernels/core/host_device.h"
 #include "kernels/gemm/problem.h"
-#include "kernels/math/host_device.h"
 
 namespace tilewave {
 

@@ -1,10 +1,10 @@
-// One element's AdamW update and the step's scalars it takes, once for host and device; the formulas stand in kernels/adamw.h.
+// One element's AdamW update and the step's scalars it takes, once for host and device; the formulas stand in kernels/ops/adamw.h.
 #pragma once
 
 #include <cmath>
 
-#include "kernels/math/host_device.h"
-#include "kernels/step_state.h"
+#include "kernels/core/host_device.h"
+#include "kernels/core/step_state.h"
 
 namespace tilewave {
 

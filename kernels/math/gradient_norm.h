@@ -1,10 +1,10 @@
-// What follows from the sum of the gradients' squares, once for host and device; kernels/gradient_norm.h says what.
+// What follows from the sum of the gradients' squares, once for host and device; kernels/ops/gradient_norm.h says what.
 #pragma once
 
 #include <cmath>
 
-#include "kernels/gradient_norm.h"
-#include "kernels/math/host_device.h"
+#include "kernels/core/host_device.h"
+#include "kernels/ops/gradient_norm.h"
 
 namespace tilewave {
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 

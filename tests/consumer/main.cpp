@@ -1,9 +1,9 @@
-// A user's program: a layer with a backward pass of its own, as docs/gradients.md shows it, checked by central differences.
+// A user's program: a layer with a backward pass of its own, as docs/use/gradients.md shows it, checked by central differences.
 #include <cmath>
 #include <cstdio>
 #include <span>
 
-#include "framework/gradcheck.h"
+#include "framework/autograd/gradcheck.h"
 #include "framework/ops/linear.h"
 
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "framework/gradcheck.h"
-#include "framework/host_tensor.h"
-#include "framework/variable.h"
+#include "framework/autograd/gradcheck.h"
+#include "framework/autograd/variable.h"
+#include "framework/tensor/host_tensor.h"
 
 namespace tilewave::testing_support {
 

@@ -1,5 +1,5 @@
 // Characters of every length, what is none, and what a person is shown of them.
-#include "framework/utf8.h"
+#include "framework/io/utf8.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A batch file is refused with a sentence, or fits the step that is made for it: whole sequences, ids of the vocabulary, a token
 // that counts. The first byte chooses the model's architecture; the rest is the file.
-#include "models/batch_file.h"
+#include "models/step/batch_file.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace tilewave;

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 

@@ -1,5 +1,5 @@
 // A recipe is refused with a sentence, or reads back from its own text as the same recipe, resolved and unresolved.
-#include "models/recipe.h"
+#include "models/recipe/recipe.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace tilewave;

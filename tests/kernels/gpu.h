@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/device.h"
-#include "kernels/memory.h"
-#include "kernels/queue.h"
+#include "kernels/core/device.h"
+#include "kernels/core/memory.h"
+#include "kernels/core/queue.h"
 #include "tests/kernels/support.h"
 
 namespace tilewave::testing_support {

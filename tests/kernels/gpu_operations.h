@@ -2,7 +2,7 @@
 // twin on the device, the step's state there, and the errors that rounding allows.
 #pragma once
 
-#include "kernels/step_state.h"
+#include "kernels/core/step_state.h"
 #include "tests/kernels/gpu.h"
 
 namespace tilewave::testing_support {

@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/queue.h"
-#include "kernels/view.h"
+#include "kernels/core/queue.h"
+#include "kernels/core/view.h"
 
 namespace tilewave::testing_support {
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "tests/models/small_runs.h"
+#include "tests/models/training/small_runs.h"
 
 namespace tilewave {
 

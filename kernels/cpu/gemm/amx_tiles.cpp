@@ -9,10 +9,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/core/queue.h"
 #include "kernels/cpu/gemm/launch.h"
 #include "kernels/cpu/gemm/prefetch.h"
-#include "kernels/gemm.h"
-#include "kernels/queue.h"
+#include "kernels/gemm/gemm.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm/amx_tiles.cpp"  // NOLINT
@@ -336,7 +336,7 @@ TILEWAVE_WITH_AMX void sum_rows(const char* panel, std::int64_t rows, std::int64
 
 // ---- Tiles.
 
-// The formula of kernels/gemm.h over a part of D.
+// The formula of kernels/gemm/gemm.h over a part of D.
 void finish_outputs(const GemmArgs& args, const Outputs& outputs, float* sums) {
   if (args.d.dtype == DType::f32) return HWY_DYNAMIC_DISPATCH(finish_f32)(args, outputs, sums, kAmxPanel);
   for (std::int64_t column = 0; column < outputs.columns; ++column)

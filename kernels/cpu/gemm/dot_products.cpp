@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "kernels/core/queue.h"
 #include "kernels/cpu/gemm/launch.h"
 #include "kernels/gemm/tiling.h"
-#include "kernels/queue.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm/dot_products.cpp"  // NOLINT

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/math/activation.h"
 
 namespace tilewave {
 
-// The formula of kernels/gemm.h for `count` neighbours in one row of D, whose type is T; sums are used up.
+// The formula of kernels/gemm/gemm.h for `count` neighbours in one row of D, whose type is T; sums are used up.
 template <class T>
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void finish_row(const GemmArgs& args, std::int64_t row, std::int64_t col,
                                                                        std::int64_t count, float* z) {

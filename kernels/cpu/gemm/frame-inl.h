@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <hwy/highway.h>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/math/activation.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -122,7 +122,7 @@ HWY_INLINE hn::Vec<D> times_derivative(D d, Activation activation, hn::Vec<D> z,
   return z;
 }
 
-// The formula of kernels/gemm.h down the columns of one vector's outputs, all its lanes or `outputs.count` of them.
+// The formula of kernels/gemm/gemm.h down the columns of one vector's outputs, all its lanes or `outputs.count` of them.
 enum class Lanes : std::uint8_t { all, some };
 
 template <Lanes kLanes, class T>

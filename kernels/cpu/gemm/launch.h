@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cpu/simd_targets.h"
-#include "kernels/cpu/thread_pool.h"
-#include "kernels/gemm.h"
+#include "kernels/core/queue.h"
+#include "kernels/cpu/core/simd_targets.h"
+#include "kernels/cpu/core/thread_pool.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/tile_shares.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 

@@ -1,14 +1,14 @@
-// The oracle every other row is compared with: the formula of kernels/gemm.h as it stands there, in fp64, each operand read
+// The oracle every other row is compared with: the formula of kernels/gemm/gemm.h as it stands there, in fp64, each operand read
 // through its dtype and each result rounded once; multiply-adds are fused, as on a GPU. Never optimised.
 #include "kernels/gemm/rows/naive.h"
 
 #include <cmath>
 
-#include "kernels/cpu/thread_pool.h"
-#include "kernels/element.h"
-#include "kernels/gemm.h"
+#include "kernels/core/element.h"
+#include "kernels/core/queue.h"
+#include "kernels/cpu/core/thread_pool.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/math/activation.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

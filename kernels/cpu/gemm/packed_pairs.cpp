@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/core/queue.h"
 #include "kernels/cpu/gemm/launch.h"
-#include "kernels/gemm.h"
-#include "kernels/queue.h"
+#include "kernels/gemm/gemm.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -11,19 +11,19 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/core/queue.h"
+#include "kernels/cpu/core/row_ranges.h"
 #include "kernels/cpu/gemm/launch.h"
 #include "kernels/cpu/gemm/prefetch.h"
-#include "kernels/cpu/row_ranges.h"
-#include "kernels/gemm.h"
-#include "kernels/queue.h"
+#include "kernels/gemm/gemm.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm/packed_tiles.cpp"  // NOLINT
 #include <hwy/foreach_target.h>                                 // NOLINT: includes this file once a target
 #include <hwy/highway.h>
 
+#include "kernels/cpu/core/transpose-inl.h"
 #include "kernels/cpu/gemm/frame-inl.h"
-#include "kernels/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tilewave::HWY_NAMESPACE {

@@ -3,8 +3,8 @@
 // of columns; so heads wider than a tile have their scores computed once for each tile of columns.
 // Forward rescales a running sum as its maximum grows (Milakov and Gimelshein, 2018); backward has P again from log_sum_exp.
 #include "kernels/cuda/attention/launch.h"
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave::attention_on_gpu {

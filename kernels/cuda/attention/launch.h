@@ -6,10 +6,10 @@
 #include <climits>
 #include <cmath>
 
-#include "kernels/attention.h"
-#include "kernels/cuda/elements.h"
-#include "kernels/device.h"
+#include "kernels/core/device.h"
+#include "kernels/cuda/core/elements.h"
 #include "kernels/math/random.h"
+#include "kernels/ops/attention.h"
 
 namespace tilewave::attention_on_gpu {
 

@@ -4,8 +4,8 @@
 //   a warp's keys:     dv = P^T dout, dk = dS^T q
 // Five products; each gradient is summed in one warp's registers in one order.
 #include "kernels/cuda/attention/segment_tiles.h"
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
 
 namespace tilewave::attention_on_gpu {
 namespace {

@@ -3,8 +3,8 @@
 // segment is under way while one is worked on.
 // P is rounded to the operands' type before P v; its sum is not.
 #include "kernels/cuda/attention/segment_tiles.h"
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
 
 namespace tilewave::attention_on_gpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <climits>
 
-#include "kernels/attention.h"
+#include "kernels/ops/attention.h"
 
 namespace tilewave::attention_on_gpu {
 

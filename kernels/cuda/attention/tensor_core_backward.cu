@@ -4,8 +4,8 @@
 // Both passes are one kernel: scores = first first^T and dP = second second^T with the owner's rows on the left (q, dout or
 // k, v), so that P and dS come out as sums with the owner's rows and are the next products' terms without leaving registers.
 #include "kernels/cuda/attention/tiles.h"
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave::attention_on_gpu {

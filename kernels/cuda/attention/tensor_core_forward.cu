@@ -3,8 +3,8 @@
 // Scores, probabilities and the running softmax never leave a warp's registers: a product's sums are the next one's terms.
 // P is rounded to the operands' type before P v; its sum is not.
 #include "kernels/cuda/attention/tiles.h"
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave::attention_on_gpu {

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/attention/launch.h"
-#include "kernels/cuda/pairs.h"
+#include "kernels/cuda/core/pairs.h"
 #include "kernels/cuda/prim/cp_async.h"
 #include "kernels/cuda/prim/mma.h"
 

@@ -6,8 +6,8 @@
 // window's sums do not depend on who takes it.
 // Rows that lie in a tile and are seen by nobody are multiplied by zeros; behind the matrix there are zeros.
 #include "kernels/cuda/attention/warpgroup_tiles.h"
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave::attention_on_gpu {

@@ -7,8 +7,8 @@
 // Dropout is taken too.
 // Rows whose base or pitch is no multiple of 16 bytes stay with tensor_core_forward.
 #include "kernels/cuda/attention/warpgroup_tiles.h"
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave::attention_on_gpu {

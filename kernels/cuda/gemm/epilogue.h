@@ -1,4 +1,4 @@
-// What happens to sums before they are stored (the formula of kernels/gemm.h) in the rows without wgmma (the others have
+// What happens to sums before they are stored (the formula of kernels/gemm/gemm.h) in the rows without wgmma (the others have
 // warpgroup_epilogue.h): D and all that has its shape are seen as they lie in memory, rows x cols, each of its own type and pitch, chosen
 // by uniform branches at run time; arithmetic in T. Also the fixed-order reduction of sums that were split along K: each part lies in the
 // workspace as an fp32 (fp64) matrix.
@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/elements.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/gemm.h"
+#include "kernels/cuda/core/elements.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/split.h"
 #include "kernels/math/activation.h"
 

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
+#include "kernels/core/view.h"
 #include "kernels/cuda/prim/prefetch.h"
 #include "kernels/cuda/prim/wgmma.h"
-#include "kernels/view.h"
 
 namespace tilewave {
 

@@ -1,7 +1,7 @@
 // The columns of D that make no whole 16 bytes, of rows that start on such.
 #pragma once
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tilewave {
 

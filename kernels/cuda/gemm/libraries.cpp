@@ -15,11 +15,11 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/cuda/check.h"
+#include "kernels/core/error.h"
+#include "kernels/cuda/core/stream.h"
 #include "kernels/cuda/gemm/library_pass.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/error.h"
-#include "kernels/gemm.h"
+#include "kernels/cuda/prim/check.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tilewave {
 namespace {

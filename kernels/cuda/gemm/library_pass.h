@@ -1,7 +1,7 @@
 // The device's part of the reference rows, behind plain functions: NVIDIA's libraries are driven from a host compiler's file.
 #pragma once
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tilewave {
 

@@ -1,9 +1,9 @@
-// The GPU's oracle: the formula of kernels/gemm.h as it stands there, a thread an output, in fp64, each operand read through
+// The GPU's oracle: the formula of kernels/gemm/gemm.h as it stands there, a thread an output, in fp64, each operand read through
 // its dtype and each result rounded once, bit for bit the CPU's. Compiled without contractions; the sums alone fuse. Never
 // optimised.
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/gemm.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/rows/naive.h"
 #include "kernels/math/activation.h"
 

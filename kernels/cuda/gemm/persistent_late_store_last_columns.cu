@@ -1,9 +1,9 @@
 // Fewer than eight columns of D: a warp reads four rows of B, and A's few rows beside them, and adds up its lanes' sums. That takes as long
 // as reading B.
-#include "kernels/cuda/check.h"
+#include "kernels/cuda/core/pairs.h"
+#include "kernels/cuda/core/stream.h"
 #include "kernels/cuda/gemm/last_columns.h"
-#include "kernels/cuda/pairs.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/prim/check.h"
 
 namespace tilewave {
 namespace {

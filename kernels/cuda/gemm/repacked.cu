@@ -1,9 +1,9 @@
 // Adds to the aligned rows, where rows of an operand or of D start anywhere: one pass over each such matrix, to or from rows on multiples
 // of 128 bytes in the workspace. A warp takes a stretch of a row, a thread 16 aligned bytes of where it goes, from the two aligned 16
 // bytes that they lie across.
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/gemm.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/rows/repacked.h"
 #include "kernels/gemm/tiling.h"
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/cuda/core/sm_order.h"
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
-#include "kernels/cuda/sm_order.h"
 
 namespace tilewave {
 

@@ -3,8 +3,8 @@
 // for another.
 #pragma once
 
+#include "kernels/cuda/core/pairs.h"
 #include "kernels/cuda/gemm/warp_tile.h"
-#include "kernels/cuda/pairs.h"
 
 namespace tilewave {
 

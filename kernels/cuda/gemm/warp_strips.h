@@ -3,7 +3,7 @@
 // their side input was or from the next one.
 #pragma once
 
-#include "kernels/cuda/pairs.h"
+#include "kernels/cuda/core/pairs.h"
 #include "kernels/cuda/prim/bulk_copy.h"
 #include "kernels/cuda/prim/mbarrier.h"
 #include "kernels/cuda/prim/mma.h"

@@ -1,4 +1,4 @@
-// From a warpgroup's sums to D: the formula of kernels/gemm.h, a warp's 16 rows by 64 columns at a time. Through the warp's strips
+// From a warpgroup's sums to D: the formula of kernels/gemm/gemm.h, a warp's 16 rows by 64 columns at a time. Through the warp's strips
 // where everything of D's shape has the operands' 16-bit type, or nothing but the sums is stored: side inputs are asked for before the
 // main loop, and nothing of it stays in registers beside the sums. Anything else goes element by element, neighbours together.
 #pragma once
@@ -6,7 +6,7 @@
 #include "kernels/cuda/gemm/warp_strips.h"
 #include "kernels/cuda/prim/tensor_map.h"
 #include "kernels/cuda/prim/wgmma.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/math/activation.h"
 
 namespace tilewave {

@@ -4,6 +4,7 @@
 // code calls M and N.
 #pragma once
 
+#include "kernels/cuda/core/stream.h"
 #include "kernels/cuda/gemm/first_blocks.h"
 #include "kernels/cuda/gemm/warpgroup_epilogue.h"
 #include "kernels/cuda/prim/bulk_copy.h"
@@ -11,8 +12,7 @@
 #include "kernels/cuda/prim/raster.h"
 #include "kernels/cuda/prim/tensor_map.h"
 #include "kernels/cuda/prim/wgmma.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/rows/warpgroup.h"
 #include "kernels/gemm/tiling.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/dtype.h"
+#include "kernels/core/dtype.h"
 
 namespace tilewave {
 

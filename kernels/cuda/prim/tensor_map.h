@@ -6,8 +6,8 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include "kernels/cuda/check.h"
-#include "kernels/view.h"
+#include "kernels/core/view.h"
+#include "kernels/cuda/prim/check.h"
 
 namespace tilewave {
 

@@ -6,8 +6,8 @@
 
 #include <type_traits>
 
+#include "kernels/core/dtype.h"
 #include "kernels/cuda/prim/mbarrier.h"
-#include "kernels/dtype.h"
 
 namespace tilewave {
 

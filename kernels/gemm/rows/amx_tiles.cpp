@@ -2,7 +2,8 @@
 // again where rows and steps of K change places; D, and what else the epilogue passes over, moves at kBytesPerCycle.
 #include "kernels/gemm/rows/amx_tiles.h"
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
+#include "kernels/gemm/cost/time_model.h"
 
 namespace tilewave {
 namespace {

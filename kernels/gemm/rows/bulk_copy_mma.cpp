@@ -1,8 +1,8 @@
 // Model: that of tensor_core_persistent, with more of mma.sync's rate left to the products, and less to do where the engine stores sums.
 #include "kernels/gemm/rows/bulk_copy_mma.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/tensor_core_refusals.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -2,8 +2,8 @@
 // each other after every stage.
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

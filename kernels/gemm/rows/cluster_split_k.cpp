@@ -2,8 +2,8 @@
 // the one of 1 to 8 that takes the least.
 #include "kernels/gemm/rows/cluster_split_k.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

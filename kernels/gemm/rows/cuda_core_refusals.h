@@ -1,7 +1,7 @@
 // What the CUDA-core rows refuse, and the rate they multiply at.
 #pragma once
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "kernels/gemm/rows/gpu_model.h"
 
 namespace tilewave {

@@ -3,9 +3,10 @@
 // or from behind it.
 #include "kernels/gemm/rows/cuda_cores.h"
 
+#include "kernels/core/queue.h"
+#include "kernels/gemm/cost/time_model.h"
 #include "kernels/gemm/rows/cuda_core_refusals.h"
 #include "kernels/gemm/rows/residues.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
+#include "kernels/gemm/cost/time_model.h"
 
 namespace tilewave {
 namespace {

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "kernels/gemm/cost/time_model.h"
 #include "kernels/gemm/row.h"
 #include "kernels/gemm/split.h"
-#include "kernels/gemm/time_model.h"
 
 namespace tilewave {
 

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
-#include "kernels/device_profiles.h"
-#include "kernels/error.h"
+#include "kernels/core/device_profiles.h"
+#include "kernels/core/error.h"
+#include "kernels/gemm/cost/time_model.h"
 
 namespace tilewave {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
+#include "kernels/core/queue.h"
 #include "kernels/gemm/split.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

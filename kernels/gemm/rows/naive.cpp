@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "kernels/gemm/time_model.h"
-#include "kernels/queue.h"
+#include "kernels/core/queue.h"
+#include "kernels/gemm/cost/time_model.h"
 
 namespace tilewave {
 namespace {

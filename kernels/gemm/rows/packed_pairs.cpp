@@ -2,7 +2,8 @@
 // an output's epilogue kCyclesPerOutput and as much again for each further pass.
 #include "kernels/gemm/rows/packed_pairs.h"
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
+#include "kernels/gemm/cost/time_model.h"
 
 namespace tilewave {
 namespace {

@@ -2,12 +2,13 @@
 // system names; each tile packs panels, moves the sums that wait between blocks of K and finishes outputs at kBytesPerCycle; panels along
 // i come at kStreamedBytesPerCycle where they outgrow kSecondLevelShare of the second-level cache, and rather slower, by
 // kInPlaceBytesPerCycle, where they are not packed. The thread that takes most of the tiles decides. Each thread has its share of the
-// tokens in its own caches (kernels/cpu/thread_pool.h): those of another thread come from there at kRemoteBytesPerCycle.
+// tokens in its own caches (kernels/cpu/core/thread_pool.h): those of another thread come from there at kRemoteBytesPerCycle.
 #include "kernels/gemm/rows/packed_tiles.h"
 
 #include <array>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
+#include "kernels/gemm/cost/time_model.h"
 
 namespace tilewave {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
+#include "kernels/core/queue.h"
+#include "kernels/gemm/cost/time_model.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/core/queue.h"
+#include "kernels/gemm/cost/time_model.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
-#include "kernels/gemm/time_model.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

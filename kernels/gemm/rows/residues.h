@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/core/view.h"
 #include "kernels/gemm/problem.h"
 #include "kernels/gemm/tiling.h"
-#include "kernels/view.h"
 
 namespace tilewave {
 

@@ -1,8 +1,8 @@
 // Model: gpu_model.h's.
 #include "kernels/gemm/rows/shared_memory_tiles.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/cuda_core_refusals.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -2,8 +2,8 @@
 // products.
 #include "kernels/gemm/rows/sliced_k.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/stream_k_parts.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

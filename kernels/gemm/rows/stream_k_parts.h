@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/math/host_device.h"
+#include "kernels/core/host_device.h"
 
 namespace tilewave {
 

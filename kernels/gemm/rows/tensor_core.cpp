@@ -1,8 +1,8 @@
 // Model: gpu_model.h's; the products wait for every stage.
 #include "kernels/gemm/rows/tensor_core.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/tensor_core_refusals.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

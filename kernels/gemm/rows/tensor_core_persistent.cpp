@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/tensor_core_refusals.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

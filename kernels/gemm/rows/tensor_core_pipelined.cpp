@@ -1,8 +1,8 @@
 // Model: gpu_model.h's; operands of less than 16 bytes' alignment cost instructions beside the products.
 #include "kernels/gemm/rows/tensor_core_pipelined.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/tensor_core_refusals.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -1,8 +1,8 @@
 // What every Tensor Core row refuses, as a sentence; empty where it refuses nothing.
 #pragma once
 
-#include "kernels/device_profiles.h"
-#include "kernels/error.h"
+#include "kernels/core/device_profiles.h"
+#include "kernels/core/error.h"
 #include "kernels/gemm/rows/gpu_model.h"
 
 namespace tilewave {

@@ -1,8 +1,8 @@
 // Model: that of tensor_core_persistent's tile, for the tiles that residues make.
 #include "kernels/gemm/rows/tensor_core_residues.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/tensor_core_refusals.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

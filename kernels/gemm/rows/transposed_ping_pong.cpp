@@ -3,8 +3,8 @@
 // along M here.
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

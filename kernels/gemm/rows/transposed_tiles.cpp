@@ -1,8 +1,8 @@
 // Model: waves of tiles, each its products and then its epilogue. wgmma's rows run along M here.
 #include "kernels/gemm/rows/transposed_tiles.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -1,8 +1,8 @@
 // Model: waves of tiles, each its products and then its epilogue, behind the latency of the first loads.
 #include "kernels/gemm/rows/warp_specialized.h"
 
+#include "kernels/core/queue.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
-#include "kernels/queue.h"
 
 namespace tilewave {
 namespace {

@@ -1,8 +1,8 @@
 // How the time of the rows on Hopper's tensor cores is made up.
 #pragma once
 
+#include "kernels/gemm/cost/time_model.h"
 #include "kernels/gemm/rows/warpgroup.h"
-#include "kernels/gemm/time_model.h"
 
 namespace tilewave {
 

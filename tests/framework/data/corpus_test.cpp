@@ -7,9 +7,9 @@
 #include <numeric>
 #include <set>
 
-#include "framework/data/text_file.h"
 #include "framework/data/token_file.h"
-#include "framework/random.h"
+#include "framework/io/text_file.h"
+#include "framework/tensor/random.h"
 #include "tests/framework/data/scratch.h"
 
 namespace tilewave {

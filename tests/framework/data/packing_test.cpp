@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "framework/data/tokenizer.h"
-#include "framework/random.h"
-#include "kernels/error.h"
+#include "framework/tensor/random.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

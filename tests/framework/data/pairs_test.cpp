@@ -6,7 +6,7 @@
 #include <map>
 
 #include "framework/data/tokenizer.h"
-#include "framework/random.h"
+#include "framework/tensor/random.h"
 #include "tests/framework/data/scratch.h"
 
 namespace tilewave {

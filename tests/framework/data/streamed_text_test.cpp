@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "framework/data/number_names.h"
-#include "framework/random.h"
+#include "framework/tensor/random.h"
 
 namespace tilewave {
 namespace {

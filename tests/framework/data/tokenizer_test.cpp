@@ -8,7 +8,7 @@
 #include "framework/data/number_names.h"
 #include "framework/data/prepared_text.h"
 #include "framework/data/reserved_characters.h"
-#include "framework/random.h"
+#include "framework/tensor/random.h"
 #include "tests/framework/data/scratch.h"
 
 namespace tilewave {

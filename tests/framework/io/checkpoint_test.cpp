@@ -6,7 +6,7 @@
 #include <signal.h>
 
 #include "framework/io/safetensors_reader.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/framework/io/faults.h"
 #include "tests/framework/io/files.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "framework/io/checksum.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/framework/io/faults.h"
 #include "tests/framework/io/files.h"
 

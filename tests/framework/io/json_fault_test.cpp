@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

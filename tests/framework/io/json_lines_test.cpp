@@ -7,7 +7,7 @@
 #include <random>
 #include <sstream>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/framework/io/faults.h"
 #include "tests/framework/io/files.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/measure/calibration.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/kernels/gemm/gpus.h"
 #include "tests/memory_folder.h"
 

@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "framework/io/checkpoint.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/framework/io/faults.h"
 #include "tests/framework/io/files.h"
 

@@ -5,7 +5,7 @@
 
 #include "framework/io/safetensors_reader.h"
 #include "framework/io/safetensors_writer.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/framework/io/files.h"
 
 namespace tilewave {

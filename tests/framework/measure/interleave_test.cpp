@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 
 namespace tilewave {
 namespace {

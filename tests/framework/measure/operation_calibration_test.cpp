@@ -6,8 +6,8 @@
 #include <memory>
 #include <random>
 
-#include "kernels/error.h"
-#include "kernels/gemm/time_model.h"
+#include "kernels/core/error.h"
+#include "kernels/gemm/cost/time_model.h"
 #include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/framework/recipe/bakery.h"
 
 namespace tilewave {

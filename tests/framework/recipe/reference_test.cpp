@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/framework/recipe/bakery.h"
 
 namespace tilewave {

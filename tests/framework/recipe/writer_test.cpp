@@ -8,7 +8,7 @@
 #include <random>
 
 #include "framework/recipe/reader.h"
-#include "kernels/error.h"
+#include "kernels/core/error.h"
 #include "tests/framework/recipe/bakery.h"
 
 namespace tilewave {

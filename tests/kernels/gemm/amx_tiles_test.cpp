@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/gemm.h"
-#include "kernels/queue.h"
+#include "kernels/core/queue.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tilewave {
 namespace {

@@ -10,12 +10,12 @@
 #include <numbers>
 #include <string>
 
-#include "kernels/gemm.h"
+#include "kernels/core/queue.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/rows/amx_tiles.h"
 #include "kernels/gemm/rows/naive.h"
 #include "kernels/gemm/rows/packed_pairs.h"
 #include "kernels/gemm/rows/packed_tiles.h"
-#include "kernels/queue.h"
 #include "tests/kernels/gemm/cases.h"
 #include "tests/kernels/gemm/gpus.h"
 

@@ -1,7 +1,7 @@
 // GPUs as a probe finds them, from what their makers print: with a number and a driver, and without a time model of their own.
 #pragma once
 
-#include "kernels/device_profiles.h"
+#include "kernels/core/device_profiles.h"
 
 namespace tilewave {
 

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/device_profiles.h"
-#include "kernels/gemm.h"
+#include "kernels/core/device_profiles.h"
+#include "kernels/core/queue.h"
 #include "kernels/gemm/catalog.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/rows/amx_tiles.h"
 #include "kernels/gemm/split.h"
-#include "kernels/queue.h"
 #include "tests/kernels/gemm/gpus.h"
 #include "tests/test_environment.h"
 

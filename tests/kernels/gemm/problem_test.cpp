@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace tilewave {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/gemm/catalog.h"
+#include "kernels/gemm/cost/time_model.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
-#include "kernels/gemm/time_model.h"
 #include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {

@@ -1,4 +1,4 @@
-// Tiles and waves over ranges of shapes; the guide's single numbers stand in tests/models/guide_numbers_test.cpp.
+// Tiles and waves over ranges of shapes; the guide's single numbers stand in tests/models/planning/guide_numbers_test.cpp.
 #include "kernels/gemm/tiling.h"
 
 #include <gtest/gtest.h>

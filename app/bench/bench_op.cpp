@@ -1,0 +1,137 @@
+// tilewave bench op NAME...: operations that memory bounds, on a Transformer's shapes: time, the bytes they must move over it, and
+// the share of a device copy that takes turns with them in the same run; a few of them also at the sizes of a step, where launches
+// count. Launches follow each other in a captured graph, each on operands of its own. Bytes are cost()'s; a copy counts what it reads
+// and writes.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+
+#include "app/bench/bench.h"
+#include "app/bench/bench_operands.h"
+#include "app/options/usage.h"
+#include "framework/io/json_lines.h"
+#include "framework/measure/interleave.h"
+#include "framework/measure/operation_work.h"
+#include "kernels/core/graph.h"
+
+namespace tilewave {
+namespace {
+
+struct OpOptions {
+  DeviceOptions device;
+  std::vector<std::string> names;
+  std::string precision;
+  std::string pitch = "aligned";
+  std::int64_t rows = 0, cols = 0;
+  int rounds = 9;
+  bool json = false;
+};
+
+// All shapes of each name, in the order asked for; of a shape that is asked for, one.
+std::vector<BenchedOperation> chosen(const OpOptions& options) {
+  const std::span<const BenchedOperation> large = benched_operations();
+  std::vector<BenchedOperation> all(large.begin(), large.end());
+  if (options.rows == 0 && options.cols == 0) all.insert(all.end(), step_operations().begin(), step_operations().end());
+  if (options.names.empty()) return all;
+  std::vector<BenchedOperation> result;
+  for (const std::string& name : options.names) {
+    const auto is_it = [&](const BenchedOperation& operation) { return operation.name == name; };
+    if (std::none_of(all.begin(), all.end(), is_it)) {
+      std::vector<std::string_view> all_names;
+      std::string known;
+      for (const BenchedOperation& operation : large) {
+        all_names.emplace_back(operation.name);
+        known += sentence(known.empty() ? "" : ", ", operation.name);
+      }
+      throw InputError(
+          sentence("bench op ", name, ": there is no such operation", nearest_text(name, all_names), "; there are ", known, "."));
+    }
+    std::copy_if(all.begin(), all.end(), std::back_inserter(result), is_it);
+  }
+  return result;
+}
+
+constexpr std::int64_t copy_bytes_on(Backend backend) { return std::int64_t{1} << (backend == Backend::cuda ? 30 : 28); }
+
+int bench_op(const OpOptions& options) {
+  const std::vector<BenchedOperation> asked = chosen(options);
+  const DeviceInfo device = options.device.probe();
+  const Precision precision = precision_of(options.precision, device.backend);
+  TW_CHECK_INPUT(options.pitch == "aligned" || options.pitch == "packed", "--row-pitch ", options.pitch, ": it is aligned or packed.");
+  Context context(options.device.make_queue(device), device,
+                  {.precision = precision, .pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed});
+  context.write_step_state({.step = 1, .seed = 1, .learning_rate = 1e-4, .real_tokens = 1000});
+  const auto wait = [&] { synchronize(context.queue()); };
+  const std::int64_t copy_bytes = copy_bytes_on(device.backend);
+  const Tensor from = random_tensor(context, {1024, copy_bytes / 4 / 1024}, DType::f32, 1), to = context.tensor(from.shape(), DType::f32);
+  const Candidate copy{
+      .name = "copy", .launch = [&](std::size_t) { copy_on_device(context.queue(), to.data(), from.data(), copy_bytes); }, .wait = wait};
+  InterleaveOptions interleave{.rounds = options.rounds};
+  if (!options.json) {
+    std::printf("%s, %s, %s pitch\n", device.name.c_str(), std::string(name_of(precision)).c_str(), options.pitch.c_str());
+    std::printf("%-20s %14s %10s %10s %10s %9s %10s %6s\n", "operation", "shape", "MB", "time us", "floor us", "GB/s", "copy GB/s",
+                "share");
+  }
+  for (const BenchedOperation& operation : asked) {
+    const Shape shape{options.rows > 0 ? options.rows : operation.shape.rows, options.cols > 0 ? options.cols : operation.shape.cols};
+    std::vector<OperationWork> sets{operation.prepare(context, shape)};
+    const std::int64_t bytes = sets.front().entry.cost.bytes;
+    while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes && sets.size() < 64)
+      sets.push_back(operation.prepare(context, shape));
+    for (const OperationWork& set : sets) set.launch();  // loads kernels
+    Graph graph = capture(context.queue(), [&] {
+      for (const OperationWork& set : sets) set.launch();
+    });
+    const Candidate candidate{
+        .name = operation.name, .launch = [&](std::size_t) { graph.replay(); }, .launches = sets.size(), .wait = wait};
+    const Comparison comparison = compare({candidate}, {copy}, interleave);
+    interleave.load_s = 0.0;  // the device is warm now
+    const Timing &ours = comparison.ours.front(), &peer = comparison.peers.front();
+    const double bytes_per_s = static_cast<double>(bytes) / ours.median_s,
+                 copied_per_s = 2.0 * static_cast<double>(copy_bytes) / peer.median_s;
+    if (options.json) {
+      JsonObject object;
+      object.add("device", device.name)
+          .add("operation", operation.name)
+          .add("rows", shape.rows)
+          .add("cols", shape.cols)
+          .add("precision", name_of(precision))
+          .add("row_pitch", options.pitch)
+          .add("bytes", bytes)
+          .add("time_us", ours.median_s * 1e6)
+          .add("lower_quartile_us", ours.lower_quartile_s * 1e6)
+          .add("upper_quartile_us", ours.upper_quartile_s * 1e6)
+          .add("bytes_per_s", bytes_per_s)
+          .add("copy_bytes_per_s", copied_per_s)
+          .add("floor_us", static_cast<double>(bytes) / copied_per_s * 1e6)
+          .add("copy_fraction", bytes_per_s / copied_per_s);
+      if (*operation.operands != 0) object.add("operands", operation.operands);
+      std::cout << object.text() << std::endl;
+    } else {
+      std::printf("%-20s %14s %10.1f %10.1f %10.1f %9.0f %10.0f %6.2f  %s\n", operation.name, sentence(shape.rows, "x", shape.cols).c_str(),
+                  static_cast<double>(bytes) * 1e-6, ours.median_s * 1e6, static_cast<double>(bytes) / copied_per_s * 1e6,
+                  bytes_per_s * 1e-9, copied_per_s * 1e-9, bytes_per_s / copied_per_s, operation.operands);
+      std::fflush(stdout);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_bench_op(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand("op", "operations that memory bounds, beside a device copy");
+  const auto options = std::make_shared<OpOptions>();
+  command->add_option("name", options->names, "operations (default: all of them)");
+  command->add_option("--rows", options->rows, "rows (default: each operation's own shape)")->check(CLI::Range(1, 1 << 30));
+  command->add_option("--cols", options->cols, "columns")->check(CLI::Range(1, 1 << 30));
+  command->add_option("--precision", options->precision, "types, as run.precision has them (default: bf16 on a GPU, else fp32)");
+  command->add_option("--row-pitch", options->pitch, "aligned or packed, as guidelines.row_pitch")->capture_default_str();
+  command->add_option("--rounds", options->rounds, "interleaved rounds")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_flag("--json", options->json, "one JSON object a line");
+  options->device.add_to(*command);
+  return {command, [options] { return bench_op(*options); }};
+}
+
+}  // namespace tilewave

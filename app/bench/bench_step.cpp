@@ -1,0 +1,102 @@
+// tilewave bench step RECIPE: whole training steps, and the rate of their matrix products, attention's included.
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+#include "app/bench/bench.h"
+#include "app/text/step_table.h"
+#include "framework/io/json_lines.h"
+#include "framework/measure/interleave.h"
+#include "kernels/core/memory.h"
+#include "models/planning/plan.h"
+#include "models/planning/wave_free.h"
+#include "models/recipe/corpus_of.h"
+#include "models/step/memory_check.h"
+#include "models/step/step_batches.h"
+#include "models/step/step_plans.h"
+#include "models/step/train_step.h"
+
+namespace tilewave {
+namespace {
+
+struct StepOptions {
+  RecipeOptions recipe;
+  DeviceOptions device;
+  bool json = false;
+  int rounds = 25;
+};
+
+struct StepFigures {
+  Timing timing;
+  double floor_s = 0.0, tokens_per_s = 0.0;
+  std::int64_t matrix_flops = 0;
+};
+
+void print(const Recipe& recipe, const DeviceInfo& device, const StepFigures& figures) {
+  const Timing& timing = figures.timing;
+  std::printf("%s on %s: %.2f ms a step (quartiles %.2f to %.2f%s), %.0f target tokens/s, %.4g TFLOP/s in matrix products\n",
+              recipe.name.c_str(), device_text(device).c_str(), timing.median_s * 1e3, timing.lower_quartile_s * 1e3,
+              timing.upper_quartile_s * 1e3,
+              figures.floor_s > 0.0 ? sentence("; floor ", std::round(1e5 * figures.floor_s) / 100.0).c_str() : "", figures.tokens_per_s,
+              static_cast<double>(figures.matrix_flops) / timing.median_s * 1e-12);
+}
+
+void print_json(const Recipe& recipe, const DeviceInfo& device, const StepFigures& figures) {
+  const Timing& timing = figures.timing;
+  JsonObject object;
+  object.add("device", device.name).add("recipe", recipe.name).add("time_us", timing.median_s * 1e6);
+  object.add("lower_quartile_us", timing.lower_quartile_s * 1e6).add("upper_quartile_us", timing.upper_quartile_s * 1e6);
+  object.add("floor_us", figures.floor_s > 0.0 ? figures.floor_s * 1e6 : NAN);
+  object.add("target_tokens_per_s", figures.tokens_per_s).add("matrix_flops", figures.matrix_flops);
+  object.add("matrix_tflops", static_cast<double>(figures.matrix_flops) / timing.median_s * 1e-12);
+  std::cout << object.text() << '\n';
+}
+
+int bench_step(const StepOptions& options) {
+  const Recipe recipe = options.recipe.read();
+  const DeviceInfo device = options.device.probe();
+  check_supported(recipe, device.backend);
+  check_files(recipe);
+  const Corpus corpus = corpus_of(recipe);
+  for (const std::string& note : corpus.notes()) std::cerr << note << '\n';
+  const ResolvedRecipe resolved = resolve_with(corpus, recipe, device);
+  Queue queue = options.device.make_queue(device);
+  const GemmPlans plans =
+      plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});
+  const StepTrace trace = trace_step(resolved, device, plans);
+  if (const std::optional<std::int64_t> free = free_bytes(queue)) check_memory(resolved, trace, device, *free);
+  Context context(queue, device, context_options(resolved.recipe, plans));
+  TrainStep step(context, resolved);
+  step.use_step_memory(trace);
+  StepBatches batches(corpus, batch_shape(resolved), resolved.recipe.batch.accumulate);
+  std::int64_t done = 0, tokens = 0;
+  const Candidate candidate{.name = recipe.name, .launch = [&](std::size_t) {
+                              batches.next_step();
+                              const StepReport report = step.run(batches.current(), ++done);
+                              TW_CHECK(report.finite || report.skipped(), "step ", done,
+                                       ": the loss or the gradient norm is not finite, so that what follows is no training step; lower "
+                                       "optimizer.learning_rate, or take another run.precision.");
+                              tokens += report.target_tokens;
+                            }};
+  const Timing timing = compare({candidate}, {}, {.rounds = options.rounds}).ours.front();
+  const StepFigures figures = {.timing = timing,
+                               .floor_s = floor_s(trace.trace, precision_table(recipe.run.precision), device),
+                               .tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s,
+                               .matrix_flops = trace.matrix_flops()};
+  options.json ? print_json(recipe, device, figures) : print(recipe, device, figures);
+  return 0;
+}
+
+}  // namespace
+
+Command add_bench_step(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand("step", "training steps of a recipe");
+  const auto options = std::make_shared<StepOptions>();
+  options->recipe.add_to(*command);
+  command->add_option("--rounds", options->rounds, "measured blocks of steps")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_flag("--json", options->json, "one JSON object");
+  options->device.add_to(*command);
+  return {command, [options] { return bench_step(*options); }};
+}
+
+}  // namespace tilewave

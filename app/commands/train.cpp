@@ -1,0 +1,232 @@
+// tilewave train RECIPE: trains, shows progress, ends with what came of it. --dry-run says what would be done and stops.
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+
+#include "app/options/command.h"
+#include "app/process/stop_signals.h"
+#include "app/text/plotter.h"
+#include "app/text/progress.h"
+#include "app/text/step_table.h"
+#include "app/text/terminal.h"
+#include "framework/io/file.h"
+#include "framework/io/json_lines.h"
+#include "kernels/core/device_profiles.h"
+#include "kernels/gemm/cost/time_model.h"
+#include "models/decoding/decoding_memory.h"
+#include "models/planning/plan.h"
+#include "models/planning/real_tokens.h"
+#include "models/planning/wave_free.h"
+#include "models/training/trainer.h"
+
+namespace tilewave {
+namespace {
+
+struct Options {
+  RecipeOptions recipe;
+  DeviceOptions device;
+  std::filesystem::path run;
+  bool resume = false;
+  bool force = false;
+  bool dry_run = false;
+  std::string planned_for;
+  std::string profile;
+  Output output = Output::table;
+};
+
+// Until the run's first byte is written, while steps are taken, and behind the last one, when all of them are saved.
+void answer_before_the_run() {
+  answer_first_signal(FirstSignal::ends_the_process, "stopped by a signal before the first step; nothing was written");
+}
+
+int answer_during_steps() {
+  answer_first_signal(FirstSignal::is_asked_for,
+                      "caught a signal: the run stops as soon as the step under way is done and saved; a second signal ends it at once");
+  return caught_signal();
+}
+
+void answer_behind_the_steps(const std::filesystem::path& folder) {
+  answer_first_signal(FirstSignal::ends_the_process, sentence("stopped by a signal behind the last step, which is saved; --resume --run ",
+                                                              folder.string(), " does the rest"));
+}
+
+void answer_behind_the_run() {
+  answer_first_signal(FirstSignal::ends_the_process, "stopped by a signal; the run has ended, and its folder is whole");
+}
+
+int dry_run(const Options& options) {
+  TW_CHECK_INPUT(options.output == Output::table,
+                 "--json prints what a training run came to; a step that is not run is JSON with tilewave plan RECIPE --json.");
+  TW_CHECK_INPUT(options.profile.empty() && !options.resume && !options.force,
+                 "--profile, --resume and --force go with a run, and --dry-run makes none; leave it or them out.");
+  TW_CHECK_INPUT(options.planned_for.empty() || options.device.device == "auto", "--for ", options.planned_for, " and --device ",
+                 options.device.device, " name a device each; leave one of them out.");
+  const Recipe recipe = options.recipe.read();
+  check_files(recipe);
+  const DeviceInfo device = options.planned_for.empty() ? options.device.probe() : device_profile(options.planned_for).device;
+  check_plannable(recipe, device);
+  RealTokenCounter tokens(recipe);
+  const ResolvedRecipe resolved = resolve(recipe, {}, device, tokens);
+  StepTrace trace = trace_step(resolved, device);
+  if (packs_pairs(recipe.data)) trace.decoding_bytes = least_decoding_bytes(resolved, device, recipe.batch.sequence);
+  std::cout << to_toml(resolved.recipe) << '\n';
+  print_adjustments(std::cout, resolved);
+  print_step(std::cout, resolved, trace, device);
+  return 0;
+}
+
+// What the steps' matrix products came to, beside the device's peak where that is known.
+std::string matrix_rate_text(double flops_per_s, double peak_flops_per_s) {
+  char text[96];
+  std::snprintf(text, sizeof text, ", %.4g TFLOP/s in matrix products", 1e-12 * flops_per_s);
+  std::string result = text;
+  if (peak_flops_per_s > 0.0) {
+    std::snprintf(text, sizeof text, ", %.1f %% of the peak of %.4g", 100.0 * flops_per_s / peak_flops_per_s, 1e-12 * peak_flops_per_s);
+    result += text;
+  }
+  return result;
+}
+
+// What the validation loss speaks of.
+std::string validation_text(const TrainingResult& result) {
+  const PairCounts& pairs = result.validation_pairs;
+  std::string text = sentence(" (over ", result.validation.target_tokens, " tokens");
+  if (pairs.all > 0) text += sentence(" of ", pairs.counted(), pairs.left_out > 0 ? sentence(" of ", pairs.all) : "", " pairs");
+  return text + ")";
+}
+
+std::string test_pairs_text(const PairCounts& pairs) {
+  const std::string all = sentence(" of ", pairs.all, " test pairs");
+  return pairs.left_out > 0 ? sentence(all, ", ", pairs.left_out, " of them too long to be translated") : all;
+}
+
+void print_table(const TrainingResult& result, double peak_flops_per_s) {
+  char line[160];
+  std::snprintf(line, sizeof line, "%ld steps in %.1f s, %.0f target tokens/s", static_cast<long>(result.steps), result.seconds,
+                result.target_tokens_per_s);
+  std::cout << line << matrix_rate_text(result.matrix_flops_per_s, peak_flops_per_s) << '\n';
+  std::snprintf(line, sizeof line, "loss %.4f, validation loss %.4f nats a target token", result.loss, result.validation.loss);
+  std::cout << line << validation_text(result) << '\n';
+  if (result.exact_match) {
+    std::snprintf(line, sizeof line, "exact matches %.1f %%", 100.0 * *result.exact_match);
+    std::cout << line << test_pairs_text(result.test_pairs) << '\n';
+  }
+  const auto shown = [](const std::string& text) { return for_stdout(text, LineEnds::escaped); };
+  for (const SampleTranslation& sample : result.samples) {
+    std::cout << "  " << shown(sample.source) << "\n    -> " << shown(sample.translation);
+    if (sample.translation != sample.expected) std::cout << "\n       (expected " << shown(sample.expected) << ')';
+    std::cout << '\n';
+  }
+  std::cout << "run folder " << result.folder.string() << '\n';
+}
+
+void print_json(const TrainingResult& result) {
+  JsonObject object;
+  object.add("run", result.folder.string()).add("steps", result.steps);
+  add_numbers(object, result);
+  object.add("target_tokens_per_s", result.target_tokens_per_s).add("seconds", result.seconds);
+  std::cout << object.text() << '\n';
+}
+
+ProfiledSteps profiled_steps(const std::string& text, std::int64_t last_step) {
+  if (text.empty()) return {};
+  ProfiledSteps steps;
+  const char* const end = text.data() + text.size();
+  const auto [colon, first_error] = std::from_chars(text.data(), end, steps.first);
+  const bool cut = first_error == std::errc() && colon != end && *colon == ':';
+  const auto [stop, count_error] = std::from_chars(cut ? colon + 1 : end, end, steps.count);
+  TW_CHECK_INPUT(cut && count_error == std::errc() && stop == end && steps.first > 0 && steps.count > 0, "--profile ", text,
+                 ": it takes FIRST:COUNT, the first step and how many, as in 5:2.");
+  TW_CHECK_INPUT(steps.count <= last_step && steps.first <= last_step - steps.count + 1, "--profile ", text, ": the run ends with step ",
+                 last_step, "; profile earlier ones, or raise run.steps.");
+  return steps;
+}
+
+int train_recipe(const Options& options) {
+  if (options.dry_run) return dry_run(options);
+  TW_CHECK_INPUT(options.planned_for.empty(), "--for ", options.planned_for,
+                 " goes with --dry-run; to train, name a device that is here with --device.");
+  check_output_folder("--run", options.run);
+  const Recipe recipe = options.recipe.read();
+  const DeviceInfo device = options.device.probe();
+  ProgressDisplay display(recipe.run.steps);
+  answer_before_the_run();
+  catch_stop_signals();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that goes away takes no run with it
+  const TrainingRequest request{.recipe = recipe,
+                                .run = {.recipe = recipe.name,
+                                        .folder = options.run,
+                                        .start = options.resume ? RunStart::resume : RunStart::fresh,
+                                        .overwrite = options.force ? Overwrite::force : Overwrite::refuse},
+                                .queue = options.device.make_queue(device),
+                                .device = device,
+                                .profile = profiled_steps(options.profile, recipe.run.steps),
+                                .stop_signal = caught_signal};
+  const TrainingObserver observer{
+      .beginning = answer_during_steps,
+      .started =
+          [&](const TrainingStart& start) {
+            print_adjustments(std::cerr, *start.resolved);
+            display.say(sentence(recipe.name, ": ", start.parameters, " parameters, ",
+                                 start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
+                                 name_of(recipe.run.precision), " on ", device_text(request.device), ", ", bytes_text(start.bytes),
+                                 "; run folder ", start.folder.string()));
+            if (start.data.training > 0) {
+              const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
+              display.say(
+                  sentence(start.data.training, pairs ? " pairs" : " tokens", " to train on, ", start.data.validation, " to validate on"));
+            }
+            if (request.device.backend == Backend::cuda) {
+              display.say(sentence("GEMMs are planned by predicted times, ", source_of(time_model_of(request.device))));
+            }
+            if (start.first_step > 1) display.say(sentence("resumed after step ", start.first_step - 1));
+            display.begin(start.first_step);
+          },
+      .stepped = [&](const TrainingProgress& progress) { display.show(progress); },
+      .validated = [&](std::int64_t step, double loss) { display.say(sentence("step ", step, ": validation loss ", loss)); },
+      .profiled =
+          [&](const std::vector<ProfiledLaunch>& launches, std::int64_t steps) {
+            std::ostringstream table;
+            print_profile(table, launches, steps);
+            display.say(table.str());
+          },
+      .saved = answer_behind_the_steps,
+      .noted = [&](const std::string& note) { display.say(note); }};
+  const TrainingResult result = train(request, observer);
+  if (result.signal != 0 && result.folder.empty()) return 128 + result.signal;
+  if (result.signal != 0) {
+    display.say(sentence("stopped by a signal after step ", result.steps, "; the checkpoint is saved, go on with --resume --run ",
+                         result.folder.string()));
+    return 128 + result.signal;
+  }
+  answer_behind_the_run();
+  display.say("");
+  draw(result.folder, "loss.csv and loss.png");
+  const PrecisionTable types = precision_table(recipe.run.precision);
+  options.output == Output::json ? print_json(result) : print_table(result, peak_flops_per_s(request.device, types.activation, types.math));
+  return 0;
+}
+
+}  // namespace
+
+Command add_train(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("train", "train a Transformer from a recipe");
+  const auto options = std::make_shared<Options>();
+  options->recipe.add_to(*command);
+  options->device.add_to(*command);
+  command->add_option("--run", options->run, "the run's folder (default: runs/<recipe>, then -2, -3)");
+  command->add_flag("--resume", options->resume, "go on from the newest valid checkpoint");
+  command->add_flag("--force", options->force, "overwrite a run that has ended; with --resume, accept a changed recipe or corpus");
+  command->add_flag("--dry-run", options->dry_run, "print the resolved recipe, memory and the step's GEMMs, and stop");
+  command->add_option("--for", options->planned_for, "with --dry-run: a GPU that need not be here, as plan has it")->type_name("NAME");
+  command->add_option("--profile", options->profile, "time every launch of COUNT steps from step FIRST on, one by one")
+      ->type_name("FIRST:COUNT");
+  command->add_flag_callback(
+      "--json", [options] { options->output = Output::json; }, "print the result as one JSON object");
+  return {command, [options] { return train_recipe(*options); }};
+}
+
+}  // namespace tilewave

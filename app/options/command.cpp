@@ -1,0 +1,66 @@
+// Options that several commands share.
+#include "app/options/command.h"
+
+#include <charconv>
+#include <iostream>
+#include <string_view>
+
+#include "framework/measure/calibration.h"
+
+namespace tilewave {
+namespace {
+
+DeviceInfo find_device(const std::string& device, int threads) {
+  constexpr std::string_view kNumbered = "cuda:";
+  int index = -1;  // the first that can be used
+  bool known = device == "auto" || device == "cpu" || device == "cuda";
+  if (device.starts_with(kNumbered)) {
+    const char* const end = device.data() + device.size();
+    const auto [stop, error] = std::from_chars(device.data() + kNumbered.size(), end, index);
+    known = error == std::errc() && stop == end && index >= 0;
+  }
+  TW_CHECK_INPUT(known, "--device ", device, ": there is no such device; use auto, cpu, cuda or cuda:N.");
+  if (device == "cpu") return probe_cpu(threads);
+  const CudaDevices gpus = probe_cuda();
+  if (device == "auto") return gpus.usable.empty() ? probe_cpu(threads) : gpus.usable.front();
+  TW_CHECK(!gpus.usable.empty(), "--device ", device, ": ", gpus.refused);
+  for (const DeviceInfo& gpu : gpus.usable) {
+    if (index < 0 || gpu.index == index) return gpu;
+  }
+  throw Error(sentence("--device ", device, ": there is no such GPU; tilewave devices lists those there are.",
+                       gpus.refused.empty() ? "" : " ", gpus.refused));
+}
+
+}  // namespace
+
+void RecipeOptions::add_to(CLI::App& command) {
+  command.add_option("recipe", path, "the recipe, a TOML file (docs/use/recipes.md)")->required();
+  command.add_option("--set", overrides, "section.key=value, over what the recipe says; may be repeated")
+      ->take_all()
+      ->type_name("KEY=VALUE");
+}
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::cerr << "tilewave: " << note << '\n';
+}
+
+void DeviceOptions::add_to(CLI::App& command) {
+  command.add_option("--device", device, "where to run: auto, cpu, cuda or cuda:N")->capture_default_str();
+  command.add_option("--threads", threads, "CPU threads; 0 takes every one the process may use")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+}
+
+DeviceInfo DeviceOptions::probe() const {
+  DeviceInfo found = find_device(device, threads);
+  const std::string note = use_calibration(found);
+  if (!note.empty()) std::cerr << "tilewave: " << note << '\n';
+  return found;
+}
+
+Queue DeviceOptions::make_queue(const DeviceInfo& probed) const {
+  if (probed.backend == Backend::cuda) return make_cuda_queue(probed.index);
+  return make_cpu_queue(threads);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,64 @@
+// What the commands of the command line share. Each command's file adds its subcommand with its options and returns what runs it:
+// an exit code, 0 done or 1 failed; InputError becomes 2, any other Error 1, both with their sentence on stderr.
+// Results go to stdout, diagnostics and progress to stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/tensor/context.h"
+#include "models/recipe/recipe.h"
+
+namespace tilewave {
+
+using Action = std::function<int()>;
+
+struct Command {
+  CLI::App* app = nullptr;
+  Action action;
+};
+
+enum class Output : std::uint8_t { table, json };
+
+Command add_train(CLI::App& program);
+Command add_translate(CLI::App& program);
+Command add_generate(CLI::App& program);
+Command add_check(CLI::App& program);
+Command add_step(CLI::App& program);
+Command add_inspect(CLI::App& program);
+Command add_plan(CLI::App& program);
+Command add_ablate(CLI::App& program);
+Command add_guidelines(CLI::App& program);
+Command add_bench(CLI::App& program);
+Command add_devices(CLI::App& program);
+
+// RECIPE and --set, as every command that reads a recipe has them.
+struct RecipeOptions {
+  std::filesystem::path path;
+  std::vector<std::string> overrides;
+
+  void add_to(CLI::App& command);
+  Recipe read() const { return read_recipe(path, overrides); }
+};
+
+// What a person should read beside the results, a line each on stderr.
+void print_notes(const std::vector<std::string>& notes);
+
+// --device and --threads.
+struct DeviceOptions {
+  std::string device = "auto";
+  int threads = 0;
+
+  void add_to(CLI::App& command);
+  // What --device names: auto is the first GPU that can be used, else the CPU. InputError for another word, Error with the reason
+  // where a GPU was asked for and none can be used.
+  // A GPU that was calibrated has its own time model; one whose calibration cannot be used is said on stderr.
+  DeviceInfo probe() const;
+  Queue make_queue(const DeviceInfo& probed) const;
+};
+
+}  // namespace tilewave

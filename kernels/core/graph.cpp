@@ -1,0 +1,17 @@
+// Capturing forwards to the GPU's back end; elsewhere the function is the graph.
+#include "kernels/core/graph.h"
+
+namespace tilewave {
+
+Graph capture(Queue& queue, std::function<void()> launches) {
+  if (auto* cuda = std::get_if<CudaQueue>(&queue)) {
+    if constexpr (kHasCuda) {
+      return capture(*cuda, launches);
+    } else {
+      throw_no_cuda();
+    }
+  }
+  return Graph(std::move(launches));
+}
+
+}  // namespace tilewave

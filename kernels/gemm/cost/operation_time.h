@@ -1,0 +1,16 @@
+// What an operation that is no GEMM takes on a GPU, predicted: its launches, and then
+//   bound by memory   its bytes, at a share of the rate at which a device copy moves them
+//   attention         blocks, each a window of queries whose time is linear in the keys that pass by; or its bytes, if they take longer
+//   short attention   of segments that a block has whole: a start, its bytes, and draws
+// The numbers are operation_model.h's; an operation's launches, and which share is its own, stand beside its cost() (core/trace.h).
+#pragma once
+
+#include "kernels/core/device.h"
+#include "kernels/core/trace.h"
+
+namespace tilewave {
+
+// 0 where the device's bandwidth is not known, as a CPU's. Error for a GEMM, whose plan says what it takes.
+double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device);
+
+}  // namespace tilewave

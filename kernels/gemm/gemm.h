@@ -1,0 +1,83 @@
+// Matrix product with everything a Transformer's layers put around it:
+//   z = A x B                                  (sums over K in order)
+//   z = z + bias[m]                            where bias is given
+//   saved_input = z                            where asked for: the activation's input, for a GELU's derivative
+//   z = activation(z)
+//   z = z * derivative'(derivative_of)         where given; for relu derivative_of may be the activation's input or output
+//   z = z + residual                           where given
+//   D = z, or D = D + z with accumulate
+//   bias_gradient[n] = sum over k of B[k, n]   where asked for (wgrad: the bias gradient without a second pass over dY)
+//   output_sums[m] = sum over n of D[m, n]     where asked for, of D's type (dgrad: the bias gradient of the layer below)
+// Views are matrices as they lie in memory (problem.h has the table); D, saved_input, derivative_of and residual lie alike.
+// The caller provides plan->workspace_bytes of workspace, on a GPU from a multiple of 128 bytes on. No operand may overlap D, except
+// residual, which may be D itself.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/core/trace.h"
+#include "kernels/core/view.h"
+#include "kernels/gemm/plan.h"
+#include "kernels/gemm/problem.h"
+
+namespace tilewave {
+
+struct CpuQueue;
+struct CudaQueue;
+struct DeviceInfo;
+struct GemmRow;
+
+struct GemmArgs {
+  static constexpr std::string_view kOperation = "gemm";
+  GemmRole role = GemmRole::forward;
+  ConstMatrixView a;
+  Major a_major = Major::k;
+  ConstMatrixView b;
+  Major b_major = Major::k;
+  MatrixView d;
+  Major d_major = Major::m;
+  MathMode math = MathMode::ieee;
+
+  ConstMatrixView bias;  // [1, M]
+  Activation activation = Activation::none;
+  MatrixView saved_input;  // this and the two below: D's type or the operands'
+  ConstMatrixView derivative_of;
+  Activation derivative = Activation::none;
+  ConstMatrixView residual;
+  bool accumulate = false;
+  MatrixView bias_gradient;  // [1, N]
+  bool accumulate_bias_gradient = false;
+  MatrixView output_sums;  // [1, M]
+  bool owns_gaps = false;  // what lies between the rows of D and of saved_input may be overwritten, as in copies of a row's own
+
+  const GemmPlan* plan = nullptr;  // must have been chosen for problem_of(*this)
+  void* workspace = nullptr;
+};
+
+// The problem these arguments pose. Throws Error naming both shapes where they do not fit together.
+GemmProblem problem_of(const GemmArgs& args);
+
+inline Cost cost(const GemmArgs& args) {
+  const GemmProblem problem = problem_of(args);
+  return {.flops = problem.flops(), .bytes = problem.bytes()};
+}
+
+inline TraceEntry trace_entry(const GemmArgs& args) {
+  return {.operation = GemmArgs::kOperation,
+          .layer = {},
+          .cost = cost(args),
+          .time = {},
+          .gemm = problem_of(args),
+          .plan = args.plan != nullptr ? std::optional<GemmPlan>(*args.plan) : std::nullopt,
+          .attention = {}};
+}
+
+// The row that the plan names, after everything that a launch on the device demands was looked at: storage, the plan (it must be
+// the row's own for this problem and device), workspace, overlaps. Throws Error. Both back ends begin with it.
+const GemmRow& check(const GemmArgs& args, const DeviceInfo& device);
+
+void run(CpuQueue& queue, const GemmArgs& args);
+void run(CudaQueue& queue, const GemmArgs& args);
+
+}  // namespace tilewave

@@ -1,0 +1,269 @@
+// Decoding: the device computes logits of new tokens against cached keys and values; the host ranks, draws and reorders.
+#include "models/decoding/decode.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "framework/data/tokenizer.h"
+#include "framework/tensor/host_tensor.h"
+#include "framework/tensor/random.h"
+#include "kernels/core/element.h"
+#include "kernels/core/memory.h"
+#include "models/decoding/beam_search.h"
+#include "models/decoding/decode_launches.h"
+#include "models/decoding/decoding_memory.h"
+
+namespace tilewave {
+namespace {
+
+std::int64_t used_positions(const ModelConfig& config, std::int64_t asked) {
+  return asked > 0 ? std::min(asked, config.max_positions) : config.max_positions;
+}
+
+std::int64_t used_vocabulary(const ModelConfig& config, std::int64_t asked) {
+  return asked > 0 ? std::min(asked, config.vocabulary) : config.vocabulary;
+}
+
+// Elements of [rows, cols], copied as they are and widened where they are looked at.
+class HostLogits {
+ public:
+  HostLogits(Context& context, const Tensor& logits)
+      : dtype_(logits.dtype()), cols_(logits.cols()), bytes_(static_cast<std::size_t>(logits.shape().elements() * size_of(dtype_))) {
+    read_rows(context, logits, bytes_.data());
+  }
+
+  std::int64_t cols() const { return cols_; }
+  std::vector<double> rows(std::size_t first, std::size_t count) const {
+    std::vector<double> values(count * static_cast<std::size_t>(cols_));
+    with_element(dtype_, [&]<class T>(T) {
+      const std::byte* const begin = bytes_.data() + first * static_cast<std::size_t>(cols_) * sizeof(T);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        T element;
+        std::memcpy(&element, begin + i * sizeof(T), sizeof(T));
+        values[i] = converted<double>(element);
+      }
+    });
+    return values;
+  }
+
+ private:
+  DType dtype_;
+  std::int64_t cols_;
+  std::vector<std::byte> bytes_;
+};
+
+using Sources = std::vector<const std::vector<std::int32_t>*>;
+
+// The targets of the non-empty sources of one group, decoded together; those whose search is done leave where rows change places anyway, as
+// beams do, or half of them are done.
+std::vector<std::vector<std::int32_t>> translate_group(Transformer& model, const Sources& sources, const TranslateOptions& options) {
+  const std::int64_t vocabulary = used_vocabulary(model.config(), options.vocabulary);
+  const std::int64_t positions = used_positions(model.config(), options.positions);
+  const auto beams = static_cast<std::size_t>(options.beams);
+  std::vector<BeamSearch> searches;
+  std::int64_t capacity = 0;
+  for (const std::vector<std::int32_t>* source : sources) {
+    const std::int64_t longest = longest_target(std::ssize(*source), positions);
+    capacity = std::max(capacity, longest);
+    searches.emplace_back(options.beams, options.length_penalty, vocabulary, longest);
+  }
+  SourceGroup launches(model, sources, {.capacity = capacity, .beams = options.beams});
+
+  // One token of every hypothesis at a time.
+  std::vector<std::size_t> searching(sources.size());  // which sources' hypotheses the rows are
+  std::iota(searching.begin(), searching.end(), std::size_t{0});
+  for (std::int64_t position = 0; position < capacity; ++position) {
+    std::vector<std::int32_t> last(searching.size() * beams);
+    for (std::size_t row = 0; row < last.size(); ++row) last[row] = searches[searching[row / beams]].last(row % beams);
+    const HostLogits logits(model.context(), launches.logits(last, position));  // [rows, V_padded]
+
+    std::vector<std::vector<std::int64_t>> beam_parents(searching.size());
+    std::size_t still = 0;
+    for (std::size_t i = 0; i < searching.size(); ++i) {
+      BeamSearch& search = searches[searching[i]];
+      beam_parents[i].resize(beams);
+      std::iota(beam_parents[i].begin(), beam_parents[i].end(), std::int64_t{0});
+      if (!search.done()) beam_parents[i] = search.advance(logits.rows(i * beams, beams), logits.cols());
+      still += search.done() ? 0 : 1;
+    }
+    if (still == 0) break;
+    const bool done_ones_leave = beams > 1 || 2 * still <= searching.size();
+    std::vector<std::int64_t> parents;
+    std::vector<std::size_t> next;
+    for (std::size_t i = 0; i < searching.size(); ++i) {
+      if (done_ones_leave && searches[searching[i]].done()) continue;
+      next.push_back(searching[i]);
+      for (const std::int64_t parent : beam_parents[i]) parents.push_back(static_cast<std::int64_t>(i * beams) + parent);
+    }
+    launches.keep(parents, next);
+    searching = std::move(next);
+  }
+  std::vector<std::vector<std::int32_t>> targets;
+  for (BeamSearch& search : searches) targets.push_back(search.take_best());
+  return targets;
+}
+
+// What may be taken: as asked, or a quarter of what is free, at most a GiB.
+std::int64_t most_bytes(Context& context, std::int64_t asked) {
+  constexpr std::int64_t kMost = 1 << 30;
+  return asked > 0 ? asked : std::min(kMost, free_bytes(context.queue()).value_or(kMost) / 4);
+}
+
+// The greatest count up to `most` that fits, found by halving; 1 where none does.
+template <class Fits>
+std::int64_t halved_until(std::int64_t most, Fits&& fits) {
+  while (most > 1 && !fits(most)) most /= 2;
+  return most;
+}
+
+// Whether it could be done with the memory there is.
+template <class Fn>
+bool fits_into_memory(Fn&& fn) {
+  try {
+    fn();
+    return true;
+  } catch (const OutOfMemory&) {
+    return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+OutOfMemory too_long_a_sentence(std::int64_t tokens, std::int64_t beams) {
+  return OutOfMemory(sentence("there is not enough memory to translate a sentence of ", tokens, " tokens by itself, with ", beams,
+                              beams == 1 ? " hypothesis" : " hypotheses", "; free some, raise the limit, or take ",
+                              beams == 1 ? "shorter sentences." : "fewer beams."));
+}
+
+OutOfMemory too_long_a_text(std::int64_t tokens) {
+  return OutOfMemory(sentence("there is not enough memory to go on with a text of up to ", tokens,
+                              " tokens; free some, raise the limit, or ask for a shorter text."));
+}
+
+// How much of a text is cached, no more than it can have tokens, and how many of them are read at once.
+struct TextMemory {
+  std::int64_t capacity = 1, new_tokens = 1;
+};
+TextMemory text_memory(Transformer& model, std::int64_t prompt, const GenerateOptions& options) {
+  const std::int64_t positions = used_positions(model.config(), options.positions);
+  const std::int64_t capacity = std::min(positions, prompt + options.tokens);
+  const std::int64_t most_read = std::max(std::min(prompt, positions), capacity == positions ? positions / 2 : 1);
+  DecodingMemory memory(decoded_model(model));
+  const std::int64_t most = most_bytes(model.context(), options.bytes);
+  return {.capacity = capacity, .new_tokens = halved_until(most_read, [&](std::int64_t many) {
+                                  return memory.bytes(DecodingMemory::Text{.capacity = capacity, .new_tokens = many}) <= most;
+                                })};
+}
+
+std::int32_t draw(std::span<const double> logits, const GenerateOptions& options, std::int64_t vocabulary, Random& random) {
+  std::vector<std::int32_t> order;
+  for (std::int32_t id = 0; id < vocabulary; ++id) {
+    if (may_produce(id)) order.push_back(id);
+  }
+  const auto logit = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; };
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
+  if (options.temperature == 0.0) return order.front();
+  if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(order.size())) order.resize(static_cast<std::size_t>(options.top_k));
+  std::vector<double> cumulative;
+  double sum = 0.0;
+  for (const std::int32_t id : order) cumulative.push_back(sum += std::exp((logit(id) - logit(order.front())) / options.temperature));
+  const double point = sum * static_cast<double>(random.next() >> 11) * 0x1p-53;
+  const auto chosen = std::upper_bound(cumulative.begin(), cumulative.end(), point) - cumulative.begin();
+  return order[std::min(static_cast<std::size_t>(chosen), order.size() - 1)];
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
+                                                 const TranslateOptions& options) {
+  TW_CHECK_INPUT(std::holds_alternative<EncoderDecoder>(model.architecture()), "a decoder_only model cannot translate; use generate.");
+  TW_CHECK_INPUT(options.beams >= 1 && options.beams <= 1024, "the number of beams is ", options.beams, "; it must be from 1 to 1024.");
+  const NoGradient scope(model.context());
+  std::vector<std::vector<std::int32_t>> targets(sources.size());
+
+  // Sources of like length together: a group decodes as long as its longest target.
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::int64_t positions = used_positions(model.config(), options.positions);
+    TW_CHECK_INPUT(std::ssize(sources[i]) <= positions, "source ", i + 1, " has ", sources[i].size(), " tokens, but the model has ",
+                   positions, " positions; split it into shorter lines.");
+    if (!sources[i].empty()) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
+  DecodingMemory memory(decoded_model(model));
+  const std::int64_t positions = used_positions(model.config(), options.positions), most = most_bytes(model.context(), options.bytes);
+  std::int64_t count = std::max<std::int64_t>(1, options.rows / options.beams);  // of a group; sources become longer, and it smaller
+  for (std::size_t next = 0; next < order.size() && !options.interrupted();) {
+    count = halved_until(std::min(count, std::ssize(order) - static_cast<std::int64_t>(next)), [&](std::int64_t many) {
+      const std::int64_t tokens = std::ssize(sources[order[next + static_cast<std::size_t>(many) - 1]]);  // sources before it are no longer
+      return memory.bytes(DecodingMemory::Group{
+                 .sources = many, .source_tokens = tokens, .capacity = longest_target(tokens, positions), .beams = options.beams}) <= most;
+    });
+    const std::span<const std::size_t> group = std::span(order).subspan(next, static_cast<std::size_t>(count));
+    Sources group_sources;
+    for (const std::size_t i : group) group_sources.push_back(&sources[i]);
+    std::vector<std::vector<std::int32_t>> group_targets;
+    if (!fits_into_memory([&] { group_targets = translate_group(model, group_sources, options); })) {
+      const std::int64_t tokens = std::ssize(sources[group.back()]);
+      if (count == 1) throw too_long_a_sentence(tokens, options.beams);
+      count /= 2;
+      continue;
+    }
+    for (std::size_t i = 0; i < group.size(); ++i) targets[group[i]] = std::move(group_targets[i]);
+    next += group.size();
+  }
+  return targets;
+}
+
+void generate(Transformer& model, std::span<const std::int32_t> prompt, const GenerateOptions& options,
+              const std::function<void(std::int32_t)>& token) {
+  TW_CHECK_INPUT(std::holds_alternative<DecoderOnly>(model.architecture()),
+                 "an encoder_decoder model cannot continue a text; use translate.");
+  TW_CHECK_INPUT(options.temperature >= 0.0 && std::isfinite(options.temperature), "the temperature is ", options.temperature,
+                 "; it must be 0 or above.");
+  Context& context = model.context();
+  const NoGradient scope(context);
+  const std::int64_t capacity = used_positions(model.config(), options.positions);
+  const std::int64_t vocabulary = used_vocabulary(model.config(), options.vocabulary);
+
+  std::vector<std::int32_t> text(prompt.begin(), prompt.end());
+  if (text.empty()) text.push_back(kBeginId);
+  const TextMemory sizes = text_memory(model, std::ssize(text), options);
+  std::int64_t at_once = sizes.new_tokens;
+  std::optional<CachedText> launches;
+  if (!fits_into_memory([&] { launches.emplace(model, sizes.capacity); })) throw too_long_a_text(sizes.capacity);
+  Random random(random_key(options.seed));
+  for (std::int64_t produced = 0; produced < options.tokens; ++produced) {
+    // New tokens: all of a prompt, then one by one; where positions run out, the latter half starts anew.
+    const auto length = static_cast<std::int64_t>(text.size());
+    const std::int64_t cached = launches->cached();
+    const bool restart = cached == 0 || cached >= capacity;
+    const std::int64_t fresh = restart ? std::min(length, cached == 0 ? capacity : std::max<std::int64_t>(1, capacity / 2)) : 1;
+    if (restart) launches->forget();
+    std::vector<double> logits;
+    for (std::int64_t read = 0; read < fresh;) {
+      const std::int64_t piece = std::min(at_once, fresh - read);
+      const std::span<const std::int32_t> tokens(text.end() - fresh + read, static_cast<std::size_t>(piece));
+      if (fits_into_memory([&] { logits = read_elements(context, launches->logits(tokens)); })) {
+        read += piece;
+      } else {
+        if (piece == 1) throw too_long_a_text(sizes.capacity);
+        at_once = piece / 2;
+      }
+    }
+
+    const std::int32_t next = draw(logits, options, vocabulary, random);
+    if (next == kEndId) return;
+    token(next);
+    text.push_back(next);
+    if (std::ssize(text) > 2 * capacity) text.erase(text.begin(), text.end() - capacity);  // nothing reads further back
+  }
+}
+
+}  // namespace tilewave

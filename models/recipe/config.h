@@ -1,0 +1,320 @@
+// What a recipe says: plain aggregates, one a section. Each names its keys once, in describe(); the initialisers are the
+// defaults, those of a small translation model. docs/use/recipes.md holds the same as tables, with the formulas.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "framework/data/corpus.h"
+#include "framework/optimizer/learning_rate.h"
+#include "framework/recipe/describe.h"
+#include "framework/tensor/layout.h"
+#include "framework/tensor/pitch.h"
+#include "framework/tensor/precision.h"
+#include "kernels/gemm/plan.h"
+#include "kernels/gemm/problem.h"
+
+namespace tilewave {
+
+enum class Architecture : std::uint8_t { encoder_decoder, decoder_only };
+enum class Norm : std::uint8_t { pre, post };
+enum class Positions : std::uint8_t { sinusoidal, learned };
+enum class GemmEngine : std::uint8_t { in_house, cublas, cublaslt };
+enum class WaveFreeBatch : std::uint8_t { off, nearest, up, down };
+
+template <>
+inline constexpr std::array kNames<Architecture> = {Named{Architecture::encoder_decoder, "encoder_decoder"},
+                                                    Named{Architecture::decoder_only, "decoder_only"}};
+template <>
+inline constexpr std::array kNames<Norm> = {Named{Norm::pre, "pre"}, Named{Norm::post, "post"}};
+template <>
+inline constexpr std::array kNames<Activation> = {Named{Activation::relu, name_of(Activation::relu)},
+                                                  Named{Activation::gelu_tanh, name_of(Activation::gelu_tanh)},
+                                                  Named{Activation::gelu_erf, name_of(Activation::gelu_erf)}};
+template <>
+inline constexpr std::array kNames<Positions> = {Named{Positions::sinusoidal, "sinusoidal"}, Named{Positions::learned, "learned"}};
+template <>
+inline constexpr std::array kNames<TokenizerKind> = {Named{TokenizerKind::bytes, "bytes"}, Named{TokenizerKind::bpe, "bpe"}};
+template <>
+inline constexpr std::array kNames<ScheduleKind> = {Named{ScheduleKind::constant, "constant"},
+                                                    Named{ScheduleKind::inverse_square_root, "inverse_square_root"},
+                                                    Named{ScheduleKind::cosine, "cosine"}};
+template <>
+inline constexpr std::array kNames<Precision> = {
+    Named{Precision::fp32, name_of(Precision::fp32)}, Named{Precision::tf32, name_of(Precision::tf32)},
+    Named{Precision::bf16, name_of(Precision::bf16)}, Named{Precision::fp16, name_of(Precision::fp16)},
+    Named{Precision::fp64, name_of(Precision::fp64)}};
+template <>
+inline constexpr std::array kNames<GemmEngine> = {Named{GemmEngine::in_house, "in_house"}, Named{GemmEngine::cublas, "cublas"},
+                                                  Named{GemmEngine::cublaslt, "cublaslt"}};
+template <>
+inline constexpr std::array kNames<AlignmentPolicy> = {Named{AlignmentPolicy::any, "any"}, Named{AlignmentPolicy::strict, "strict"}};
+template <>
+inline constexpr std::array kNames<WaveFreeBatch> = {Named{WaveFreeBatch::off, "off"}, Named{WaveFreeBatch::nearest, "nearest"},
+                                                     Named{WaveFreeBatch::up, "up"}, Named{WaveFreeBatch::down, "down"}};
+template <>
+inline constexpr std::array kNames<PitchPolicy> = {Named{PitchPolicy::aligned, "aligned"}, Named{PitchPolicy::packed, "packed"}};
+template <>
+inline constexpr std::array kNames<ActivationLayout> = {Named{ActivationLayout::token_major, "token_major"},
+                                                        Named{ActivationLayout::feature_major, "feature_major"}};
+template <>
+inline constexpr std::array kNames<GemmRole> = {Named{GemmRole::forward, name_of(GemmRole::forward)},
+                                                Named{GemmRole::dgrad, name_of(GemmRole::dgrad)},
+                                                Named{GemmRole::wgrad, name_of(GemmRole::wgrad)}};
+
+inline constexpr double kMostRows = 1 << 24;  // of any tensor that a recipe names
+inline constexpr double kMostSteps = 1'000'000'000;
+
+struct ModelConfig {
+  Architecture architecture = Architecture::encoder_decoder;
+  std::int64_t d_model = 128;
+  std::int64_t d_ff = 512;
+  std::int64_t heads = 4;
+  std::int64_t encoder_layers = 2;
+  std::int64_t decoder_layers = 2;
+  std::int64_t vocabulary = 128;
+  std::int64_t max_positions = 128;
+  Norm norm = Norm::pre;
+  Activation activation = Activation::relu;
+  Positions positions = Positions::sinusoidal;
+  bool tied = true;
+  double dropout = 0.0;
+  double attention_dropout = 0.0;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("architecture", architecture, {.meaning = "an encoder and a decoder that attends to it, or a decoder alone (GPT-2's)"});
+    visit("d_model", d_model,
+          {.unit = "features", .range = between(1, 65536), .meaning = "width of the residual stream; a multiple of heads"});
+    visit("d_ff", d_ff,
+          {.unit = "features", .range = between(1, 1 << 20), .meaning = "width of the feed-forward layers' hidden activation"});
+    visit("heads", heads, {.range = between(1, 1024), .meaning = "attention heads, each d_model / heads wide"});
+    visit("encoder_layers", encoder_layers, {.range = between(0, 1024), .meaning = "0 in a decoder_only model"});
+    visit("decoder_layers", decoder_layers, {.range = between(1, 1024), .meaning = "layers of the decoder"});
+    visit("vocabulary", vocabulary,
+          {.unit = "tokens", .range = between(2, kMostRows), .meaning = "rows of the embedding; may exceed what the tokenizer produces"});
+    visit("max_positions", max_positions, {.unit = "tokens", .range = between(1, kMostRows), .meaning = "rows of the position table"});
+    visit("norm", norm, {.meaning = "LayerNorm before each sublayer, or after its residual addition"});
+    visit("activation", activation, {.meaning = "of the feed-forward layers"});
+    visit("positions", positions, {.meaning = "a constant table or a trained one, added to the embedding"});
+    visit("tied", tied, {.meaning = "embeddings and vocabulary projection are one matrix"});
+    visit("dropout", dropout,
+          {.unit = "fraction", .range = from_below(0, 1), .meaning = "of embeddings and of every sublayer's output, while training"});
+    visit("attention_dropout", attention_dropout,
+          {.unit = "fraction", .range = from_below(0, 1), .meaning = "of attention's weights, while training"});
+  }
+  friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
+};
+
+struct DataConfig {
+  DataKind kind = DataKind::number_names;
+  std::string source;
+  std::string target;
+  std::string validation_source;
+  std::string validation_target;
+  TokenizerKind tokenizer = TokenizerKind::bpe;
+  std::int64_t tokenizer_vocabulary = 0;
+  std::int64_t seed = 1;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("kind", kind,
+          {.meaning = "`number_names`: English to German, made by rule; `text`: one file; `parallel`: two files, aligned line by line; "
+                      "`tokens`: llm.c's .bin files; `synthetic`: seeded Zipf ids with a planted bigram rule"});
+    visit("source", source,
+          {.unit = "path", .meaning = "the text, the source language or the token file; of token files several, as `train_*.bin`"});
+    visit("target", target, {.unit = "path", .meaning = "the target language, line by line with source (parallel)"});
+    visit("validation_source", validation_source,
+          {.unit = "path",
+           .meaning = "like source, never trained on; empty: one pair in fifty (at most 2,000), or the last tenth of a text (at most 2^18 "
+                      "bytes) or of tokens (at most 2^17), is held out"});
+    visit("validation_target", validation_target, {.unit = "path", .meaning = "like target, never trained on"});
+    visit("tokenizer", tokenizer, {.meaning = "bytes, or a byte-pair encoding trained on the corpus"});
+    visit("tokenizer_vocabulary", tokenizer_vocabulary,
+          {.unit = "tokens", .range = between(0, kMostRows), .meaning = "size of the bpe vocabulary; 0: model.vocabulary"});
+    visit("seed", seed, {.range = at_least(0), .meaning = "of generated corpora, of what is held out and of the order of sentences"});
+  }
+  friend bool operator==(const DataConfig&, const DataConfig&) = default;
+};
+
+struct BatchConfig {
+  std::int64_t source_tokens = 1536;
+  std::int64_t target_tokens = 1536;
+  std::int64_t sequence = 64;
+  std::int64_t accumulate = 1;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("source_tokens", source_tokens,
+          {.unit = "rows",
+           .range = between(0, kMostRows),
+           .meaning = "the encoder's tokens in one forward and backward pass; 0 in a decoder_only model"});
+    visit("target_tokens", target_tokens,
+          {.unit = "rows", .range = between(1, kMostRows), .meaning = "the decoder's tokens in one forward and backward pass"});
+    visit("sequence", sequence,
+          {.unit = "tokens", .range = between(1, kMostRows), .meaning = "the longest sequence; at most model.max_positions"});
+    visit("accumulate", accumulate,
+          {.unit = "passes", .range = between(1, 65536), .meaning = "forward and backward passes summed for one update"});
+  }
+  friend bool operator==(const BatchConfig&, const BatchConfig&) = default;
+};
+
+struct OptimizerConfig {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+  double clip_norm = 1.0;
+  double label_smoothing = 0.0;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("learning_rate", learning_rate, {.range = at_least(0), .meaning = "the schedule's peak"});
+    visit("beta1", beta1, {.range = from_below(0, 1), .meaning = "decay of AdamW's first moment"});
+    visit("beta2", beta2, {.range = from_below(0, 1), .meaning = "decay of AdamW's second moment"});
+    visit("epsilon", epsilon, {.range = above(0), .meaning = "added to the root of the second moment"});
+    visit("weight_decay", weight_decay, {.range = at_least(0), .meaning = "decoupled; not of biases and LayerNorms"});
+    visit("clip_norm", clip_norm, {.range = at_least(0), .meaning = "the largest global gradient norm; 0: no clipping"});
+    visit("label_smoothing", label_smoothing,
+          {.unit = "fraction",
+           .range = from_below(0, 1),
+           .meaning = "of the target's probability, spread over the vocabulary; training only"});
+  }
+  friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
+};
+
+struct ScheduleConfig {
+  ScheduleKind kind = ScheduleKind::inverse_square_root;
+  std::int64_t warmup_steps = 100;
+  std::int64_t decay_steps = 0;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("kind", kind, {.meaning = "what follows the warm-up; the formulas are below"});
+    visit("warmup_steps", warmup_steps,
+          {.unit = "steps", .range = between(0, kMostSteps), .meaning = "linear rise to the peak; at least 1 for inverse_square_root"});
+    visit("decay_steps", decay_steps,
+          {.unit = "steps",
+           .range = between(0, kMostSteps),
+           .meaning = "the step at which cosine reaches 0; 0: run.steps, or just after a longer warm-up"});
+  }
+  friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
+};
+
+struct RunConfig {
+  std::int64_t steps = 1000;
+  std::int64_t seed = 1;
+  Precision precision = Precision::fp32;
+  std::int64_t validate_every = 100;
+  std::int64_t checkpoint_every = 500;
+  std::int64_t keep = 2;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("steps", steps, {.unit = "steps", .range = between(1, kMostSteps), .meaning = "optimizer updates"});
+    visit("seed", seed, {.range = at_least(0), .meaning = "of initial weights and dropout"});
+    visit("precision", precision, {.meaning = "of the training step; a CPU trains in fp32, tf32 (on AMX where it has that) and fp64"});
+    visit("validate_every", validate_every, {.unit = "steps", .range = between(0, kMostSteps), .meaning = "0: at the end alone"});
+    visit("checkpoint_every", checkpoint_every, {.unit = "steps", .range = between(0, kMostSteps), .meaning = "0: at the end alone"});
+    visit("keep", keep, {.unit = "checkpoints", .range = between(1, 65536), .meaning = "the latest ones kept"});
+  }
+  friend bool operator==(const RunConfig&, const RunConfig&) = default;
+};
+
+struct GemmConfig {
+  GemmEngine engine = GemmEngine::in_house;
+  std::string choice = "model";
+  AlignmentPolicy alignment_policy = AlignmentPolicy::any;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("engine", engine, {.meaning = "tilewave's GEMMs, or NVIDIA's libraries to compare with"});
+    visit("choice", choice,
+          {.meaning = "who picks each GEMM's row and tile: `model` (least predicted time), `measure` (least measured time), or one for "
+                      "all: `<row>` or `<row>/<M>x<N>`"});
+    visit("alignment_policy", alignment_policy,
+          {.meaning = "`strict`: Tensor Cores only for operands of 16 bits where K and the fastest-varying dimension of each matrix are "
+                      "multiples of 8, as cuBLAS before 11; on a CPU it changes nothing"});
+  }
+  friend bool operator==(const GemmConfig&, const GemmConfig&) = default;
+};
+
+struct GuidelinesConfig {
+  std::int64_t pad_vocabulary_to = 1;
+  std::int64_t batch_multiple_of = 1;
+  WaveFreeBatch wave_free_batch = WaveFreeBatch::off;
+  std::string wave_layer = "ffn.up";
+  GemmRole wave_role = GemmRole::forward;
+  std::string wave_tile = "chosen";
+  double wave_limit = 0.1;
+  PitchPolicy row_pitch = PitchPolicy::aligned;
+  ActivationLayout ffn_hidden_layout = ActivationLayout::token_major;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("pad_vocabulary_to", pad_vocabulary_to,
+          {.unit = "tokens", .range = between(1, 65536), .meaning = "rows of zeros round the vocabulary up to this multiple; 1: off"});
+    visit(
+        "batch_multiple_of", batch_multiple_of,
+        {.unit = "rows", .range = between(1, 65536), .meaning = "source_tokens and target_tokens are rounded up to this multiple; 1: off"});
+    visit("wave_free_batch", wave_free_batch,
+          {.meaning = "moves source_tokens and target_tokens, those that wave_layer has, to where whole waves of tiles fill the device"});
+    visit("wave_layer", wave_layer, {.meaning = "the layer whose waves count, by the end of its name"});
+    visit("wave_role", wave_role,
+          {.meaning = "the GEMM of that layer: forward or dgrad; tiles of a wgrad do not depend on rows, and wave_free_batch refuses it"});
+    visit("wave_tile", wave_tile, {.meaning = "the tile to count by: `chosen`, each plan's own, or `<M>x<N>`, one an SM"});
+    visit("wave_limit", wave_limit,
+          {.unit = "fraction",
+           .range = between(0, 1),
+           .computed = ComputedIn::host_double,
+           .meaning = "how far from the rows asked for to look"});
+    visit("row_pitch", row_pitch, {.meaning = "rows of matrices start on multiples of 128 bytes, or right behind each other"});
+    visit("ffn_hidden_layout", ffn_hidden_layout,
+          {.meaning = "of the feed-forward layers' hidden activation: [tokens, d_ff], or `feature_major`, [d_ff, tokens]"});
+  }
+  friend bool operator==(const GuidelinesConfig&, const GuidelinesConfig&) = default;
+};
+
+struct AblationConfig {
+  std::string switches;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("switches", switches,
+          {.meaning = "`key=value,value`, with spaces between: every combination is measured, the first value of the first switch being "
+                      "what the others are compared with; empty: each guideline alone, all of them, none"});
+  }
+  friend bool operator==(const AblationConfig&, const AblationConfig&) = default;
+};
+
+struct Recipe {
+  std::string name = "recipe";  // the file's stem: no key, and no part of the recipe's text or hash
+  ModelConfig model;
+  DataConfig data;
+  BatchConfig batch;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  RunConfig run;
+  GemmConfig gemm;
+  GuidelinesConfig guidelines;
+  AblationConfig ablation;
+
+  template <class Visitor>
+  void describe(Visitor& visit) {
+    visit("model", model, "The Transformer.");
+    visit("data", data, "What it is trained on. Relative paths start from the working directory.");
+    visit("batch", batch, "Rows of tokens: sequences lie packed one after another, and rows left over are ghosts that nothing counts.");
+    visit("optimizer", optimizer, "AdamW, clipping and the loss.");
+    visit("schedule", schedule, "The learning rate over the steps.");
+    visit("run", run, "How long, in which precision, and what is kept.");
+    visit("gemm", gemm, "Who multiplies the matrices.");
+    visit("guidelines", guidelines, "The Tensor Core guidelines as switches; the defaults leave shapes alone.");
+    visit("ablation", ablation, "What `tilewave ablate` varies, where --switch does not say it (docs/use/ablate.md).");
+  }
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,289 @@
+// The reading is framework/recipe's; here is what the keys mean to each other.
+#include "models/recipe/recipe.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iomanip>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "framework/data/token_file.h"
+#include "framework/recipe/reference.h"
+#include "kernels/core/error.h"
+#include "kernels/gemm/catalog.h"
+#include "models/recipe/foreign_names.h"
+
+namespace tilewave {
+namespace {
+
+void validate_model(const Recipe& recipe) {
+  const ModelConfig& model = recipe.model;
+  const BatchConfig& batch = recipe.batch;
+  TW_CHECK_INPUT(model.d_model % model.heads == 0, "model.d_model = ", model.d_model, " is not divisible by model.heads = ", model.heads,
+                 "; every head is d_model / heads wide.");
+  if (model.architecture == Architecture::decoder_only) {
+    TW_CHECK_INPUT(model.encoder_layers == 0, "model.encoder_layers = ", model.encoder_layers,
+                   " in a decoder_only model; set it to 0, or model.architecture to \"encoder_decoder\".");
+    TW_CHECK_INPUT(batch.source_tokens == 0, "batch.source_tokens = ", batch.source_tokens,
+                   " in a decoder_only model, which has no source; set it to 0.");
+  } else {
+    TW_CHECK_INPUT(
+        model.encoder_layers > 0,
+        "model.encoder_layers = 0 in an encoder_decoder model; set it to at least 1, or model.architecture to \"decoder_only\".");
+    TW_CHECK_INPUT(batch.source_tokens > 0, "batch.source_tokens = 0 in an encoder_decoder model; set the encoder's rows of tokens.");
+    TW_CHECK_INPUT(batch.sequence <= batch.source_tokens, "batch.sequence = ", batch.sequence,
+                   " is longer than batch.source_tokens = ", batch.source_tokens, "; a batch must hold its longest sequence.");
+  }
+  TW_CHECK_INPUT(batch.sequence <= batch.target_tokens, "batch.sequence = ", batch.sequence,
+                 " is longer than batch.target_tokens = ", batch.target_tokens, "; a batch must hold its longest sequence.");
+  TW_CHECK_INPUT(batch.sequence <= model.max_positions, "batch.sequence = ", batch.sequence,
+                 " is longer than model.max_positions = ", model.max_positions, "; every token needs a position.");
+}
+
+constexpr double kLeastNormal = std::numeric_limits<float>::min(), kMostFinite = std::numeric_limits<float>::max();
+constexpr std::string_view kLeastNormalText = "1.1755e-38", kMostFiniteText = "3.4028e+38";  // rounded inwards
+
+// What fp32 cannot hold in full precision would be another number in the step, or 0, 1 or an infinity.
+void validate_rounding(const Recipe& recipe) {
+  if (recipe.run.precision == Precision::fp64) return;
+  Recipe copy = recipe;
+  for (const Section& section : sections_of(copy)) {
+    for (const Field& field : section.fields) {
+      const auto* number = std::get_if<double*>(&field.member);
+      if (number == nullptr || field.key.computed == ComputedIn::host_double) continue;
+      const double value = **number, size = std::abs(value);
+      const auto refuse = [&](const std::string& wanted) {
+        throw InputError(sentence(section.name, ".", field.name, " = ", toml_float(value),
+                                  " is no number of fp32, which run.precision = \"", name_of(recipe.run.precision),
+                                  "\" computes it in: it must be ", wanted, "; choose such a number, or run.precision = \"fp64\"."));
+      };
+      const Range& range = field.key.range;
+      if (size > kMostFinite || (size > 0.0 && size < kLeastNormal)) {
+        const std::string most = range.most < kMostFinite ? toml_float(range.most) : std::string(kMostFiniteText);
+        refuse(sentence(range.contains(0.0) ? "0, or " : "", "from ", kLeastNormalText, " to ", most));
+      }
+      if (!range.contains(static_cast<float>(value))) {
+        const float last = std::nextafter(static_cast<float>(range.most), 0.0F);
+        refuse(sentence("at most ", std::setprecision(9), last, ", fp32's last number before ", range.most));
+      }
+    }
+  }
+}
+
+// Draws have 32 bits: a smaller probability drops nothing, a larger one keeps more than it says.
+void validate_dropout(const Recipe& recipe) {
+  constexpr double kStep = 0x1p-32;
+  for (const auto& [key, value] :
+       {std::pair{"model.dropout", recipe.model.dropout}, {"model.attention_dropout", recipe.model.attention_dropout}}) {
+    TW_CHECK_INPUT(value == 0.0 || (value >= kStep && value <= 1.0 - kStep), key, " = ", toml_float(value),
+                   " cannot be drawn, since draws have 32 bits: it must be 0, or from ", kStep, " to 1 - ", kStep, ".");
+  }
+}
+
+struct DataPath {
+  std::string_view key;
+  const std::string& value;
+  bool used;
+  bool needed;
+};
+
+std::array<DataPath, 4> data_paths(const DataConfig& data) {
+  const bool parallel = data.kind == DataKind::parallel;
+  const bool files = parallel || data.kind == DataKind::text || data.kind == DataKind::tokens;
+  return {DataPath{"data.source", data.source, files, files}, DataPath{"data.target", data.target, parallel, parallel},
+          DataPath{"data.validation_source", data.validation_source, files, parallel && !data.validation_target.empty()},
+          DataPath{"data.validation_target", data.validation_target, parallel, parallel && !data.validation_source.empty()}};
+}
+
+void validate_data(const Recipe& recipe) {
+  const DataConfig& data = recipe.data;
+  const bool pairs = data.kind == DataKind::number_names || data.kind == DataKind::parallel;
+  const bool has_encoder = recipe.model.architecture == Architecture::encoder_decoder;
+  TW_CHECK_INPUT(
+      data.kind == DataKind::synthetic || pairs == has_encoder, "data.kind = \"", name_of(data.kind), "\" ",
+      pairs ? "holds pairs, for model.architecture = \"encoder_decoder\"" : "is one stream, for model.architecture = \"decoder_only\"",
+      "; the recipe says \"", name_of(recipe.model.architecture), "\".");
+  for (const DataPath& path : data_paths(data)) {
+    TW_CHECK_INPUT(path.used || path.value.empty(), path.key, " = ", toml_string(path.value), " would not be read: data.kind is \"",
+                   name_of(data.kind), "\".");
+  }
+  if (!uses_tokenizer(data)) return;
+  const std::int64_t ids = data.tokenizer == TokenizerKind::bytes ? kByteVocabulary : data.tokenizer_vocabulary;
+  TW_CHECK_INPUT(recipe.model.vocabulary >= ids, "model.vocabulary = ", recipe.model.vocabulary, " is too small: data.tokenizer = \"",
+                 name_of(data.tokenizer), "\" makes ", ids, " ids; set model.vocabulary to at least that.");
+}
+
+void validate_schedule(const Recipe& recipe) {
+  const ScheduleConfig& schedule = recipe.schedule;
+  TW_CHECK_INPUT(
+      schedule.kind != ScheduleKind::inverse_square_root || schedule.warmup_steps > 0,
+      "schedule.kind = \"inverse_square_root\" needs schedule.warmup_steps of at least 1: it decays as sqrt(warmup_steps / step).");
+  TW_CHECK_INPUT(schedule.kind != ScheduleKind::cosine || schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps,
+                 "schedule.kind = \"cosine\" ends at schedule.decay_steps = ", schedule.decay_steps,
+                 ", which is not after schedule.warmup_steps = ", schedule.warmup_steps, "; shorten the warm-up or end later.");
+}
+
+void validate_gemm(const Recipe& recipe) {
+  const std::string_view choice = recipe.gemm.choice;
+  if (choice != "model" && choice != "measure") {
+    const std::string_view name = choice.substr(0, choice.find('/'));
+    const GemmRow* row = find_gemm_row(name);
+    std::string rows;
+    std::vector<std::string_view> names = {"model", "measure"};
+    for (const std::string_view known : gemm_row_names()) {
+      rows += ", " + std::string(known);
+      names.push_back(known);
+    }
+    const std::string_view near = nearest_word(name, names);
+    TW_CHECK_INPUT(row != nullptr, "gemm.choice = ", toml_string(choice), " names no row of the catalog; there are model, measure", rows,
+                   near.empty() ? "" : " (did you mean ", near, near.empty() ? "." : "?).");
+    if (name.size() < choice.size()) {
+      TW_CHECK_INPUT(parse_tile(choice.substr(name.size() + 1)).has_value(), "gemm.choice = ", toml_string(choice),
+                     " names no tile; write <row>/<M>x<N>, such as ", row->name, "/", row->tiles.front().m, "x", row->tiles.front().n, ".");
+    }
+  }
+  TW_CHECK_INPUT(recipe.gemm.engine == GemmEngine::in_house || choice == "model" || choice == "measure", "gemm.engine = \"",
+                 name_of(recipe.gemm.engine), "\" multiplies with a library, and gemm.choice = ", toml_string(choice),
+                 " names a row of tilewave's; set one of them.");
+  const std::string_view tile = recipe.guidelines.wave_tile;
+  TW_CHECK_INPUT(tile == "chosen" || parse_tile(tile), "guidelines.wave_tile = ", toml_string(tile),
+                 " names no tile; write \"chosen\" or <M>x<N>, such as \"256x128\".");
+}
+
+// Without a look at the data.
+PassSegments expected_segments(const Recipe& recipe, const StepShapes& shapes) {
+  const BatchShape shape{.source_rows = shapes.source_rows, .target_rows = shapes.target_rows, .sequence = recipe.batch.sequence};
+  using enum PassSegments::Origin;
+  switch (recipe.data.kind) {
+    case DataKind::text:
+    case DataKind::tokens:
+      return whole_segments(shape, windows);
+    case DataKind::synthetic:
+      return whole_segments(shape, made_up);
+    case DataKind::number_names:
+    case DataKind::parallel:
+      break;
+  }
+  return whole_segments(shape, assumed);
+}
+
+void check_file(std::string_view key, const std::filesystem::path& path) {
+  const std::string named = sentence(key, " = ", toml_string(path.string()));
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, named, " is not there; name another file with --set ", key,
+                 "=FILE.");
+  TW_CHECK_INPUT(!std::filesystem::is_directory(status), named, " is a directory; name a file.");
+  TW_CHECK_INPUT(std::filesystem::is_regular_file(status), named, " is no regular file; copy what it gives to one.");
+  std::ifstream file(path, std::ios::binary);
+  TW_CHECK_INPUT(file, named, " cannot be read; check its permissions.");
+  TW_CHECK_INPUT(file.peek() != std::ifstream::traits_type::eof(), named, " is empty; name a file with text.");
+}
+
+}  // namespace
+
+bool uses_tokenizer(const DataConfig& data) { return data.kind != DataKind::tokens && data.kind != DataKind::synthetic; }
+
+Recipe parse_recipe(const RecipeText& text, std::span<const std::string> overrides) {
+  Recipe recipe;
+  std::vector<Section> sections = sections_of(recipe);
+  read_toml(text, sections, foreign_names());
+  for (const std::string& assignment : overrides) set_key(assignment, sections, foreign_names());
+  recipe.name = std::filesystem::path(text.source).stem().string();
+  validate(recipe);
+  return recipe;
+}
+
+Recipe read_recipe(const std::filesystem::path& path, std::span<const std::string> overrides) {
+  return parse_recipe(read_recipe_file(path), overrides);
+}
+
+void validate(const Recipe& recipe) {
+  validate_rounding(recipe);
+  validate_dropout(recipe);
+  validate_model(recipe);
+  validate_data(recipe);
+  validate_schedule(recipe);
+  validate_gemm(recipe);
+}
+
+void check_files(const Recipe& recipe) {
+  for (const DataPath& path : data_paths(recipe.data)) {
+    TW_CHECK_INPUT(!path.needed || !path.value.empty(), path.key, " is missing: data.kind = \"", name_of(recipe.data.kind),
+                   "\" reads it; name a file with --set ", path.key, "=FILE.");
+    if (path.value.empty()) continue;
+    const bool shards = recipe.data.kind == DataKind::tokens;
+    for (const std::filesystem::path& file : shards ? files_named(path.value) : std::vector<std::filesystem::path>{path.value}) {
+      check_file(path.key, file);
+    }
+  }
+}
+
+void check_supported(const Recipe& recipe, Backend backend) {
+  const GemmEngine engine = recipe.gemm.engine;
+  TW_CHECK_INPUT(backend != Backend::cpu || engine == GemmEngine::in_house, "gemm.engine = \"", name_of(engine),
+                 "\" needs a GPU; use --set gemm.engine=in_house.");
+  const Precision precision = recipe.run.precision;
+  TW_CHECK_INPUT(backend != Backend::cpu || (precision != Precision::bf16 && precision != Precision::fp16), "run.precision = \"",
+                 name_of(precision), "\" needs a GPU: a CPU trains in fp32, tf32 and fp64; use --set run.precision=fp32.");
+}
+
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
+  validate(recipe);
+  TW_CHECK_INPUT(recipe.guidelines.wave_free_batch == WaveFreeBatch::off, "guidelines.wave_free_batch = \"",
+                 name_of(recipe.guidelines.wave_free_batch),
+                 "\" asks for a device's waves, and there is no device here; guidelines.wave_free_batch = \"off\" needs none.");
+  TW_CHECK_INPUT(tokenizer.vocabulary <= recipe.model.vocabulary, "model.vocabulary = ", recipe.model.vocabulary,
+                 " is too small: the tokenizer makes ", tokenizer.vocabulary, " ids; set model.vocabulary to at least that.");
+  Recipe numbers = recipe;
+  if (uses_tokenizer(recipe.data) && recipe.data.tokenizer == TokenizerKind::bpe && recipe.data.tokenizer_vocabulary == 0) {
+    numbers.data.tokenizer_vocabulary = recipe.model.vocabulary;
+  }
+  if (recipe.schedule.kind == ScheduleKind::cosine && recipe.schedule.decay_steps == 0) {  // a run may end within its warm-up
+    numbers.schedule.decay_steps = std::max(recipe.run.steps, recipe.schedule.warmup_steps + 1);
+  }
+  Guided guided = apply_guidelines(numbers);
+  const PassSegments segments = expected_segments(numbers, guided.shapes);
+  return {.recipe = std::move(numbers), .shapes = guided.shapes, .adjustments = std::move(guided.adjustments), .segments = segments};
+}
+
+std::optional<Tile> parse_tile(std::string_view text) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  Tile tile;
+  const char* end = text.data() + text.size();
+  const auto m = std::from_chars(text.data(), end, tile.m);
+  if (m.ec != std::errc() || m.ptr == end || *m.ptr != 'x') return std::nullopt;
+  const auto n = std::from_chars(m.ptr + 1, end, tile.n);
+  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1 || tile.m > kMost || tile.n > kMost) return std::nullopt;
+  return tile;
+}
+
+std::string to_toml(const Recipe& recipe) {
+  Recipe copy = recipe;
+  return to_toml(sections_of(copy));
+}
+
+std::string hash_of(const Recipe& recipe) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : to_toml(recipe)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  std::string digits(16, '0');
+  for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = kHex[(hash >> (60 - 4 * i)) & 15];
+  return digits;
+}
+
+std::vector<KeyDifference> differences(const Recipe& first, const Recipe& second) {
+  Recipe a = first, b = second;
+  return differences(sections_of(a), sections_of(b));
+}
+
+std::string recipe_reference() {
+  Recipe defaults;
+  return reference_tables(sections_of(defaults));
+}
+
+}  // namespace tilewave

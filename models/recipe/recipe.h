@@ -1,0 +1,68 @@
+// From a TOML file to what a run is made of:
+//   read_recipe -> check_supported, check_files -> (a tokenizer is trained) -> resolve
+// Whatever is wrong with what a person wrote is one InputError sentence that names the key. Resolving a resolved recipe changes
+// nothing, and to_toml(recipe) reads back as the same recipe, bit for bit.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/recipe/reader.h"
+#include "framework/recipe/writer.h"
+#include "kernels/core/device.h"
+#include "models/recipe/config.h"
+#include "models/recipe/guidelines.h"
+#include "models/recipe/pass_segments.h"
+
+namespace tilewave {
+
+// Defaults, then the file, then overrides ("model.d_model=256", as --set gives them) in order. Validated; name = the file's stem.
+Recipe read_recipe(const std::filesystem::path& path, std::span<const std::string> overrides = {});
+// The same from text.
+Recipe parse_recipe(const RecipeText& text, std::span<const std::string> overrides = {});
+
+// What keys demand of each other, without looking at files or devices.
+void validate(const Recipe& recipe);
+
+// That every file the recipe names, and every one its data.kind needs, is there and not empty.
+void check_files(const Recipe& recipe);
+
+// Refuses what that back end cannot train in.
+void check_supported(const Recipe& recipe, Backend backend);
+
+// What the data's tokenizer turned out to be.
+struct TokenizerFacts {
+  std::int64_t vocabulary = 0;  // ids it produces; 0 where there is none, or none yet
+};
+
+struct ResolvedRecipe {
+  Recipe recipe;      // keys that stand for others are numbers now
+  StepShapes shapes;  // what to allocate and to fill
+  std::vector<Adjustment> adjustments;
+  PassSegments segments;  // of pairs: assumed, unless RealTokenCounter has read the corpus
+
+  friend bool operator==(const ResolvedRecipe&, const ResolvedRecipe&) = default;
+};
+
+// InputError where guidelines.wave_free_batch asks for a device: models/planning/wave_free.h resolves on one.
+ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer = {});
+
+// "256x128" as a tile.
+std::optional<Tile> parse_tile(std::string_view text);
+
+// Whether the data is text that a tokenizer turns into ids, rather than ids already.
+bool uses_tokenizer(const DataConfig& data);
+
+std::string to_toml(const Recipe& recipe);
+// 16 hexadecimal digits of the text: FNV-1a, 64 bits.
+std::string hash_of(const Recipe& recipe);
+// The keys that two recipes differ in.
+std::vector<KeyDifference> differences(const Recipe& first, const Recipe& second);
+
+// The tables of docs/use/recipes.md.
+std::string recipe_reference();
+
+}  // namespace tilewave

@@ -1,0 +1,259 @@
+// The step's launches and the step state around them.
+#include "models/step/train_step.h"
+
+#include <cmath>
+#include <utility>
+
+#include "framework/ops/cross_entropy.h"
+#include "kernels/core/saturating.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/ops/attention.h"
+
+namespace tilewave {
+
+ContextOptions context_options(const Recipe& recipe) {
+  return {.precision = recipe.run.precision,
+          .pitch = recipe.guidelines.row_pitch,
+          .ffn_hidden_layout = recipe.guidelines.ffn_hidden_layout,
+          .gemm = {.forced = recipe.gemm.engine != GemmEngine::in_house                         ? std::string(name_of(recipe.gemm.engine))
+                             : recipe.gemm.choice == "model" || recipe.gemm.choice == "measure" ? ""
+                                                                                                : recipe.gemm.choice,
+                   .alignment_policy = recipe.gemm.alignment_policy}};
+}
+
+BatchShape batch_shape(const ResolvedRecipe& resolved) {
+  return {
+      .source_rows = resolved.shapes.source_rows, .target_rows = resolved.shapes.target_rows, .sequence = resolved.recipe.batch.sequence};
+}
+
+AdamWOptions adamw_options(const Recipe& recipe) {
+  const OptimizerConfig& optimizer = recipe.optimizer;
+  return {.beta1 = optimizer.beta1,
+          .beta2 = optimizer.beta2,
+          .epsilon = optimizer.epsilon,
+          .weight_decay = optimizer.weight_decay,
+          .clip_norm = optimizer.clip_norm,
+          .scaling = {.enabled = recipe.run.precision == Precision::fp16}};
+}
+
+Schedule schedule_of(const Recipe& recipe) {
+  return {.kind = recipe.schedule.kind,
+          .peak = recipe.optimizer.learning_rate,
+          .warmup_steps = recipe.schedule.warmup_steps,
+          .decay_steps = recipe.schedule.decay_steps};
+}
+
+TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
+    : context_(context),
+      resolved_(resolved),
+      model_(context, resolved.recipe.model, resolved.shapes.vocabulary_padded, static_cast<std::uint64_t>(resolved.recipe.run.seed)),
+      optimizer_(model_.parameters(), adamw_options(resolved.recipe)),
+      batch_(make_batch_tensors(context, batch_shape(resolved), resolved.segments)),
+      uploads_(context) {
+  if (optimizer_.options().scaling.enabled) context.write_step_state({.loss_scale = kFirstLossScale});
+}
+
+void TrainStep::use_step_memory(const StepTrace& trace, Launches launches) {
+  use_step_memory(trace, allocate_step_memory(context_.queue(), trace.step_bytes()), launches);
+}
+
+void TrainStep::use_step_memory(const StepTrace& trace, const StepMemory& memory, Launches launches) {
+  const auto part = [&](const ArenaLayout& layout) { return Part{.arena = std::make_shared<Arena>(memory, layout), .graph = {}}; };
+  first_pass_ = part(trace.first_pass);  // graphs go too: their launches have the former memory's addresses
+  later_pass_ = part(trace.later_pass);
+  update_ = part(trace.update);
+  validation_ = part(trace.validation);
+  launches_ = launches;
+}
+
+void TrainStep::release_step_memory() {
+  context_.use_arena(nullptr);
+  for (Part* const part : {&first_pass_, &later_pass_, &update_, &validation_}) {
+    part->graph.reset();  // before the memory that its launches name
+    *part = {};
+  }
+}
+
+void TrainStep::launch_pass(PassKind kind) {
+  const Recipe& recipe = resolved_.recipe;
+  const DropoutRates rates{.hidden = recipe.model.dropout, .attention = recipe.model.attention_dropout};
+  context_.use_arena((kind == PassKind::first ? first_pass_ : later_pass_).arena);
+  context_.begin_step();
+  if (kind == PassKind::first) model_.parameters().reset_gradients();
+  {
+    const Variable logits = model_.logits(batch_, recipe.batch.sequence, rates);  // [target tokens, V_padded]
+    const LayerScope scope(context_, "loss");
+    const Variable loss = cross_entropy(context_, {.logits = logits,
+                                                   .labels = batch_.target_out,
+                                                   .vocabulary = resolved_.shapes.vocabulary,
+                                                   .smoothing = recipe.optimizer.label_smoothing});
+    backward(context_, loss);
+  }
+  sites_ = context_.random_sites();
+  context_.end_step();
+}
+
+void TrainStep::launch_update() {
+  context_.use_arena(update_.arena);
+  context_.begin_step();
+  optimizer_.update();
+  context_.end_step();
+}
+
+StepReport TrainStep::run(const PassBatches& batches, std::int64_t step, Update update) {
+  submit(batches, step, update);
+  return collect();
+}
+
+StepReport TrainStep::run(std::span<const Batch> batches, std::int64_t step, Update update) {
+  submit(batches, step, update);
+  return collect();
+}
+
+void TrainStep::submit(std::span<const Batch> batches, std::int64_t step, Update update) {
+  std::int64_t real_tokens = 0;
+  for (const Batch& batch : batches) real_tokens += batch.real_tokens;
+  submit({.passes = std::ssize(batches),
+          .real_tokens = real_tokens,
+          .of = [&](std::int64_t pass) -> const Batch& { return batches[static_cast<std::size_t>(pass)]; }},
+         step, update);
+}
+
+void TrainStep::submit(const PassBatches& batches, std::int64_t step, Update update) {
+  TW_CHECK(batches.passes == passes(), "a step of this recipe takes ", passes(), " batches, not ", batches.passes, ".");
+  StepState state = context_.read_step_state();
+  state.step = step;
+  state.seed = static_cast<std::uint64_t>(resolved_.recipe.run.seed);
+  state.learning_rate = learning_rate(schedule_of(resolved_.recipe), step);
+  state.loss = 0.0;
+  state.real_tokens = batches.real_tokens;
+  state.first_site = 0;
+  context_.write_step_state(state);
+  for (std::int64_t pass = 0; pass < passes(); ++pass) {
+    uploads_.upload(batches.of(pass), batch_);
+    enqueue_pass(pass, update);
+    batches.meanwhile();
+  }
+}
+
+void TrainStep::repeat() {
+  for (std::int64_t pass = 0; pass < passes(); ++pass) {
+    if (pass == 0 && passes() > 1) context_.write_first_site(0);
+    enqueue_pass(pass, Update::yes);
+  }
+}
+
+// The update goes with the last pass, in one graph where that is the first.
+void TrainStep::enqueue_pass(std::int64_t pass, Update update) {
+  const bool updates = update == Update::yes && pass + 1 == passes();
+  if (pass > 0) {
+    context_.write_first_site(static_cast<std::uint32_t>(pass) * sites_);
+    enqueue(later_pass_, update, [this] { launch_pass(PassKind::later); });
+    if (updates) enqueue(update_, update, [this] { launch_update(); });
+    return;
+  }
+  enqueue(first_pass_, update, [this, updates] {
+    launch_pass(PassKind::first);
+    if (updates) launch_update();
+  });
+}
+
+void TrainStep::enqueue(Part& part, Update update, const std::function<void()>& launches) {
+  // The first time they run launch by launch, so that plans are chosen and kernels are loaded before they are captured.
+  const bool capturable = launches_ == Launches::captured && update == Update::yes && !context_.profiling() &&
+                          std::holds_alternative<CudaQueue>(context_.queue());
+  if (!capturable || !std::exchange(part.launched_before, true)) return launches();
+  if (!part.graph) part.graph = capture(context_.queue(), launches);
+  part.graph->replay();
+}
+
+StepReport TrainStep::collect() {
+  const StepState state = context_.read_step_state();
+  return {.step = state.step,
+          .loss = state.loss,
+          .learning_rate = state.learning_rate,
+          .gradient_norm = state.gradient_norm,
+          .target_tokens = state.real_tokens,
+          .finite = state.found_nonfinite == 0,
+          .scaled = optimizer_.options().scaling.enabled,
+          .loss_scale = state.loss_scale,
+          .scale_exhausted = state.scale_exhausted != 0};
+}
+
+void TrainStep::launch_validation() {
+  const NoGradient scope(context_);
+  context_.use_arena(validation_.arena);
+  context_.begin_step();
+  cross_entropy(context_, {.logits = model_.logits(batch_, resolved_.recipe.batch.sequence, {}),
+                           .labels = batch_.target_out,
+                           .vocabulary = resolved_.shapes.vocabulary});
+  context_.end_step();
+}
+
+double TrainStep::validate(BatchStream stream) {
+  return validate(std::move(stream), [] { return false; })->loss;
+}
+
+std::optional<ValidationLoss> TrainStep::validate(BatchStream stream, const std::function<bool()>& stop) {
+  const StepState before = context_.read_step_state();
+  double total = 0.0;
+  std::int64_t tokens = 0;
+  bool stopped = false;
+  while (const std::optional<Batch> batch = stream.next()) {
+    if ((stopped = stop())) break;
+    uploads_.upload(*batch, batch_);
+    context_.write_step_state({.real_tokens = batch->real_tokens});
+    launch_validation();
+    total += context_.read_step_state().loss * static_cast<double>(batch->real_tokens);
+    tokens += batch->real_tokens;
+  }
+  context_.write_step_state(before);
+  if (stopped) return {};
+  TW_CHECK(tokens > 0, "there is no validation data to measure the loss on; set data.validation_source.");
+  return ValidationLoss{.loss = total / static_cast<double>(tokens), .target_tokens = tokens};
+}
+
+std::int64_t StepTrace::matrix_flops() const {
+  std::int64_t flops = 0;
+  bool countable = true;
+  for (const TraceEntry& entry : trace.entries) {
+    if (entry.operation == GemmArgs::kOperation || entry.operation == AttentionArgs::kOperation ||
+        entry.operation == AttentionBackwardArgs::kOperation) {
+      const std::int64_t all = saturating_product(entry.cost.flops, entry.times);
+      countable = countable && all != kUncountable && !__builtin_add_overflow(flops, all, &flops);
+    }
+  }
+  TW_CHECK_INPUT(countable, "a step's FLOPs are more than 2^63; lower batch.accumulate, the rows of a batch or the model.");
+  return flops;
+}
+
+StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const GemmPlans& plans) {
+  StepTrace result;
+  ContextOptions options = context_options(resolved.recipe);
+  options.plans = plans;
+  Context context(TraceQueue{}, device, options);
+  TrainStep step(context, resolved);
+  result.persistent_bytes = context.persistent_bytes();
+  result.parameters = step.model().parameters().count();
+  const auto layout_of = [&](auto&& launch) {
+    const auto recorder = std::make_shared<ArenaRecorder>();
+    context.record_step_memory(recorder);
+    launch();
+    return recorder->layout();
+  };
+  std::vector<TraceEntry>& entries = result.trace.entries;
+  log_of(context.queue()) = &result.trace;
+  result.first_pass = layout_of([&] { step.launch_pass(PassKind::first); });
+  if (const std::int64_t later = resolved.recipe.batch.accumulate - 1; later > 0) {
+    const std::size_t first = entries.size();
+    result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });
+    for (std::size_t i = first; i < entries.size(); ++i) entries[i].times = later;
+  }
+  result.update = layout_of([&] { step.launch_update(); });
+  log_of(context.queue()) = nullptr;
+  result.validation = layout_of([&] { step.launch_validation(); });
+  (void)result.matrix_flops();  // InputError where nobody could count them
+  return result;
+}
+
+}  // namespace tilewave

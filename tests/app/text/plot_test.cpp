@@ -1,0 +1,106 @@
+// app/text/plot.py: loss.csv always, loss.png where matplotlib is, a sentence where it is not.
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/shell.h"
+#include "tests/test_environment.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Plot : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(script_)) GTEST_SKIP() << "app/text/plot.py is not beside --data";
+    if (shell("python3 --version", run_).status != 0) GTEST_SKIP() << "there is no python3";
+  }
+
+  // Without matplotlib: a module of that name that cannot be imported stands before any real one.
+  Outcome plot_without_matplotlib() {
+    write_text(run_ / "absent" / "matplotlib.py", "raise ImportError('absent')\n");
+    return shell("PYTHONPATH=absent python3 " + quoted(script_.string()) + " .", run_);
+  }
+
+  TemporaryFolder folder_;
+  fs::path run_ = folder_.path();
+  fs::path script_ = fs::absolute(test_environment().data).lexically_normal() / ".." / "app" / "plot.py";
+};
+
+TEST_F(Plot, WithoutMatplotlibWritesTheTableAndSaysSo) {
+  write_text(run_ / "metrics.jsonl",
+             R"({"step": 1, "loss": 4.5, "learning_rate": 0.001}
+{"step": 2, "loss": 9.0}
+{"step": 2, "loss": 4.25, "validation_loss": 4.0}
+{"step": 3, "loss": null}
+{"step": 4, "lo)");
+  const Outcome outcome = plot_without_matplotlib();
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("matplotlib is not installed"), std::string::npos) << outcome.output;
+  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss,validation_loss\n1,4.5,\n2,4.25,4.0\n3,,\n");
+  EXPECT_FALSE(fs::exists(run_ / "loss.png"));
+}
+
+TEST_F(Plot, TheLastValidationIsInTheSummary) {
+  write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.25}\n");
+  write_text(run_ / "summary.json", "{\"steps\": 2, \"loss\": 4.25, \"validation_loss\": 4.125}\n");
+  plot_without_matplotlib();
+  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss,validation_loss\n1,4.5,\n2,4.25,4.125\n");
+}
+
+TEST_F(Plot, DrawsASweepOrSaysWhyNot) {
+  write_text(
+      run_ / "sweep.jsonl",
+      R"({"device": "a CPU", "threads": 2, "layer": "64<-32@96", "n": 96, "tile": "64x96", "waves": 0.5, "time_us": 9.0, "tflops": 0.04, "predicted_us": 8.0}
+{"device": "a CPU", "threads": 2, "layer": "64<-32@192", "n": 192, "tile": "64x96", "waves": 1.0, "time_us": 9.5, "tflops": 0.08, "predicted_us": 8.0}
+)");
+  const std::string plot = "python3 " + quoted(script_.string()) + " ";
+  const Outcome drawn = shell(plot + "sweep.jsonl", run_);
+  EXPECT_EQ(drawn.status, 0) << drawn.output;
+  EXPECT_TRUE(fs::exists(run_ / "sweep.png") || drawn.output.find("matplotlib is not installed") != std::string::npos) << drawn.output;
+  write_text(run_ / "other.jsonl", "{\"n\": 96}\n");
+  EXPECT_EQ(shell(plot + "other.jsonl", run_).status, 2);
+  EXPECT_EQ(shell(plot + "absent.jsonl", run_).status, 2);
+}
+
+TEST_F(Plot, DrawsAnAblationOrSaysWhyNot) {
+  write_text(run_ / "ablation.json", R"({"recipe": "r", "device": "a CPU", "variants": [
+    {"name": "a", "baseline": "a", "ran": true, "predicted_gain_fraction": 0.0, "measured_gain_fraction": 0.0,
+     "gemms": [{"layer": "decoder.projection", "role": "forward", "concerned": false, "tflops": 0.1}]},
+    {"name": "b", "baseline": "a", "ran": true, "predicted_gain_fraction": null, "measured_gain_fraction": 0.2,
+     "gemms": [{"layer": "decoder.projection", "role": "forward", "concerned": true, "tflops": 0.2}]},
+    {"name": "c", "baseline": "a", "ran": false, "refused": "it does not fit."}]})");
+  const std::string plot = "python3 " + quoted(script_.string()) + " .";
+  const Outcome drawn = shell(plot, run_);
+  EXPECT_EQ(drawn.status, 0) << drawn.output;
+  EXPECT_TRUE(fs::exists(run_ / "ablation.png") || drawn.output.find("matplotlib is not installed") != std::string::npos) << drawn.output;
+  write_text(run_ / "ablation.json", "{\"recipe\": \"r\"}\n");
+  EXPECT_EQ(shell(plot, run_).status, 2);
+}
+
+TEST_F(Plot, NoValidationNoColumn) {
+  write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n");
+  EXPECT_EQ(plot_without_matplotlib().status, 0);
+  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss\n1,4.5\n");
+}
+
+TEST_F(Plot, NamesTheLineThatIsNoMetric) {
+  write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"loss\": 4}\n");
+  const Outcome outcome = plot_without_matplotlib();
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.output.find("metrics.jsonl:2"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Plot, DrawsAPng) {
+  if (shell("python3 -c 'import matplotlib' || /usr/bin/python3 -c 'import matplotlib'", run_).status != 0)
+    GTEST_SKIP() << "matplotlib is not installed";
+  write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.0, \"validation_loss\": 4.0}\n");
+  const Outcome outcome = shell("python3 " + quoted(script_.string()) + " .", run_);
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(file_text(run_ / "loss.png").starts_with("\x89PNG")) << outcome.output;
+}
+
+}  // namespace
+}  // namespace tilewave

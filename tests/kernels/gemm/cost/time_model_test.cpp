@@ -1,0 +1,135 @@
+// The time model as data, and what choosing by it promises, over random problems on GPUs that are not here.
+#include "kernels/gemm/cost/time_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+#include <set>
+
+#include "kernels/gemm/catalog.h"
+#include "tests/kernels/gemm/gpus.h"
+
+namespace tilewave {
+namespace {
+
+GemmProblem random_problem(std::mt19937& random) {
+  const auto draw = [&](std::int64_t most) {  // as often small as large, and a multiple of 8 half the time
+    const double size = std::exp(std::uniform_real_distribution<double>(0.0, std::log(static_cast<double>(most)))(random));
+    return random() % 2 == 0 ? round_up(static_cast<std::int64_t>(size), 8) : static_cast<std::int64_t>(size);
+  };
+  GemmProblem p = {.role = static_cast<GemmRole>(random() % 3), .m = draw(60000), .n = draw(60000), .k = draw(20000), .epilogue = {}};
+  p.operand_dtype = p.output_dtype = random() % 3 == 0 ? DType::f32 : random() % 2 == 0 ? DType::bf16 : DType::f16;
+  p.a_major = p.role == GemmRole::forward ? Major::k : Major::m;
+  p.b_major = p.role == GemmRole::wgrad ? Major::n : Major::k;
+  p.math = p.operand_dtype == DType::f32 && random() % 2 == 0 ? MathMode::tf32 : MathMode::ieee;
+  if (p.role == GemmRole::wgrad) {
+    p.output_dtype = DType::f32;
+    p.epilogue = {.bias_gradient = random() % 2 == 0, .accumulate = random() % 2 == 0};
+  } else if (random() % 2 == 0) {
+    p.epilogue = {.bias = true, .activation = static_cast<Activation>(random() % 4), .saved_input = random() % 2 == 0};
+  }
+  const auto pitch = [&](std::int64_t cols, DType dtype) { return random() % 3 == 0 ? cols : round_up(cols, 128 / size_of(dtype)); };
+  p.a_pitch = pitch(p.a_major == Major::k ? p.k : p.m, p.operand_dtype);
+  p.b_pitch = pitch(p.b_major == Major::k ? p.k : p.n, p.operand_dtype);
+  p.d_pitch = pitch(p.m, p.output_dtype);
+  p.a_alignment = alignment_of(0, p.a_pitch * size_of(p.operand_dtype));
+  p.b_alignment = alignment_of(0, p.b_pitch * size_of(p.operand_dtype));
+  p.d_alignment = alignment_of(0, p.d_pitch * size_of(p.output_dtype));
+  return p;
+}
+
+TEST(TimeModel, ConstantsHaveNamesOfTheirOwnAndAreAboveZero) {
+  std::set<std::string_view> names;
+  const TimeModel model;
+  for (const TimeConstant& constant : time_constants()) {
+    EXPECT_TRUE(names.insert(constant.name).second) << constant.name;
+    EXPECT_GT(model.*constant.value, 0.0) << constant.name;
+    if (constant.name.ends_with("_fraction")) {
+      EXPECT_LE(model.*constant.value, 1.0) << constant.name;
+    }
+  }
+  EXPECT_EQ(names.size() * sizeof(double) + sizeof(double), sizeof(TimeModel) - sizeof(OperationModel))
+      << "every number but the source has a name";
+  for (const OperationConstant& constant : operation_constants()) {
+    EXPECT_TRUE(names.insert(constant.name).second) << constant.name;
+    EXPECT_GT(model.operations.*constant.value, 0.0) << constant.name;
+  }
+  EXPECT_EQ(operation_constants().size() * sizeof(double), sizeof(OperationModel)) << "every number has a name";
+}
+
+TEST(TimeModel, SaysWhoseNumbersTheyAre) {
+  EXPECT_EQ(source_of(default_time_model("NVIDIA H200")), "measured on an NVIDIA H200");
+  EXPECT_EQ(source_of(default_time_model("NVIDIA A100-SXM4-80GB")), "not measured: scaled from an NVIDIA H200");
+  EXPECT_EQ(source_of({.source = TimeModelSource::calibrated}), "calibrated here");
+  EXPECT_EQ(&time_model_of(h200()), &time_model_of(a100())) << "a device without a model of its own has the scaled one";
+}
+
+TEST(TimeModel, TheLongestPartDecides) {
+  const DeviceInfo device = h200();
+  const TimeModel& model = time_model_of(device);
+  EXPECT_DOUBLE_EQ(seconds_of(GemmWork{}, device), model.launch_s);
+  const double cycles = seconds_of({.schedule_cycles = 1.98e6}, device) - model.launch_s;
+  EXPECT_NEAR(cycles, 1e-3, 1e-9);
+  const double memory = seconds_of({.memory_bytes = 4.8e9 * model.memory_fraction}, device) - model.launch_s;
+  EXPECT_NEAR(memory, 1e-3, 1e-9);
+  const double both = seconds_of({.schedule_cycles = 1.98e6, .memory_bytes = 4.8e9 * model.memory_fraction}, device) - model.launch_s;
+  EXPECT_GT(both, 1e-3);
+  EXPECT_LT(both, 1.2e-3) << "near ties take longer than either, not the sum";
+}
+
+TEST(TimeModel, NoPredictionBeatsTheDevicesPeaks) {
+  std::mt19937 random(3);
+  for (const DeviceInfo& device : {h200(), a100()}) {
+    for (int i = 0; i < 300; ++i) {
+      const GemmProblem p = random_problem(random);
+      const MathRates rates = math_rates(device.capability);
+      const int rate = p.operand_dtype != DType::f32 ? rates.tensor_bf16 : p.math == MathMode::tf32 ? rates.tensor_tf32 : rates.fp32;
+      const double math_s = static_cast<double>(p.flops()) / (2.0 * rate * static_cast<double>(device.sm_count) * device.clock_hz);
+      const double memory_s = static_cast<double>(p.bytes()) / device.bandwidth_bytes_per_s;
+      for (const GemmPlan& plan : gemm_candidates(p, device)) {
+        EXPECT_GT(plan.predicted_s, std::max(math_s, memory_s)) << plan.row << " " << i;
+      }
+    }
+  }
+}
+
+TEST(Choose, TakesTheLeastPredictedTimeAndAlwaysTheSamePlan) {
+  std::mt19937 random(4);
+  std::set<std::string_view> rows;
+  for (const DeviceInfo& device : {h200(), a100()}) {
+    for (int i = 0; i < 300; ++i) {
+      const GemmProblem p = random_problem(random);
+      const GemmPlan plan = choose(p, device);
+      const std::vector<GemmPlan> candidates = gemm_candidates(p, device);
+      EXPECT_TRUE(std::is_sorted(candidates.begin(), candidates.end(),
+                                 [](const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.predicted_s; }));
+      EXPECT_EQ(plan, candidates.front()) << plan.row << " " << candidates.front().row << " " << i;
+      EXPECT_EQ(plan, choose(p, device));
+      EXPECT_DOUBLE_EQ(plan.predicted_s, choose(p, device).predicted_s);
+      rows.insert(plan.row);
+    }
+  }
+  EXPECT_GE(rows.size(), 5u) << "the problems reach few rows";
+}
+
+// What a launch checks is that the row still makes the plan; so a plan outlives the model that chose it.
+TEST(Choose, APlanHoldsUnderAnotherModel) {
+  std::mt19937 random(5);
+  DeviceInfo other = h200();
+  TimeModel changed;
+  for (const TimeConstant& constant : time_constants())
+    changed.*constant.value *= std::exp(std::uniform_real_distribution<double>(-1.0, 1.0)(random));
+  other.time_model = std::make_shared<TimeModel>(changed);
+  int differ = 0;
+  for (int i = 0; i < 300; ++i) {
+    const GemmProblem p = random_problem(random);
+    const GemmPlan plan = choose(p, h200());
+    EXPECT_EQ(plan, find_gemm_row(Backend::cuda, plan.row)->plan(p, plan.tile, other, plan.split)) << plan.row << " " << i;
+    differ += plan == choose(p, other) ? 0 : 1;
+  }
+  EXPECT_GT(differ, 0) << "the other model is no other";
+}
+
+}  // namespace
+}  // namespace tilewave
