@@ -1,6 +1,6 @@
 // What the kernels' library carries for GPUs, read from the library itself: machine code of compute capability 8.0 and 9.0 for every
-// portable source, so that no driver compiles at start on either, and PTX for what comes later; of 9.0, with PTX, where the bulk copy
-// engine is asked; 9.0's own instructions alone.
+// portable source, so that no driver compiles at start on either, and PTX for what comes later; of 9.0, with PTX, where TMA is asked; 9.0's
+// own instructions alone.
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>

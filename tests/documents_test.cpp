@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -209,17 +210,64 @@ TEST_F(Documents, LinksLeadSomewhere) {
   EXPECT_GE(count, 20U);
 }
 
+// The files that a worked example asks its reader to make: "New: `path`".
+std::set<std::string> files_to_make(const std::string& text) {
+  static const std::regex line("(^|\\n)New: `([^`]+)`");
+  std::set<std::string> files;
+  for (std::sregex_iterator match(text.begin(), text.end(), line), end; match != end; ++match) files.insert((*match)[2]);
+  return files;
+}
+
 TEST_F(Documents, NamedFilesExist) {
   const std::regex name(R"((recipes|docs|tests|kernels|framework|models|app)/[A-Za-z0-9_/]+\.(toml|md|h|cpp|py|txt)\b)");
   std::size_t count = 0;
   for (const fs::path& document : documents_and_results()) {
     const std::string text = file_text(document);
+    const std::set<std::string> to_make = files_to_make(text);
     for (std::sregex_iterator match(text.begin(), text.end(), name), end; match != end; ++match) {
       ++count;
-      EXPECT_TRUE(fs::exists(root() / match->str())) << document.filename() << " names " << match->str();
+      EXPECT_TRUE(fs::exists(root() / match->str()) || to_make.contains(match->str())) << document.filename() << " names " << match->str();
     }
   }
   EXPECT_GE(count, 1U);
+}
+
+TEST_F(Documents, ExamplesMakeFilesThatAreNotThere) {
+  std::size_t count = 0;
+  for (const fs::path& document : documents()) {
+    for (const std::string& file : files_to_make(file_text(document))) {
+      ++count;
+      EXPECT_FALSE(fs::exists(root() / file)) << document.filename() << ": " << file << " is there already; take another example";
+      EXPECT_TRUE(fs::exists((root() / file).parent_path())) << document.filename() << ": there is no room for " << file;
+    }
+  }
+  EXPECT_GE(count, 5U);
+  EXPECT_EQ(files_to_make("New: `a/b.h`. Text\nNew: `c.cu`\nNew is `d.h`, New: `e.h`"), (std::set<std::string>{"a/b.h", "c.cu"}));
+}
+
+// What was tried without gain: five fields a line, and a commit that can be looked up.
+TEST_F(Documents, AttemptsHaveAllTheirFields) {
+  const std::regex field(R"re("(?:[^"]|"")*"|[^",]*)re"), commit("[0-9a-f]{7,40}");
+  std::istringstream lines(file_text(root() / "docs" / "lab" / "attempts.csv"));
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line, "idea,kernel,effect,device,commit");
+  std::size_t count = 0;
+  while (std::getline(lines, line)) {
+    ++count;
+    std::vector<std::string> fields;
+    std::size_t at = 0;
+    for (std::smatch match; at <= line.size(); at += fields.back().size() + 1) {
+      const std::string rest = line.substr(at);
+      ASSERT_TRUE(std::regex_search(rest, match, field, std::regex_constants::match_continuous)) << line;
+      fields.push_back(match.str());
+      ASSERT_TRUE(at + fields.back().size() == line.size() || line[at + fields.back().size()] == ',') << line;
+    }
+    ASSERT_EQ(fields.size(), 5U) << line;
+    for (const std::string& one : fields) EXPECT_FALSE(one.empty()) << line;
+    EXPECT_TRUE(std::regex_match(fields.back(), commit)) << line;
+  }
+  EXPECT_GE(count, 100U);
 }
 
 }  // namespace

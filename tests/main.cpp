@@ -29,7 +29,7 @@ class Summary : public testing::EmptyTestEventListener {
     const testing::TestResult& result = *test.result();
     if (result.Passed()) return;
     std::string& report = result.Skipped() ? skipped_ : failed_;
-    report += sentence(result.Skipped() ? "SKIPPED " : "FAILED ", test.test_suite_name(), ".", test.name(), ": ");
+    report += concat(result.Skipped() ? "SKIPPED " : "FAILED ", test.test_suite_name(), ".", test.name(), ": ");
     for (int part = 0; part < result.total_part_count(); ++part) report += result.GetTestPartResult(part).message();
     report += '\n';
   }
@@ -60,7 +60,7 @@ static std::string take_simd(std::string_view name) {
       test_environment().simd = name;
       return {};
     }
-    others += sentence(others.empty() ? "" : ", ", hwy::TargetName(target));
+    others += concat(others.empty() ? "" : ", ", hwy::TargetName(target));
   }
   return others;
 }

@@ -63,7 +63,7 @@ const std::vector<std::vector<std::string>>& rooms() {
   static const std::vector<std::vector<std::string>> rooms = {
       {"kernels/core", "kernels/gemm/cost", "kernels/gemm/rows", "kernels/gemm", "kernels/ops", "kernels/math", "kernels/cpu/core",
        "kernels/cpu/ops", "kernels/cpu/gemm", "kernels/cuda/prim", "kernels/cuda/core", "kernels/cuda/ops", "kernels/cuda/attention",
-       "kernels/cuda/gemm"},
+       "kernels/cuda/layer_norm", "kernels/cuda/gemm"},
       {"framework/tensor", "framework/autograd", "framework/ops", "framework/nn", "framework/optimizer", "framework/io", "framework/recipe",
        "framework/data", "framework/measure"},
       {"models/recipe", "models/transformer", "models/step", "models/planning", "models/decoding", "models/training", "models/study"},
@@ -208,7 +208,7 @@ TEST_F(Repository, BrokenArrowsAreSeen) {
   EXPECT_NE(quoted_include("models/planning/plan.h", "models/training/trainer.h"), "");
   EXPECT_NE(quoted_include("models/elsewhere/plan.h", "models/recipe/config.h"), "");
   EXPECT_NE(quoted_include("app/text/progress.h", "app/main.h"), "");
-  EXPECT_NE(quoted_include("kernels/core/device.cpp", "kernels/gemm/cost/time_model.h"), "");
+  EXPECT_NE(quoted_include("kernels/core/device.cpp", "kernels/gemm/cost/cost_model.h"), "");
   EXPECT_EQ(quoted_include("kernels/core/trace.h", "kernels/gemm/plan.h"), "");
   EXPECT_EQ(quoted_include("models/training/trainer.cpp", "models/planning/plan.h"), "");
   EXPECT_EQ(quoted_include("tests/app/text/plot_test.cpp", "app/options/command.h"), "");
@@ -247,7 +247,7 @@ TEST_F(Repository, FilesHoldNothingUnfinishedNorLocal) {
     std::smatch match;
     EXPECT_FALSE(std::regex_search(text, match, unfinished)) << file << " holds " << match.str();
     EXPECT_FALSE(std::regex_search(text, match, local)) << file << " names a folder of one machine: " << match.str();
-    if (!file.starts_with("kernels/cuda/")) {
+    if (!file.starts_with("kernels/cuda/") && !file.ends_with(".md")) {
       EXPECT_FALSE(std::regex_search(text, kernel)) << file << ": kernels live under kernels/cuda";
     }
   }

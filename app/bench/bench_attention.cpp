@@ -25,7 +25,7 @@ struct AttentionBenchOptions {
   bool json = false;
 };
 
-constexpr std::size_t kMostSets = 64;  // of operands
+constexpr std::size_t kMaxSets = 64;  // of operands
 
 void print(const AttentionBenchOptions& options, const DeviceInfo& device, Precision precision, const AttentionSequences& shape,
            const char* pass, const Timing& timing, const Cost& cost) {
@@ -83,7 +83,7 @@ int bench_attention(const AttentionBenchOptions& options) {
     std::vector<AttentionPasses> sets;
     sets.push_back(attention_passes(context, shape));
     const std::int64_t bytes = sets.front().forward.entry.cost.bytes;
-    while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes && sets.size() < kMostSets) {
+    while (static_cast<std::int64_t>(sets.size()) * bytes < kRotatedBytes && sets.size() < kMaxSets) {
       sets.push_back(attention_passes(context, shape));
     }
     const auto candidate = [&](const char* name, auto member) {

@@ -1,4 +1,4 @@
-// Measures, fits and keeps a GPU's time model; or fits again the GEMMs that were measured and saved.
+// Measures, fits and keeps a GPU's cost model; or fits again the GEMMs that were measured and saved.
 #include <cstdio>
 #include <iostream>
 
@@ -16,9 +16,9 @@ struct Options {
   bool json = false;
 };
 
-void print(const Calibration& calibration, const TimeModel& before, const std::filesystem::path& kept) {
+void print(const Calibration& calibration, const CostModel& before, const std::filesystem::path& kept) {
   std::printf("%-32s %12s %12s\n", "constant", "before", "after");
-  for (const TimeConstant& constant : time_constants()) {
+  for (const CostConstant& constant : cost_constants()) {
     std::printf("%-32s %12.5g %12.5g\n", std::string(constant.name).c_str(), before.*constant.value, calibration.model.*constant.value);
   }
   for (const OperationConstant& constant : operation_constants()) {
@@ -53,7 +53,7 @@ CalibrationTimes saved_times(const std::filesystem::path& path, const DeviceInfo
 int calibrate(const Options& options) {
   if (!options.save.empty()) check_output_file("--save", options.save);
   const DeviceInfo device = options.device.probe();
-  TW_CHECK_INPUT(device.backend == Backend::cuda, "bench calibrate fits the time model of a GPU, and ", device.name,
+  TW_CHECK_INPUT(device.backend == Backend::cuda, "bench calibrate fits the cost model of a GPU, and ", device.name,
                  " is none; a CPU's rows have models of their own (docs/understand/cpu-gemm.md).");
   const CalibrationTimes times = options.fit.empty() ? measure_calibration(options.device, device) : saved_times(options.fit, device);
   if (!options.save.empty()) write_planned_gemms(options.save, {.device = device.name, .driver = device.driver, .gemms = times.gemms});
@@ -65,12 +65,12 @@ int calibrate(const Options& options) {
     object.add("device", device.name).add("points", calibration.points).add("error_before_fraction", calibration.error_before);
     object.add("error_after_fraction", calibration.error_after).add("chosen_time_before_fraction", calibration.choice_before);
     object.add("chosen_time_after_fraction", calibration.choice_after).add("kept", kept.string());
-    for (const TimeConstant& constant : time_constants()) object.add(constant.name, calibration.model.*constant.value);
+    for (const CostConstant& constant : cost_constants()) object.add(constant.name, calibration.model.*constant.value);
     for (const OperationConstant& constant : operation_constants()) object.add(constant.name, calibration.model.operations.*constant.value);
     std::cout << object.text() << '\n';
   } else {
-    TimeModel before = default_time_model(device.name);
-    if (!times.operations) before.operations = time_model_of(device).operations;
+    CostModel before = default_cost_model(device.name);
+    if (!times.operations) before.operations = cost_model_of(device).operations;
     print(calibration, before, kept);
   }
   return 0;
@@ -80,7 +80,7 @@ int calibrate(const Options& options) {
 
 Command add_bench_calibrate(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
-      "calibrate", "GPU: fit the time model that plans are chosen by to what this GPU measures, and keep it (docs/understand/gemm.md)");
+      "calibrate", "GPU: fit the cost model that plans are chosen by to what this GPU measures, and keep it (docs/understand/gemm.md)");
   const auto options = std::make_shared<Options>();
   options->device.add_to(*command);
   command->add_option("--save", options->save, "write the GEMMs measured, as JSON lines")->type_name("FILE");

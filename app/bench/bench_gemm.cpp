@@ -22,11 +22,11 @@ struct GemmOptions {
 };
 
 void check_row(const std::string& name) {
-  const std::vector<std::string_view> known = gemm_row_names();
+  const std::vector<std::string_view> known = gemm_kernel_names();
   if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return;
   std::string rows;
-  for (const std::string_view row : known) rows += sentence(rows.empty() ? "" : ", ", row);
-  throw InputError(sentence("--row ", name, ": no row of the catalog is called so", nearest_text(name, known), "; there are ", rows, "."));
+  for (const std::string_view row : known) rows += concat(rows.empty() ? "" : ", ", row);
+  throw InputError(concat("--row ", name, ": no kernel of the catalog is called so", nearest_text(name, known), "; there are ", rows, "."));
 }
 
 // The layers that a claim about the CPU's GEMM is made over, all of it one claim.
@@ -81,7 +81,7 @@ Command add_bench_gemm(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("gemm", "every row and tile on fully-connected layers, in all three roles");
   const auto options = std::make_shared<GemmOptions>();
   command->add_option("--layer", options->layers, "out<-in@tokens; may be repeated (default: a suite for the device)")->take_all();
-  CLI::Option* row = command->add_option("--row", options->row, "measure this row of the catalog alone");
+  CLI::Option* row = command->add_option("--row", options->row, "measure this kernel of the catalog alone");
   CLI::Option* ladder = command->add_flag("--ladder", options->ladder, "the best tile of every row, in the catalog's order")->excludes(row);
   command->add_option("--against", options->against, "a peer measured in the same run: openblas, or on a GPU cublas or cublaslt");
   command->add_option("--form", options->forms, "what is asked of a layer; may be repeated (default: the plain ones)")
@@ -91,7 +91,7 @@ Command add_bench_gemm(CLI::App& bench) {
       command->add_option("--suite", options->suite, "GPU: transformer, with its claims and their targets; --layer and --form cut it")
           ->check(CLI::IsMember({"transformer"}))
           ->excludes(ladder);
-  command->add_flag("--calibrate", options->calibrate, "GPU: predict by a time model that this run measures first, on other shapes")
+  command->add_flag("--calibrate", options->calibrate, "GPU: predict by a cost model that this run measures first, on other shapes")
       ->excludes(ladder);
   command->add_option("--dtype", options->dtype, "GPU: bf16 (default), f16, tf32, f32 or f64; CPU: f32 (default), tf32, f64 or bf16");
   command->add_option("--pitch", options->pitch, "how rows follow one another (default: packed on a GPU, aligned on a CPU)")

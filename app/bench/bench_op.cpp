@@ -42,10 +42,10 @@ std::vector<BenchedOperation> chosen(const OpOptions& options) {
       std::string known;
       for (const BenchedOperation& operation : large) {
         all_names.emplace_back(operation.name);
-        known += sentence(known.empty() ? "" : ", ", operation.name);
+        known += concat(known.empty() ? "" : ", ", operation.name);
       }
       throw InputError(
-          sentence("bench op ", name, ": there is no such operation", nearest_text(name, all_names), "; there are ", known, "."));
+          concat("bench op ", name, ": there is no such operation", nearest_text(name, all_names), "; there are ", known, "."));
     }
     std::copy_if(all.begin(), all.end(), std::back_inserter(result), is_it);
   }
@@ -109,7 +109,7 @@ int bench_op(const OpOptions& options) {
       if (*operation.operands != 0) object.add("operands", operation.operands);
       std::cout << object.text() << std::endl;
     } else {
-      std::printf("%-20s %14s %10.1f %10.1f %10.1f %9.0f %10.0f %6.2f  %s\n", operation.name, sentence(shape.rows, "x", shape.cols).c_str(),
+      std::printf("%-20s %14s %10.1f %10.1f %10.1f %9.0f %10.0f %6.2f  %s\n", operation.name, concat(shape.rows, "x", shape.cols).c_str(),
                   static_cast<double>(bytes) * 1e-6, ours.median_s * 1e6, static_cast<double>(bytes) / copied_per_s * 1e6,
                   bytes_per_s * 1e-9, copied_per_s * 1e-9, bytes_per_s / copied_per_s, operation.operands);
       std::fflush(stdout);

@@ -12,7 +12,7 @@ Precision precision_of(const std::string& name, Backend backend) {
                    ": a CPU computes in fp32, tf32 and fp64.");
     return precision;
   }
-  throw InputError(sentence("--precision ", name, ": there are fp32, tf32, bf16, fp16 and fp64."));
+  throw InputError(concat("--precision ", name, ": there are fp32, tf32, bf16, fp16 and fp64."));
 }
 
 std::string floor_text(double seconds) {

@@ -9,7 +9,7 @@
 #include "framework/measure/interleave.h"
 #include "kernels/core/memory.h"
 #include "models/planning/plan.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 #include "models/recipe/corpus_of.h"
 #include "models/step/memory_check.h"
 #include "models/step/step_batches.h"
@@ -37,7 +37,7 @@ void print(const Recipe& recipe, const DeviceInfo& device, const StepFigures& fi
   std::printf("%s on %s: %.2f ms a step (quartiles %.2f to %.2f%s), %.0f target tokens/s, %.4g TFLOP/s in matrix products\n",
               recipe.name.c_str(), device_text(device).c_str(), timing.median_s * 1e3, timing.lower_quartile_s * 1e3,
               timing.upper_quartile_s * 1e3,
-              figures.floor_s > 0.0 ? sentence("; floor ", std::round(1e5 * figures.floor_s) / 100.0).c_str() : "", figures.tokens_per_s,
+              figures.floor_s > 0.0 ? concat("; floor ", std::round(1e5 * figures.floor_s) / 100.0).c_str() : "", figures.tokens_per_s,
               static_cast<double>(figures.matrix_flops) / timing.median_s * 1e-12);
 }
 

@@ -33,19 +33,19 @@ struct PlannedGemm {
 
 // "first:last:step"
 std::vector<std::int64_t> parse_range(const std::string& text) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31, kMostValues = 10000;
+  constexpr std::int64_t kMax = std::int64_t{1} << 31, kMaxValues = 10000;
   std::int64_t numbers[3] = {};
   const char *at = text.data(), *const end = at + text.size();
   bool whole = true;
   for (std::int64_t& number : numbers) {
     if (&number != numbers) whole = whole && at != end && *at++ == ':';
     const auto [behind, error] = std::from_chars(at, end, number);
-    whole = whole && error == std::errc() && number > 0 && number < kMost;
+    whole = whole && error == std::errc() && number > 0 && number < kMax;
     at = behind;
   }
   const auto [first, last, step] = numbers;
-  TW_CHECK_INPUT(whole && at == end && last >= first && (last - first) / step < kMostValues, "--tokens ", text,
-                 ": a range is written first:last:step, at most ", kMostValues, " numbers below 2^31, for example 96:3072:96.");
+  TW_CHECK_INPUT(whole && at == end && last >= first && (last - first) / step < kMaxValues, "--tokens ", text,
+                 ": a range is written first:last:step, at most ", kMaxValues, " numbers below 2^31, for example 96:3072:96.");
   std::vector<std::int64_t> values;
   for (std::int64_t value = first; value <= last; value += step) values.push_back(value);
   return values;
@@ -55,14 +55,14 @@ std::vector<PlannedGemm> planned(const SweepOptions& options, const DeviceInfo& 
   const GemmTypes types = parse_gemm_types(device.backend == Backend::cuda ? "bf16" : "f32");
   std::vector<PlannedGemm> gemms;
   for (const std::int64_t tokens : parse_range(options.tokens)) {
-    const Layer layer = parse_layer(sentence(options.layer, "@", tokens));
+    const Layer layer = parse_layer(concat(options.layer, "@", tokens));
     gemms.push_back({.layer = layer, .problem = problem_of({.layer = layer}, types), .plan = {}});
   }
   std::string choice = options.choice;
   if (choice.empty() && device.backend == Backend::cpu) choice = kCpuChoice;
   if (choice.empty()) {
     const GemmPlan most = choose(gemms.back().problem, device);
-    choice = sentence(most.row, '/', most.tile.m, 'x', most.tile.n);
+    choice = concat(most.row, '/', most.tile.m, 'x', most.tile.n);
   }
   for (PlannedGemm& gemm : gemms) gemm.plan = choose(gemm.problem, device, {.forced = choice});
   return gemms;
@@ -83,7 +83,7 @@ void print_json(const DeviceInfo& device, const PlannedGemm& gemm, const Timing&
   JsonObject object;
   object.add("device", device.name).add(device.backend == Backend::cuda ? "sms" : "threads", device.sm_count).add("layer", layer.text());
   object.add("role", name_of(problem.role)).add("m", problem.m).add("n", problem.n).add("k", problem.k);
-  object.add("dtype", name_of(problem.operand_dtype)).add("row", plan.row).add("tile", sentence(plan.tile.m, "x", plan.tile.n));
+  object.add("dtype", name_of(problem.operand_dtype)).add("row", plan.row).add("tile", concat(plan.tile.m, "x", plan.tile.n));
   object.add("split", plan.split).add("tiles", plan.tiling.tiles).add("waves", waves.waves).add("tail_fraction", waves.tail_fraction);
   object.add("wave_fraction", waves.efficiency).add("useful_fraction", plan.tiling.useful_fraction);
   object.add("time_us", timing.median_s * 1e6).add("tflops", 1e-12 * static_cast<double>(problem.flops()) / timing.median_s);
@@ -118,7 +118,7 @@ Command add_bench_sweep(CLI::App& bench) {
   command->add_option("--layer", options->layer, "out<-in, in f32 on a CPU and bf16 on a GPU")->capture_default_str();
   command->add_option("--tokens", options->tokens, "first:last:step")->capture_default_str();
   command->add_option("--choice", options->choice,
-                      sentence("<row>/<tile> (default: ", kCpuChoice, " on a CPU, on a GPU what is chosen for the most tokens)"));
+                      concat("<row>/<tile> (default: ", kCpuChoice, " on a CPU, on a GPU what is chosen for the most tokens)"));
   command->add_option("--rounds", options->rounds, "measured blocks of each number of tokens")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -9,7 +9,7 @@ namespace {
 
 // What is measured and fitted starts from what tilewave comes with: a bad calibration leaves nothing behind.
 DeviceInfo uncalibrated(DeviceInfo device) {
-  device.time_model = nullptr;
+  device.cost_model = nullptr;
   return device;
 }
 
@@ -19,20 +19,20 @@ CalibrationTimes measure_calibration(const DeviceOptions& options, const DeviceI
   const DeviceInfo device = uncalibrated(calibrated);
   const std::size_t problems = calibration_problems().size();
   std::size_t done = 0;
-  std::cerr << sentence("measuring ", problems, " GEMMs on ", device.name, ", some ", problems / 2, " s\n");
+  std::cerr << concat("measuring ", problems, " GEMMs on ", device.name, ", some ", problems / 2, " s\n");
   const auto start = std::chrono::steady_clock::now();
   CalibrationTimes times{.gemms = measure_for_calibration(options.make_queue(device), device, [&] { ++done; }), .operations = {}};
-  std::cerr << sentence(done, " problems, ", times.gemms.size(), " plans, ",
-                        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start).count(), " s\n");
+  std::cerr << concat(done, " problems, ", times.gemms.size(), " plans, ",
+                      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start).count(), " s\n");
   const std::vector<OperationPoint> points = calibration_operations();
-  std::cerr << sentence("measuring ", points.size(), " launches that are no GEMMs\n");
+  std::cerr << concat("measuring ", points.size(), " launches that are no GEMMs\n");
   times.operations = fit_operation_model(measure_operations(options.make_queue(device), device, points, [] {}), device);
   return times;
 }
 
 Calibration calibration_of(const CalibrationTimes& times, const DeviceInfo& calibrated) {
-  Calibration calibration = fit_time_model(times.gemms, uncalibrated(calibrated));
-  calibration.model.operations = time_model_of(calibrated).operations;
+  Calibration calibration = fit_cost_model(times.gemms, uncalibrated(calibrated));
+  calibration.model.operations = cost_model_of(calibrated).operations;
   if (times.operations) {
     calibration.model.operations = times.operations->model;
     calibration.operation_error_before = times.operations->error_before;

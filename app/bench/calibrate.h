@@ -1,4 +1,4 @@
-// Measures what a GPU's time model is fitted to (docs/understand/gemm.md), and fits it; progress goes to stderr.
+// Measures what a GPU's cost model is fitted to (docs/understand/gemm.md), and fits it; progress goes to stderr.
 #pragma once
 
 #include <optional>

@@ -87,7 +87,7 @@ class Measurement {
       comparisons += item.ours.form == GemmForm::dgrad_gelu_bias && item.peer == PeerLaunches::one ? 6.0 : 1.0;
     }
     const double seconds = comparisons * (7.0 * options_.rounds * (options_.block_s + options_.settle_s) + 1.5);
-    std::cerr << sentence(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
+    std::cerr << concat(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
     if (!options_.json) {
       std::printf("# %s, %s\n%-22s %-17s %-34s %9s %8s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), "layer", "form", "row/tile",
                   "time us", "floor us", rates_.unit, "predicted");
@@ -172,7 +172,7 @@ class Measurement {
     const Timing& best = result.ours.front();
     const GemmPlan& plan = ours.plans.at(best.name);
     const std::string layer = item.ours.layer.text(), chosen_name = name_of(ours.chosen);
-    const std::string form = sentence(name_of(item.ours.form), item.ours.pitch == PitchPolicy::packed ? ", packed" : "");
+    const std::string form = concat(name_of(item.ours.form), item.ours.pitch == PitchPolicy::packed ? ", packed" : "");
     const Timing& chosen =
         *std::find_if(result.ours.begin(), result.ours.end(), [&](const Timing& timing) { return timing.name == chosen_name; });
     const double seconds = best.median_s + added.ours_s, rate = static_cast<double>(ours.problem.flops()) / seconds;
@@ -193,7 +193,7 @@ class Measurement {
       object.add("form", name_of(item.ours.form)).add("pitch", item.ours.pitch == PitchPolicy::packed ? "packed" : "aligned");
       object.add("rounds", options_.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
       object.add("dtype", options_.dtype).add("m", p.m).add("n", p.n).add("k", p.k).add("row", plan.row);
-      object.add("tile", sentence(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", best.median_s * 1e6);
+      object.add("tile", concat(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", best.median_s * 1e6);
       object.add("floor_us", floor > 0.0 ? floor * 1e6 : NAN);
       object.add("lower_quartile_us", best.lower_quartile_s * 1e6).add("upper_quartile_us", best.upper_quartile_s * 1e6);
       object.add("bias_gradient_us", added.ours_s * 1e6).add("tflops", rate * 1e-12).add("predicted_us", plan.predicted_s * 1e6);
@@ -212,7 +212,7 @@ class Measurement {
     std::printf("%-22s %-17s %-34s %9.1f %8s %8.1f %9.1f %-34s", layer.c_str(), form.c_str(), best.name.c_str(), seconds * 1e6,
                 floor_text(floor).c_str(), rate * rates_.scale, plan.predicted_s * 1e6,
                 chosen_name == best.name ? "the same"
-                                         : sentence(chosen_name, " ", std::lround(100.0 * best.median_s / chosen.median_s), " %").c_str());
+                                         : concat(chosen_name, " ", std::lround(100.0 * best.median_s / chosen.median_s), " %").c_str());
     if (compared) std::printf(" %9.1f %8.1f %6.3f", peer_s * 1e6, peer_rate * rates_.scale, ratio);
     if (compared && item.peer == PeerLaunches::in_parts) std::printf(" in parts");
     if (!peer_absent.empty()) std::printf(" no %s: %s", options_.against.c_str(), peer_absent.c_str());
@@ -238,8 +238,8 @@ class Measurement {
       if (!std::exchange(titled, true)) {
         std::printf("\n%-52s %5s %9s %7s %9s %7s  %s\n", "ratio in speed", "of", "geo. mean", "target", "least", "target", "at");
       }
-      const auto target = [](double value) { return value > 0.0 ? sentence(">= ", value) : std::string(); };
-      const std::string absent = ratios.without_peer > 0 ? sentence(" (", ratios.without_peer, " without a peer)") : std::string();
+      const auto target = [](double value) { return value > 0.0 ? concat(">= ", value) : std::string(); };
+      const std::string absent = ratios.without_peer > 0 ? concat(" (", ratios.without_peer, " without a peer)") : std::string();
       if (ratios.count == 0) {
         std::printf("%-52s %5d%s\n", claim.name.c_str(), ratios.count, absent.c_str());
         continue;
@@ -283,12 +283,12 @@ InterleaveOptions interleave_of(const GemmBench& options) {
 int bench_gemm(const Queue& queue, DeviceInfo device, const GemmBench& options) {
   if (device.backend == Backend::cpu) return Measurement(queue, device, options).run_all();
   if (options.calibrate) {
-    const Calibration calibration = fit_time_model(measure_for_calibration(queue, device, [] {}), device);
-    device.time_model = std::make_shared<TimeModel>(calibration.model);
-    std::cerr << sentence("calibrated on ", calibration.points, " other GEMMs: predictions are off by ",
-                          std::lround(1000.0 * calibration.error_after) / 10.0, " % there\n");
+    const Calibration calibration = fit_cost_model(measure_for_calibration(queue, device, [] {}), device);
+    device.cost_model = std::make_shared<CostModel>(calibration.model);
+    std::cerr << concat("calibrated on ", calibration.points, " other GEMMs: predictions are off by ",
+                        std::lround(1000.0 * calibration.error_after) / 10.0, " % there\n");
   }
-  std::cerr << sentence("predicted times: ", source_of(time_model_of(device)), "\n");
+  std::cerr << concat("predicted times: ", source_of(cost_model_of(device)), "\n");
   return Measurement(queue, device, options).run_all();
 }
 

@@ -18,7 +18,7 @@ struct GemmBench {
   std::string dtype = "bf16";
   int rounds = 9;
   double block_s = 0.02, settle_s = 0.0;
-  bool calibrate = false;  // a GPU's: predict by a time model that this run measures first
+  bool calibrate = false;  // a GPU's: predict by a cost model that this run measures first
   bool json = false;
 };
 

@@ -16,7 +16,7 @@ GemmCandidates::GemmCandidates(const Queue& queue, const DeviceInfo& device, con
     std::cerr << "OpenBLAS " << blas_->core() << ", " << device.sm_count << " threads\n";
     return;
   }
-  library_ = find_gemm_row(Backend::cuda, against);
+  library_ = find_gemm_kernel(Backend::cuda, against);
   TW_CHECK_INPUT(library_ != nullptr && library_->reference, "--against ", against, ": a GPU's peers are cublas and cublaslt.");
 }
 
@@ -69,7 +69,7 @@ PeerSide GemmCandidates::peers(const GemmCase& asked) {
   const auto posed = pose(problem);
   GemmPlan plan = library_->plan(problem, library_->tiles.front(), device_, 0);
   for (const int count = scratch_.library_candidates(*library_, *posed); plan.algorithm < count; ++plan.algorithm) {
-    side.candidates.push_back(scratch_.candidate(posed, plan, sentence(against_, " ", plan.algorithm)));
+    side.candidates.push_back(scratch_.candidate(posed, plan, concat(against_, " ", plan.algorithm)));
     side.candidates.back().always_final = plan.algorithm == 0;
   }
   if (side.candidates.empty()) side.absent = "its heuristic has no candidate.";

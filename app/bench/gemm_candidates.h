@@ -55,8 +55,8 @@ class GemmCandidates {
   const DeviceInfo& device_;
   std::string against_;
   GemmTypes types_;
-  const GemmRow* library_ = nullptr;  // a GPU's
-  std::optional<OpenBlas> blas_;      // a CPU's
+  const GemmKernel* library_ = nullptr;  // a GPU's
+  std::optional<OpenBlas> blas_;         // a CPU's
 };
 
 }  // namespace tilewave

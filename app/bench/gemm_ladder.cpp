@@ -17,8 +17,8 @@
 namespace tilewave {
 namespace {
 
-constexpr double kSlowestPlan = 1.5;  // one that the model puts further behind its row's best is not measured
-constexpr double kSlowestRow = 8.0;   // one further behind the fastest row takes no part in the rounds: its one block has to do
+constexpr double kSlowestPlan = 1.5;    // one that the model puts further behind its row's best is not measured
+constexpr double kSlowestKernel = 8.0;  // one further behind the fastest row takes no part in the rounds: its one block has to do
 
 struct Rung {
   std::string row, refusal;  // why it has no best plan
@@ -28,7 +28,7 @@ struct Rung {
   int rounds = 0;
 };
 
-bool can_launch(const GemmRow& row) { return row.backend == Backend::cuda ? row.launch_cuda != nullptr : row.launch_cpu != nullptr; }
+bool can_launch(const GemmKernel& row) { return row.backend == Backend::cuda ? row.launch_cuda != nullptr : row.launch_cpu != nullptr; }
 
 class Ladder {
  public:
@@ -47,12 +47,12 @@ class Ladder {
   }
 
   void climb(const GemmCase& asked) {
-    std::cerr << sentence("measuring every row on ", name_of(asked.form), " of ", asked.layer.text(), "\n");
+    std::cerr << concat("measuring every row on ", name_of(asked.form), " of ", asked.layer.text(), "\n");
     const GemmProblem problem = problem_of(asked, candidates_.types());
     std::vector<Rung> rungs;
-    for (const GemmRow* row : gemm_catalog()) {
+    for (const GemmKernel* row : gemm_catalog()) {
       if (row->backend != device_.backend || row->reference || !can_launch(*row)) continue;
-      if (row == find_gemm_row(device_.backend, "naive")) continue;  // the oracle
+      if (row == find_gemm_kernel(device_.backend, "naive")) continue;  // the oracle
       rungs.push_back({.row = std::string(row->name), .refusal = row->refuse(problem, device_)});
       if (rungs.back().refusal.empty()) screen(asked, rungs.back());
     }
@@ -80,7 +80,7 @@ class Ladder {
 
  private:
   static std::string percent(double part, double whole) {
-    return whole > 0.0 ? sentence(std::lround(100.0 * part / whole), " %") : std::string();
+    return whole > 0.0 ? concat(std::lround(100.0 * part / whole), " %") : std::string();
   }
   // The row's best plan, and its time.
   void screen(const GemmCase& asked, Rung& rung) {
@@ -101,7 +101,7 @@ class Ladder {
     }
     std::vector<Candidate> finalists;
     for (const Rung& rung : rungs) {
-      if (!rung.refusal.empty() || rung.timing.median_s > kSlowestRow * fastest_s) continue;
+      if (!rung.refusal.empty() || rung.timing.median_s > kSlowestKernel * fastest_s) continue;
       finalists.push_back(rung.candidate);
       finalists.back().always_final = true;
     }
@@ -138,7 +138,7 @@ class Ladder {
     }
     const double rate = flops / rung.timing.median_s;
     object.add("rounds", rung.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
-    object.add("tile", sentence(rung.best.tile.m, "x", rung.best.tile.n)).add("split", rung.best.split);
+    object.add("tile", concat(rung.best.tile.m, "x", rung.best.tile.n)).add("split", rung.best.split);
     object.add("time_us", rung.timing.median_s * 1e6).add("lower_quartile_us", rung.timing.lower_quartile_s * 1e6);
     object.add("upper_quartile_us", rung.timing.upper_quartile_s * 1e6).add("tflops", rate * 1e-12);
     object.add("of_peak", peak > 0.0 ? rate / peak : NAN);

@@ -49,7 +49,7 @@ std::vector<std::string> gemm_forms() { return {std::begin(kForms), std::end(kFo
 GemmForm parse_gemm_form(const std::string& name) {
   const auto* const found = std::find(std::begin(kForms), std::end(kForms), name);
   std::string known;
-  for (const std::string_view form : kForms) known += sentence(known.empty() ? "" : ", ", form);
+  for (const std::string_view form : kForms) known += concat(known.empty() ? "" : ", ", form);
   TW_CHECK_INPUT(found != std::end(kForms), "--form ", name, ": there are ", known, ".");
   return static_cast<GemmForm>(found - std::begin(kForms));
 }
@@ -60,7 +60,7 @@ GemmTypes parse_gemm_types(const std::string& name) {
   if (name == "tf32") return {.operand = DType::f32, .math = MathMode::tf32};
   if (name == "f32") return {.operand = DType::f32};
   if (name == "f64") return {.operand = DType::f64, .gradient = DType::f64};
-  throw InputError(sentence("--dtype ", name, ": there are bf16, f16, tf32, f32 and f64."));
+  throw InputError(concat("--dtype ", name, ": there are bf16, f16, tf32, f32 and f64."));
 }
 
 GemmProblem problem_of(const GemmCase& asked, const GemmTypes& types) {
@@ -130,7 +130,7 @@ GemmSuite transformer_suite(const SuiteCut& cut) {
   for (const GemmForm form : {forward, dgrad, wgrad, wgrad_accumulate}) {
     const bool sums = form == wgrad_accumulate;
     const std::size_t own =
-        claim(sums ? "wgrad added into fp32" : sentence(name_of(form), ", 16-bit output"), sums ? 1.06 : 1.03, sums ? 0.97 : 0.95);
+        claim(sums ? "wgrad added into fp32" : concat(name_of(form), ", 16-bit output"), sums ? 1.06 : 1.03, sums ? 0.97 : 0.95);
     for (const Layer& layer : layers) add(own, {.ours = {.layer = layer, .form = form}});
   }
   const std::size_t gelu = claim("forward + bias + GELU, its input stored", 1.20, 1.05);
@@ -154,8 +154,8 @@ GemmSuite transformer_suite(const SuiteCut& cut) {
     add(fused, {.ours = {.layer = layer, .form = dgrad_gelu}, .other = GemmCase{.layer = layer, .form = dgrad}});
   }
   for (const GemmForm form : {forward, dgrad, wgrad}) {
-    const std::size_t packed = claim(sentence("packed pitch / aligned, ", name_of(form)), form == forward ? 0.92 : 0.85, 0.0);
-    const std::size_t aligned = claim(sentence("aligned pitch / a padded vocabulary, ", name_of(form)), 0.98, 0.0);
+    const std::size_t packed = claim(concat("packed pitch / aligned, ", name_of(form)), form == forward ? 0.92 : 0.85, 0.0);
+    const std::size_t aligned = claim(concat("aligned pitch / a padded vocabulary, ", name_of(form)), 0.98, 0.0);
     for (const auto& [own, padded] : {std::pair{"33708<-1024@5120", "33792<-1024@5120"}, {"50257<-768@16384", "50304<-768@16384"}}) {
       const Layer layer = parse_layer(own);
       const GemmCase straight = {.layer = layer, .form = form};
@@ -176,7 +176,7 @@ GemmSuite layers_suite(const SuiteCut& cut, PitchPolicy pitch) {
   for (const GemmForm form : cut.forms.empty() ? std::vector{forward, dgrad, wgrad, wgrad_accumulate} : cut.forms) {
     const std::size_t claim = suite.claims.size();
     suite.claims.push_back({.name = std::string(name_of(form))});
-    if (form == dgrad_gelu_bias) suite.claims.push_back({.name = sentence(name_of(form), ", peer in parts")});
+    if (form == dgrad_gelu_bias) suite.claims.push_back({.name = concat(name_of(form), ", peer in parts")});
     for (const std::string& layer : cut.layers.empty() ? portable : cut.layers) {
       const GemmCase ours = {.layer = parse_layer(layer), .form = form, .pitch = pitch};
       suite.items.push_back({.ours = ours, .claim = claim});

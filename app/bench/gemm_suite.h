@@ -17,7 +17,7 @@ namespace tilewave {
 struct Layer {
   std::int64_t out = 0, in = 0, tokens = 0;
 
-  std::string text() const { return sentence(out, "<-", in, "@", tokens); }
+  std::string text() const { return concat(out, "<-", in, "@", tokens); }
 };
 // InputError, naming the option, where the text is no layer.
 Layer parse_layer(const std::string& text);

@@ -14,7 +14,7 @@
 #include "app/text/plotter.h"
 #include "app/text/step_table.h"
 #include "framework/io/file.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "models/planning/plan.h"
 
 namespace tilewave {
@@ -59,7 +59,7 @@ class ResultFolder {
     std::error_code code;
     for (int number = 1; path_.empty() || !fs::create_directory(path_, code); ++number) {
       TW_CHECK(!code, path_.string(), ": cannot make the folder: ", code.message(), "; name another one with --out.");
-      path_ = fs::path("runs") / (number == 1 ? recipe + "-ablation" : sentence(recipe, "-ablation-", number));
+      path_ = fs::path("runs") / (number == 1 ? recipe + "-ablation" : concat(recipe, "-ablation-", number));
     }
   }
   ~ResultFolder() {
@@ -162,7 +162,7 @@ void print_gemms(const AblationReport& report) {
         }
         print_line("%-28s %-8s %5ld %6ld %6ld %6ld %-9s %-36s %6s %6s %6s %9.1f %9s %8.2f  %s", gemm.layer.c_str(),
                    std::string(name_of(gemm.role)).c_str(), number(gemm.count), number(gemm.problem.m), number(gemm.problem.n),
-                   number(gemm.problem.k), sentence(plan.a_alignment, "/", plan.b_alignment, "/", plan.d_alignment).c_str(),
+                   number(gemm.problem.k), concat(plan.a_alignment, "/", plan.b_alignment, "/", plan.d_alignment).c_str(),
                    gemm.library ? std::string(plan.row).c_str() : row_text(plan).c_str(), useful, waves, tail, 1e6 * gemm.measured_s,
                    predicted, 1e-12 * static_cast<double>(gemm.flops) / gemm.measured_s, variant.setting.name.c_str());
       }
@@ -181,7 +181,7 @@ void print_prediction(const AblationReport& report) {
   }
   if (count == 0) return;
   const std::string model = report.device.backend == Backend::cuda
-                                ? "time model " + source_of(time_model_of(report.device))
+                                ? "cost model " + source_of(cost_model_of(report.device))
                                 : std::string("predicted gains are of GEMMs alone, as a CPU's bandwidth is not known");
   print_line("\nGEMM times are predicted within %.1f %% of measured ones on average; %s", 100.0 * sum / count, model.c_str());
 }
@@ -254,16 +254,16 @@ int run_ablation(const Options& options) {
   request.steps = options.steps;
   request.sizes = options.full ? AblationSizes::full : AblationSizes::fitting;
   request.timing.rounds = options.rounds;
-  request.timing.finalists = kMostSettings;
+  request.timing.finalists = kMaxSettings;
   request.device = options.device.probe();
-  TW_CHECK_INPUT(!options.calibrate || request.device.backend == Backend::cuda, "--calibrate fits the time model of a GPU, and ",
+  TW_CHECK_INPUT(!options.calibrate || request.device.backend == Backend::cuda, "--calibrate fits the cost model of a GPU, and ",
                  request.device.name, " is none; a CPU's rows have models of their own (docs/understand/cpu-gemm.md).");
   request.queue = options.device.make_queue(request.device);
   request.noted = [](const std::string& note) { std::cerr << note << '\n'; };
   const ResultFolder folder(options, recipe.name);
   if (options.calibrate) {
     const Calibration calibration = calibration_of(measure_calibration(options.device, request.device), request.device);
-    request.device.time_model = std::make_shared<TimeModel>(calibration.model);
+    request.device.cost_model = std::make_shared<CostModel>(calibration.model);
   }
   const AblationReport report = ablate(request);
   write_ablation(folder.path(), report);
@@ -304,7 +304,7 @@ Command add_ablate(CLI::App& program) {
   command->add_option("--rounds", options->rounds, "interleaved rounds of timing")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_option("--out", options->out, "an empty folder for the results (default: runs/<recipe>-ablation, then -2, -3)");
   command->add_flag("--full", options->full, "the recipe's own sizes, also on a CPU");
-  command->add_flag("--calibrate", options->calibrate, "GPU: predict by a time model that this run measures first, on other shapes");
+  command->add_flag("--calibrate", options->calibrate, "GPU: predict by a cost model that this run measures first, on other shapes");
   command->add_flag("--json", options->json, "print ablation.json instead of tables");
   options->device.add_to(*command);
   return {command, [options] { return run_ablation(*options); }};

@@ -35,7 +35,7 @@ void print_plan(const Recipe& recipe, const GradientCheckPlan& plan, const Devic
   const StepShapes& shapes = plan.resolved.shapes;
   std::cout << recipe.name << " in double precision on " << (device.backend == Backend::cpu ? "the CPU" : device.name) << ": ";
   if (shapes.source_rows > 0) std::cout << shapes.source_rows << " source rows (sequences of " << list(plan.source_lengths) << "), ";
-  std::cout << shapes.target_rows << " target rows (sequences of " << list(plan.target_lengths) << "), the rest ghosts\n";
+  std::cout << shapes.target_rows << " target rows (sequences of " << list(plan.target_lengths) << "), the rest padding rows\n";
   for (const Reduction& reduction : plan.reductions) {
     std::cout << "made smaller to be probed: " << reduction.key << " = " << reduction.to << ", where the recipe says " << reduction.from
               << '\n';
@@ -44,7 +44,7 @@ void print_plan(const Recipe& recipe, const GradientCheckPlan& plan, const Devic
 }
 
 void print_row(const GradientCheckRow& row) {
-  print_line("%-21s  %-38s  %-12s  %6lld  %9.3e  %9.3e  %s", row.layer.c_str(), row.tensor.c_str(), sentence(row.shape).c_str(),
+  print_line("%-21s  %-38s  %-12s  %6lld  %9.3e  %9.3e  %s", row.layer.c_str(), row.tensor.c_str(), concat(row.shape).c_str(),
              static_cast<long long>(row.probes), row.norm, row.error, row.passed ? "pass" : "FAIL");
 }
 

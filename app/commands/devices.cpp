@@ -24,7 +24,7 @@ std::string text_of(const Field& field) {
   return std::visit(
       [&]<class Value>(const Value& value) {
         const bool known = value != Value();
-        return known && !field.text.empty() ? field.text : known ? sentence(value) : "unknown";
+        return known && !field.text.empty() ? field.text : known ? concat(value) : "unknown";
       },
       field.value);
 }
@@ -50,18 +50,18 @@ std::vector<Field> cpu_fields(const DeviceInfo& cpu) {
 
 std::vector<Field> gpu_fields(const DeviceInfo& gpu) {
   const double peak = peak_flops_per_s(gpu, DType::bf16, MathMode::ieee);
-  return {{"device", "device", sentence("cuda:", gpu.index), ""},
+  return {{"device", "device", concat("cuda:", gpu.index), ""},
           {"name", "name", gpu.name, ""},
-          {"capability", "capability", std::int64_t{gpu.capability}, sentence(gpu.capability / 10, '.', gpu.capability % 10)},
+          {"capability", "capability", std::int64_t{gpu.capability}, concat(gpu.capability / 10, '.', gpu.capability % 10)},
           {"SMs", "sms", gpu.sm_count, ""},
-          {"clock", "clock_hz", gpu.clock_hz, sentence(1e-6 * gpu.clock_hz, " MHz")},
-          {"bf16 peak", "bf16_peak_flops_per_s", peak, sentence(1e-12 * peak, " TFLOP/s")},
+          {"clock", "clock_hz", gpu.clock_hz, concat(1e-6 * gpu.clock_hz, " MHz")},
+          {"bf16 peak", "bf16_peak_flops_per_s", peak, concat(1e-12 * peak, " TFLOP/s")},
           bytes_field("L2 cache", "l2_bytes", gpu.l2_bytes),
           bytes_field("shared memory", "shared_bytes", gpu.shared_bytes),
           bytes_field("memory", "memory_bytes", gpu.memory_bytes),
-          {"bandwidth", "bandwidth_bytes_per_s", gpu.bandwidth_bytes_per_s, sentence(1e-9 * gpu.bandwidth_bytes_per_s, " GB/s")},
+          {"bandwidth", "bandwidth_bytes_per_s", gpu.bandwidth_bytes_per_s, concat(1e-9 * gpu.bandwidth_bytes_per_s, " GB/s")},
           {"driver", "driver", gpu.driver, ""},
-          {"predicted times", "predicted_times", source_of(time_model_of(gpu)), ""}};
+          {"predicted times", "predicted_times", source_of(cost_model_of(gpu)), ""}};
 }
 
 void print(const std::vector<Field>& fields, Output output) {

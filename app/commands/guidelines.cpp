@@ -18,10 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kMaxBytes = std::int64_t{64} << 20;
 
 Json read_json(const fs::path& path) {
-  const Json json = Json::parse(read_file(path, kMostBytes), nullptr, false);
+  const Json json = Json::parse(read_file(path, kMaxBytes), nullptr, false);
   TW_CHECK_INPUT(!json.is_discarded(), path.string(), " is no JSON.");
   return json;
 }
@@ -30,7 +30,7 @@ const Json& variant_named(const Json& ablation, const std::string& name) {
   for (const Json& variant : ablation.at("variants")) {
     if (variant.at("name") == name && variant.at("ran").get<bool>()) return variant;
   }
-  throw InputError(sentence("no variant \"", name, "\" of ", ablation.at("recipe").get<std::string>(), " ran."));
+  throw InputError(concat("no variant \"", name, "\" of ", ablation.at("recipe").get<std::string>(), " ran."));
 }
 
 // Seconds a real target token of the GEMMs in layers whose name ends in `layer`; of the whole step where it is empty.
@@ -54,7 +54,7 @@ std::string percent(double ratio) {
 // "step +1.2 %, GEMMs 2.4x"
 std::string gain(const Json& from, const Json& to, const std::string& layer, const char* step, const char* gemm) {
   const auto ratio = [&](const std::string& of) { return seconds_a_token(from, of, step, gemm) / seconds_a_token(to, of, step, gemm); };
-  return sentence("step ", percent(ratio("")), ", GEMMs ", percent(ratio(layer)));
+  return concat("step ", percent(ratio("")), ", GEMMs ", percent(ratio(layer)));
 }
 
 std::string text_of(const Json& row, const char* key) {
@@ -94,8 +94,8 @@ Command add_guidelines(CLI::App& program) {
             try {
               return print_guidelines(*path);
             } catch (const Json::exception& error) {
-              throw InputError(sentence(path->string(),
-                                        ", or an ablation that it names, is not as tilewave ablate writes it: ", json_fault(error), "."));
+              throw InputError(
+                  concat(path->string(), ", or an ablation that it names, is not as tilewave ablate writes it: ", json_fault(error), "."));
             }
           }};
 }

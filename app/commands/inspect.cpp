@@ -160,7 +160,7 @@ Json inspect_tokenizer(const fs::path& path) {
 // The last whole line, or null.
 Json last_line(const fs::path& path) {
   if (!is_there(path)) return nullptr;
-  const std::string text = read_file(path, kMostJsonLinesBytes);
+  const std::string text = read_file(path, kMaxJsonLinesBytes);
   const std::size_t end = text.rfind('\n');
   if (end == std::string::npos) return nullptr;
   const std::size_t before = end == 0 ? std::string::npos : text.rfind('\n', end - 1);

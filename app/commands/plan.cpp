@@ -14,11 +14,12 @@
 #include "app/text/step_table.h"
 #include "framework/io/json_lines.h"
 #include "kernels/core/device_profiles.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/guide_tiles.h"
 #include "models/planning/advice.h"
 #include "models/planning/launch_limit.h"
 #include "models/planning/predicted_settings.h"
+#include "models/planning/resolve.h"
 #include "models/planning/wave_free.h"
 #include "models/step/memory_check.h"
 
@@ -79,8 +80,8 @@ std::string known(double value, const char* pattern) {
 }
 
 std::string alignment_text(const GemmProblem& problem) {
-  return sentence(name_of(problem.a_major), problem.a_alignment, ' ', name_of(problem.b_major), problem.b_alignment, ' ',
-                  name_of(problem.d_major), problem.d_alignment);
+  return concat(name_of(problem.a_major), problem.a_alignment, ' ', name_of(problem.b_major), problem.b_alignment, ' ',
+                name_of(problem.d_major), problem.d_alignment);
 }
 
 Cost cost_of(const GemmProblem& problem) { return {.flops = problem.flops(), .bytes = problem.bytes()}; }
@@ -101,12 +102,12 @@ double microseconds(double seconds, const DeviceInfo& device) {
 // What the predicted times stand on: the guide's tiles where tilewave has no kernels for the device, else its own.
 std::string times_text(const PlannedDevice& device, const std::vector<GemmLine>& lines, bool whole_step) {
   const auto is_guides = [](const GemmLine& line) { return line.plan.row.starts_with("guide_"); };
-  std::string own = source_of(time_model_of(device.info));
-  if (device.info.sm_count != device.own_sms) own += sentence("; by --sm scaled from ", device.own_sms, " SMs to ", device.info.sm_count);
+  std::string own = source_of(cost_model_of(device.info));
+  if (device.info.sm_count != device.own_sms) own += concat("; by --sm scaled from ", device.own_sms, " SMs to ", device.info.sm_count);
   if (std::ranges::none_of(lines, is_guides)) return "times of tilewave's own kernels: " + own;
   const std::string guides = "times of GEMMs in the guide's tiles: the shares of the peak that its figures reach";
-  if (!std::ranges::all_of(lines, is_guides)) return sentence(guides, "; of tilewave's own kernels: ", own);
-  return whole_step ? sentence(guides, "; of what is no GEMM: ", own) : guides;
+  if (!std::ranges::all_of(lines, is_guides)) return concat(guides, "; of tilewave's own kernels: ", own);
+  return whole_step ? concat(guides, "; of what is no GEMM: ", own) : guides;
 }
 
 void print_device(const DeviceInfo& device, DType operands, MathMode math, const std::string& times) {
@@ -127,7 +128,7 @@ void print_gemms(const std::vector<GemmLine>& lines, const DeviceInfo& device, d
   std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-10s  %-30s %6s %6s  %4s %7s %6s  %9s %9s %6s\n", "", "", "", "", "", "",
               "alignment B", "", "", "tile", "", "", "wave", "", "", "least", "predicted", "");
   std::printf("%-30s %5s %-8s %7s %7s %7s  %-14s %7s %-10s  %-30s %6s %6s  %4s %7s %6s  %9s %9s %6s\n", "layer", "count", "role", "M", "N",
-              "K", "of A, B, D", "FLOP/B", "limit", "row/tile", "tiles", "useful", "a SM", "waves", "tail", "us", "us", "share");
+              "K", "of A, B, D", "FLOP/B", "limit", "row/tile", "tiles", "useful", "per SM", "waves", "tail", "us", "us", "share");
   bool starred = false;
   for (const GemmLine& line : lines) {
     const GemmProblem& problem = line.problem;
@@ -167,7 +168,7 @@ std::string percent(double gain) {
   return text;
 }
 
-std::string signed_bytes(std::int64_t bytes) { return sentence(bytes < 0 ? "-" : "+", bytes_text(std::abs(bytes))); }
+std::string signed_bytes(std::int64_t bytes) { return concat(bytes < 0 ? "-" : "+", bytes_text(std::abs(bytes))); }
 
 void print_advice(const std::vector<Advice>& all, const RealTokenCounter& tokens) {
   std::printf("\nadvice, by predicted time a real token\n");
@@ -267,7 +268,7 @@ void print_reasons(const std::vector<GemmLine>& lines) {
   for (const GemmLine& line : std::span(lines).first(once ? 1 : lines.size())) {
     const std::string reason = line.plan.reason.substr(0, line.plan.reason.find("; refused:"));
     if (reason.empty()) continue;
-    std::cout << '\n' << (once ? std::string() : sentence(name_of(line.problem.role), ": ")) << line.plan.row << ", " << reason << '\n';
+    std::cout << '\n' << (once ? std::string() : concat(name_of(line.problem.role), ": ")) << line.plan.row << ", " << reason << '\n';
   }
 }
 
@@ -286,7 +287,7 @@ void print_json(const GemmLine& line, const DeviceInfo& device, double step_s) {
   object.add("flops_per_byte", intensity(cost_of(problem)));
   const double ratio = ops_per_byte(device, problem.operand_dtype, problem.math);
   object.add("ops_per_byte", ratio > 0.0 ? ratio : NAN).add("limit", name_of(limit_of(problem, plan, device)));
-  object.add("row", plan.row).add("tile", sentence(plan.tile.m, 'x', plan.tile.n)).add("split", plan.split).add("tiles", plan.tiling.tiles);
+  object.add("row", plan.row).add("tile", concat(plan.tile.m, 'x', plan.tile.n)).add("split", plan.split).add("tiles", plan.tiling.tiles);
   object.add("useful_fraction", plan.tiling.useful_fraction).add("blocks_per_sm", blocks_per_sm(plan, device));
   object.add("waves", waves.waves).add("tail_fraction", waves.tail_fraction).add("wave_fraction", waves.efficiency);
   const double least = least_s(line, device);
@@ -336,7 +337,7 @@ void print_json(const StepPlan& step, const ResolvedRecipe& resolved, const std:
 void print_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   const bool gpu = device.backend == Backend::cuda;
   const std::string shortage = gpu ? memory_shortage(resolved, trace, device, device.memory_bytes) : std::string();
-  std::printf("memory %s%s\n", bytes_text(trace.bytes()).c_str(), gpu ? sentence(" of ", bytes_text(device.memory_bytes)).c_str() : "");
+  std::printf("memory %s%s\n", bytes_text(trace.bytes()).c_str(), gpu ? concat(" of ", bytes_text(device.memory_bytes)).c_str() : "");
   if (!shortage.empty()) std::printf("it does not fit: %s\n", shortage.c_str());
   std::fflush(stdout);
 }
@@ -403,8 +404,8 @@ GemmLine planned(const std::string& name, const GemmProblem& problem, const Opti
   const BlocksPerSm blocks =
       options.blocks_per_sm > 0 ? BlocksPerSm{options.blocks_per_sm, "as --blocks-per-sm says"} : assumed_blocks_per_sm(*tile);
   GemmLine line = {.layer = name, .problem = problem, .plan = plan_guide_tile(problem, *tile, device, blocks.blocks)};
-  line.plan.reason = sentence("in ", tile->m, "x", tile->n, " with ", blocks.blocks, blocks.blocks == 1 ? " block" : " blocks",
-                              " of it an SM at a time, ", blocks.source);
+  line.plan.reason = concat("in ", tile->m, "x", tile->n, " with ", blocks.blocks, blocks.blocks == 1 ? " block" : " blocks",
+                            " of it an SM at a time, ", blocks.source);
   return line;
 }
 
@@ -464,7 +465,7 @@ Command add_plan(CLI::App& program) {
   command->get_option("recipe")->required(false);
   options->device.add_to(*command);
   std::string keys;
-  for (const DeviceProfile& profile : device_profiles()) keys += sentence(keys.empty() ? "" : ", ", profile.key);
+  for (const DeviceProfile& profile : device_profiles()) keys += concat(keys.empty() ? "" : ", ", profile.key);
   command->add_option("--for", options->profile, "a GPU that need not be here: " + keys)->type_name("NAME");
   command->add_option("--switch", options->switches, "a key and its values: each setting's step beside (default: ablation.switches)")
       ->take_all()

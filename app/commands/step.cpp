@@ -7,7 +7,7 @@
 #include "app/options/command.h"
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 #include "models/step/batch_file.h"
 #include "models/step/step_file.h"
 #include "models/step/step_plans.h"
@@ -35,7 +35,7 @@ void print(const StepOptions& options, const StepReport& report) {
     return;
   }
   const auto line = [](std::string_view name) -> std::ostream& { return std::cout << std::left << std::setw(16) << name; };
-  line("loss") << std::setprecision(9) << report.loss << " nats a target token\n";
+  line("loss") << std::setprecision(9) << report.loss << " nats per target token\n";
   line("target tokens") << report.target_tokens << '\n';
   if (options.update) {
     line("learning rate") << report.learning_rate << " at step " << kStep << '\n';

@@ -15,11 +15,11 @@
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "kernels/core/device_profiles.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "models/decoding/decoding_memory.h"
 #include "models/planning/plan.h"
 #include "models/planning/real_tokens.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 #include "models/training/trainer.h"
 
 namespace tilewave {
@@ -49,8 +49,8 @@ int answer_during_steps() {
 }
 
 void answer_behind_the_steps(const std::filesystem::path& folder) {
-  answer_first_signal(FirstSignal::ends_the_process, sentence("stopped by a signal behind the last step, which is saved; --resume --run ",
-                                                              folder.string(), " does the rest"));
+  answer_first_signal(FirstSignal::ends_the_process, concat("stopped by a signal behind the last step, which is saved; --resume --run ",
+                                                            folder.string(), " does the rest"));
 }
 
 void answer_behind_the_run() {
@@ -93,14 +93,14 @@ std::string matrix_rate_text(double flops_per_s, double peak_flops_per_s) {
 // What the validation loss speaks of.
 std::string validation_text(const TrainingResult& result) {
   const PairCounts& pairs = result.validation_pairs;
-  std::string text = sentence(" (over ", result.validation.target_tokens, " tokens");
-  if (pairs.all > 0) text += sentence(" of ", pairs.counted(), pairs.left_out > 0 ? sentence(" of ", pairs.all) : "", " pairs");
+  std::string text = concat(" (over ", result.validation.target_tokens, " tokens");
+  if (pairs.all > 0) text += concat(" of ", pairs.counted(), pairs.left_out > 0 ? concat(" of ", pairs.all) : "", " pairs");
   return text + ")";
 }
 
 std::string test_pairs_text(const PairCounts& pairs) {
-  const std::string all = sentence(" of ", pairs.all, " test pairs");
-  return pairs.left_out > 0 ? sentence(all, ", ", pairs.left_out, " of them too long to be translated") : all;
+  const std::string all = concat(" of ", pairs.all, " test pairs");
+  return pairs.left_out > 0 ? concat(all, ", ", pairs.left_out, " of them too long to be translated") : all;
 }
 
 void print_table(const TrainingResult& result, double peak_flops_per_s) {
@@ -108,7 +108,7 @@ void print_table(const TrainingResult& result, double peak_flops_per_s) {
   std::snprintf(line, sizeof line, "%ld steps in %.1f s, %.0f target tokens/s", static_cast<long>(result.steps), result.seconds,
                 result.target_tokens_per_s);
   std::cout << line << matrix_rate_text(result.matrix_flops_per_s, peak_flops_per_s) << '\n';
-  std::snprintf(line, sizeof line, "loss %.4f, validation loss %.4f nats a target token", result.loss, result.validation.loss);
+  std::snprintf(line, sizeof line, "loss %.4f, validation loss %.4f nats per target token", result.loss, result.validation.loss);
   std::cout << line << validation_text(result) << '\n';
   if (result.exact_match) {
     std::snprintf(line, sizeof line, "exact matches %.1f %%", 100.0 * *result.exact_match);
@@ -170,23 +170,23 @@ int train_recipe(const Options& options) {
       .started =
           [&](const TrainingStart& start) {
             print_adjustments(std::cerr, *start.resolved);
-            display.say(sentence(recipe.name, ": ", start.parameters, " parameters, ",
-                                 start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
-                                 name_of(recipe.run.precision), " on ", device_text(request.device), ", ", bytes_text(start.bytes),
-                                 "; run folder ", start.folder.string()));
+            display.say(concat(recipe.name, ": ", start.parameters, " parameters, ",
+                               start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
+                               name_of(recipe.run.precision), " on ", device_text(request.device), ", ", bytes_text(start.bytes),
+                               "; run folder ", start.folder.string()));
             if (start.data.training > 0) {
               const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
               display.say(
-                  sentence(start.data.training, pairs ? " pairs" : " tokens", " to train on, ", start.data.validation, " to validate on"));
+                  concat(start.data.training, pairs ? " pairs" : " tokens", " to train on, ", start.data.validation, " to validate on"));
             }
             if (request.device.backend == Backend::cuda) {
-              display.say(sentence("GEMMs are planned by predicted times, ", source_of(time_model_of(request.device))));
+              display.say(concat("GEMMs are planned by predicted times, ", source_of(cost_model_of(request.device))));
             }
-            if (start.first_step > 1) display.say(sentence("resumed after step ", start.first_step - 1));
+            if (start.first_step > 1) display.say(concat("resumed after step ", start.first_step - 1));
             display.begin(start.first_step);
           },
       .stepped = [&](const TrainingProgress& progress) { display.show(progress); },
-      .validated = [&](std::int64_t step, double loss) { display.say(sentence("step ", step, ": validation loss ", loss)); },
+      .validated = [&](std::int64_t step, double loss) { display.say(concat("step ", step, ": validation loss ", loss)); },
       .profiled =
           [&](const std::vector<ProfiledLaunch>& launches, std::int64_t steps) {
             std::ostringstream table;
@@ -198,8 +198,8 @@ int train_recipe(const Options& options) {
   const TrainingResult result = train(request, observer);
   if (result.signal != 0 && result.folder.empty()) return 128 + result.signal;
   if (result.signal != 0) {
-    display.say(sentence("stopped by a signal after step ", result.steps, "; the checkpoint is saved, go on with --resume --run ",
-                         result.folder.string()));
+    display.say(concat("stopped by a signal after step ", result.steps, "; the checkpoint is saved, go on with --resume --run ",
+                       result.folder.string()));
     return 128 + result.signal;
   }
   answer_behind_the_run();

@@ -37,7 +37,7 @@ struct CountedLines {
   }
   // "2 of 10 lines WHAT, the first of them line 3"
   std::string told(std::int64_t lines, const std::string& what) const {
-    return sentence(count, " of ", lines, " lines ", what, ", the first of them line ", first);
+    return concat(count, " of ", lines, " lines ", what, ", the first of them line ", first);
   }
 };
 
@@ -66,7 +66,7 @@ class SourceLines {
   void tell(std::ostream& out) const {
     const std::int64_t lines = reader_.number();
     if (too_long_.count > 0) {
-      out << too_long_.told(lines, sentence("have more than the ", positions_, " tokens that the run was trained on (batch.sequence)"));
+      out << too_long_.told(lines, concat("have more than the ", positions_, " tokens that the run was trained on (batch.sequence)"));
       out << (long_lines_ == LongLines::truncated ? "; their first tokens alone are translated.\n"
                                                   : "; their translations are empty. Split them, or have their first tokens translated "
                                                     "with --truncate.\n");

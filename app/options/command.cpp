@@ -27,8 +27,8 @@ DeviceInfo find_device(const std::string& device, int threads) {
   for (const DeviceInfo& gpu : gpus.usable) {
     if (index < 0 || gpu.index == index) return gpu;
   }
-  throw Error(sentence("--device ", device, ": there is no such GPU; tilewave devices lists those there are.",
-                       gpus.refused.empty() ? "" : " ", gpus.refused));
+  throw Error(concat("--device ", device, ": there is no such GPU; tilewave devices lists those there are.",
+                     gpus.refused.empty() ? "" : " ", gpus.refused));
 }
 
 }  // namespace

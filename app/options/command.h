@@ -56,7 +56,7 @@ struct DeviceOptions {
   void add_to(CLI::App& command);
   // What --device names: auto is the first GPU that can be used, else the CPU. InputError for another word, Error with the reason
   // where a GPU was asked for and none can be used.
-  // A GPU that was calibrated has its own time model; one whose calibration cannot be used is said on stderr.
+  // A GPU that was calibrated has its own cost model; one whose calibration cannot be used is said on stderr.
   DeviceInfo probe() const;
   Queue make_queue(const DeviceInfo& probed) const;
 };

@@ -62,8 +62,8 @@ CLI::Validator whole_number(Sign sign) {
         const bool decimal = digits == "0" || (!digits.empty() && digits.front() != '0');
         return decimal && read.ec == std::errc() && read.ptr == end
                    ? std::string()
-                   : sentence(value, " is no whole number in decimal digits, ",
-                              sign == Sign::allowed ? "of 64 bits with its sign" : "from 0 to 2^64 - 1");
+                   : concat(value, " is no whole number in decimal digits, ",
+                            sign == Sign::allowed ? "of 64 bits with its sign" : "from 0 to 2^64 - 1");
       },
       "");
 }
@@ -75,10 +75,9 @@ CLI::Validator finite_number() {
         double number = 0.0;
         const char* const end = value.data() + value.size();
         const auto [stop, error] = std::from_chars(value.data(), end, number);
-        if (error == std::errc::result_out_of_range)
-          return sentence(value, " is beyond what a number can be here, from -1.8e308 to 1.8e308");
+        if (error == std::errc::result_out_of_range) return concat(value, " is beyond what a number can be here, from -1.8e308 to 1.8e308");
         const bool whole = error == std::errc() && stop == end && std::isfinite(number);
-        return whole ? std::string() : sentence(value, " is no number in decimal digits, such as 0.5 or 1e-3");
+        return whole ? std::string() : concat(value, " is no number in decimal digits, such as 0.5 or 1e-3");
       },
       "");
 }
@@ -94,7 +93,7 @@ std::string value_text(const std::string& type) {
   if (rest == "NONNEGATIVE") return plain + " [0 or more]";
   const std::size_t open = rest.find('['), dash = rest.find(" - ");
   if (open == std::string::npos || dash == std::string::npos) return plain;
-  return sentence(plain, ' ', rest.substr(open, dash - open), " to ", rest.substr(dash + 3));
+  return concat(plain, ' ', rest.substr(open, dash - open), " to ", rest.substr(dash + 3));
 }
 
 class Help : public CLI::Formatter {
@@ -122,7 +121,7 @@ class Help : public CLI::Formatter {
 
 std::string nearest_text(std::string_view word, std::span<const std::string_view> known) {
   const std::string_view near = nearest_word(word, known);
-  return near.empty() ? std::string() : sentence(" (did you mean ", near, "?)");
+  return near.empty() ? std::string() : concat(" (did you mean ", near, "?)");
 }
 
 void prepare_options(CLI::App& program) {
@@ -168,7 +167,7 @@ void check_words(const CLI::App& program, std::span<const char* const> words) {
     const bool once = option->get_expected_max() == 1;
     TW_CHECK_INPUT(given.insert(option).second || !once, called, ": ", name, " is given twice and holds one value; leave one of them out.");
     if (equals == std::string::npos) {
-      const std::string missing = sentence(called, ": ", name, ": its value is missing");
+      const std::string missing = concat(called, ": ", name, ": its value is missing");
       TW_CHECK_INPUT(i + 1 < words.size(), missing, "; ", called, " --help says what it takes.");
       const std::string next = words[i + 1];
       const std::string next_name = next.substr(0, next.find('='));
@@ -196,23 +195,23 @@ std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error
   if (!unknown.empty()) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
     if (word.starts_with('-')) {
-      return sentence(called, " has no option ", word, nearest_of(word, options_of(*app)), "; ", called, " --help lists those it has.");
+      return concat(called, " has no option ", word, nearest_of(word, options_of(*app)), "; ", called, " --help lists those it has.");
     }
     if (!commands.empty()) {
-      return sentence(called, " has no command \"", word, '"', nearest_of(word, commands), "; ", called, " --help lists those it has.");
+      return concat(called, " has no command \"", word, '"', nearest_of(word, commands), "; ", called, " --help lists those it has.");
     }
-    return sentence(called, " does not expect \"", word, "\"; ", called, " --help says what it takes.");
+    return concat(called, " does not expect \"", word, "\"; ", called, " --help says what it takes.");
   }
   if (words && !commands.empty() && app->get_subcommands().empty()) {
-    return sentence(called, " needs a command; ", called, " --help lists those it has.");
+    return concat(called, " needs a command; ", called, " --help lists those it has.");
   }
   if (code == static_cast<int>(CLI::ExitCodes::ConversionError)) {  // "Could not convert: --tokens = many"
     constexpr std::string_view kOpening = "Could not convert: ";
     const std::string what = error.what();
     const std::size_t name = what.starts_with(kOpening) ? kOpening.size() : 0;
-    return sentence(called, ": ", what.substr(name), " is no value it can hold; ", called, " --help says what it takes.");
+    return concat(called, ": ", what.substr(name), " is no value it can hold; ", called, " --help says what it takes.");
   }
-  return sentence(called, ": ", error.what(), "; ", called, " --help says what it takes.");
+  return concat(called, ": ", error.what(), "; ", called, " --help says what it takes.");
 }
 
 }  // namespace tilewave

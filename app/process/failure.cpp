@@ -87,10 +87,10 @@ void say_memory() noexcept {
 
 void say_system(const std::system_error& error) {
   if (error.code() == std::errc::resource_unavailable_try_again) {
-    say(sentence("another thread could not be started for ", done,
-                 ": the limit of this user's processes or of memory is reached; use fewer --threads, or raise the limit (ulimit -u)."));
+    say(concat("another thread could not be started for ", done,
+               ": the limit of this user's processes or of memory is reached; use fewer --threads, or raise the limit (ulimit -u)."));
   } else {
-    say(sentence("the system refused what ", done, " needs: ", error.code().message(), "; free what is short, or try again."));
+    say(concat("the system refused what ", done, " needs: ", error.code().message(), "; free what is short, or try again."));
   }
 }
 
@@ -105,15 +105,15 @@ int say_exception() {
   } catch (const std::bad_alloc&) {
     say_memory();
   } catch (const std::length_error&) {
-    say(sentence("a size that ", done, " comes to is beyond what any memory holds; ask for smaller sizes."));
+    say(concat("a size that ", done, " comes to is beyond what any memory holds; ask for smaller sizes."));
   } catch (const std::filesystem::filesystem_error& error) {
-    say(sentence(error.path1().string(), ": cannot be used: ", error.code().message(), "; check the path and its permissions."));
+    say(concat(error.path1().string(), ": cannot be used: ", error.code().message(), "; check the path and its permissions."));
   } catch (const std::system_error& error) {
     say_system(error);
   } catch (const std::exception& error) {
-    say(sentence("a fault of tilewave's own has ended ", done, " (", error.what(), "); please report it with this command and its input."));
+    say(concat("a fault of tilewave's own has ended ", done, " (", error.what(), "); please report it with this command and its input."));
   } catch (...) {
-    say(sentence("a fault of tilewave's own has ended ", done, "; please report it with this command and its input."));
+    say(concat("a fault of tilewave's own has ended ", done, "; please report it with this command and its input."));
   }
   return kFailed;
 }

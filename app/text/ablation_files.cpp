@@ -2,7 +2,7 @@
 #include "app/text/ablation_files.h"
 
 #include "framework/io/file.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "models/planning/plan.h"
 
 namespace tilewave {
@@ -24,7 +24,7 @@ Json gemm_json(const GemmTimes& gemm) {
           {"b_alignment_bytes", problem.b_alignment},
           {"d_alignment_bytes", problem.d_alignment},
           {"row", gemm.plan.row},
-          {"tile", unless_library(sentence(gemm.plan.tile.m, "x", gemm.plan.tile.n))},
+          {"tile", unless_library(concat(gemm.plan.tile.m, "x", gemm.plan.tile.n))},
           {"split", unless_library(gemm.plan.split)},
           {"useful_fraction", unless_library(gemm.plan.tiling.useful_fraction)},
           {"waves", unless_library(waves.waves)},
@@ -124,7 +124,7 @@ Json ablation_json(const AblationReport& report) {
   Json json = {{"recipe", report.recipe},
                {"device", report.device.name},
                {"sm_count", report.device.sm_count},
-               {"time_model", report.device.backend == Backend::cuda ? Json(source_of(time_model_of(report.device))) : Json()},
+               {"time_model", report.device.backend == Backend::cuda ? Json(source_of(cost_model_of(report.device))) : Json()},
                {"changes", report.changes},
                {"steps", report.steps},
                {"variants", Json::array()}};

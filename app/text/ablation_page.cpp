@@ -38,7 +38,7 @@ std::string format(const char* pattern, Values... values) {
 
 std::string cells(const std::vector<std::string>& values, const char* kind = "td") {
   std::string row = "<tr>";
-  for (const std::string& value : values) row += sentence("<", kind, ">", value, "</", kind, ">");
+  for (const std::string& value : values) row += concat("<", kind, ">", value, "</", kind, ">");
   return row + "</tr>\n";
 }
 
@@ -64,7 +64,7 @@ std::string bars(const std::vector<Bar>& all) {
     svg += format(R"(<text x="%.1f" y="%.1f" text-anchor="end">)", kLabels - 8.0, y + 16.0) + escaped(bar.label) + "</text>";
     svg += format(R"(<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f")", x(std::min(bar.length, 0.0)), y + 3.0,
                   std::abs(bar.length) * scale, kRow - 6.0) +
-           sentence(" fill=\"", bar.color, "\"/>");
+           concat(" fill=\"", bar.color, "\"/>");
     if (bar.to > bar.from) {
       svg += format(R"(<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#222"/>)", x(bar.from), x(bar.to), y + kRow / 2, y + kRow / 2);
     }
@@ -82,7 +82,7 @@ std::string steps_section(const Json& variants) {
   for (const Json& v : variants) {
     const std::string name = v["name"];
     if (!v["ran"].get<bool>()) {
-      table += sentence("<tr><td>", escaped(name), "</td><td colspan=\"12\">", escaped(v["refused"]), "</td></tr>\n");
+      table += concat("<tr><td>", escaped(name), "</td><td colspan=\"12\">", escaped(v["refused"]), "</td></tr>\n");
       continue;
     }
     const auto number = [&](const char* key) { return v[key].get<double>(); };
@@ -183,8 +183,8 @@ std::string losses_section(const Json& ablation) {
 
 std::string ablation_page(const Json& ablation) {
   const std::string title = escaped(ablation["recipe"].get<std::string>() + " on " + ablation["device"].get<std::string>());
-  std::string page = sentence("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", title, "</title><style>", kStyle,
-                              "</style></head>\n<body><h1>", title, "</h1>\n");
+  std::string page = concat("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", title, "</title><style>", kStyle,
+                            "</style></head>\n<body><h1>", title, "</h1>\n");
   for (const Json& change : ablation["changes"]) page += "<p>" + escaped(change) + "</p>\n";
   if (ablation["time_model"].is_null()) page += "<p>Predicted gains are of GEMMs alone, as a CPU's bandwidth is not known.</p>\n";
   return page + steps_section(ablation["variants"]) + adjustments_section(ablation["variants"]) + gemms_section(ablation["variants"]) +

@@ -11,7 +11,7 @@ namespace tilewave {
 
 // "cluster_split_k/256x128/k2"
 inline std::string row_text(const GemmPlan& plan) {
-  return sentence(plan.row, '/', plan.tile.m, 'x', plan.tile.n, plan.split > 1 ? sentence("/k", plan.split) : std::string());
+  return concat(plan.row, '/', plan.tile.m, 'x', plan.tile.n, plan.split > 1 ? concat("/k", plan.split) : std::string());
 }
 
 struct RateUnit {

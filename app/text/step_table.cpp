@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/text/gemm_text.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "models/planning/plan.h"
 
 namespace tilewave {
@@ -24,12 +24,12 @@ void print(std::ostream& stream, const char* pattern, const Values&... values) {
 
 // "wave_free_batch: target rows 4096 -> 4224, why; rows of a pass +128; memory +3.0 MiB"
 std::string adjustment_text(const Adjustment& adjustment) {
-  std::string text = sentence(adjustment.rule, ": ", adjustment.what, ' ', adjustment.from);
-  text += adjustment.to == adjustment.from ? " stay, " : sentence(" -> ", adjustment.to, ", ");
+  std::string text = concat(adjustment.rule, ": ", adjustment.what, ' ', adjustment.from);
+  text += adjustment.to == adjustment.from ? " stay, " : concat(" -> ", adjustment.to, ", ");
   text += adjustment.why;
-  if (adjustment.cost_tokens != 0) text += sentence("; rows of a pass ", adjustment.cost_tokens > 0 ? "+" : "", adjustment.cost_tokens);
+  if (adjustment.cost_tokens != 0) text += concat("; rows of a pass ", adjustment.cost_tokens > 0 ? "+" : "", adjustment.cost_tokens);
   if (adjustment.cost_bytes != 0) {
-    text += sentence("; memory ", adjustment.cost_bytes < 0 ? "-" : "+", bytes_text(std::abs(adjustment.cost_bytes)));
+    text += concat("; memory ", adjustment.cost_bytes < 0 ? "-" : "+", bytes_text(std::abs(adjustment.cost_bytes)));
   }
   return text;
 }
@@ -47,7 +47,7 @@ std::string bytes_text(std::int64_t bytes) {
 }
 
 std::string device_text(const DeviceInfo& device) {
-  return sentence(device.name, " (", device.sm_count, device.backend == Backend::cuda ? " SMs)" : " threads)");
+  return concat(device.name, " (", device.sm_count, device.backend == Backend::cuda ? " SMs)" : " threads)");
 }
 
 void print_adjustments(std::ostream& stream, const ResolvedRecipe& resolved) {
@@ -67,7 +67,7 @@ void print_adjustments(std::ostream& stream, const std::vector<AdjustedSetting>&
     std::size_t count = 0;
     for (const AdjustedSetting& setting : settings) {
       if (std::find(setting.adjustments.begin(), setting.adjustments.end(), adjustment) == setting.adjustments.end()) continue;
-      names += sentence(names.empty() ? "" : ", ", setting.name);
+      names += concat(names.empty() ? "" : ", ", setting.name);
       ++count;
     }
     stream << "  " << adjustment_text(adjustment) << "\n    in " << (count == settings.size() ? "every setting" : names) << '\n';
@@ -87,7 +87,7 @@ void print_step(std::ostream& stream, const ResolvedRecipe& resolved, const Step
   print(stream, "a step          %.3f GFLOP in %zu launches on %s", flops * 1e-9, static_cast<std::size_t>(trace.trace.launches()),
         device_text(device).c_str());
   stream << "attention       " << text_of(resolved.segments, batch_shape(resolved)) << '\n';
-  if (device.backend == Backend::cuda) stream << "predicted times " << source_of(time_model_of(device)) << '\n';
+  if (device.backend == Backend::cuda) stream << "predicted times " << source_of(cost_model_of(device)) << '\n';
   stream << '\n';
   print(stream, "%-34s %-8s %5s %7s %7s %7s  %-11s %-22s %6s %7s %6s %6s", "layer", "role", "count", "M", "N", "K", "align A/B/D",
         "row/tile", "tiles", "useful", "waves", "tail");
@@ -116,7 +116,7 @@ void print_profile(std::ostream& stream, const std::vector<ProfiledLaunch>& laun
   for (const ProfiledLaunch& launch : launches) {
     const TraceEntry& entry = launch.entry;
     const std::string layer = without_numbers(entry.layer);
-    const std::string operation = entry.gemm ? sentence(entry.operation, " ", name_of(entry.gemm->role)) : std::string(entry.operation);
+    const std::string operation = entry.gemm ? concat(entry.operation, " ", name_of(entry.gemm->role)) : std::string(entry.operation);
     auto line =
         std::find_if(lines.begin(), lines.end(), [&](const Line& known) { return known.layer == layer && known.operation == operation; });
     if (line == lines.end()) line = lines.insert(lines.end(), {.layer = layer, .operation = operation, .cost = {}});
@@ -135,7 +135,7 @@ void print_profile(std::ostream& stream, const std::vector<ProfiledLaunch>& laun
     print(stream, "%-34s %-24s %5.0f %11.1f %6.1f%% %9.2f %9.1f %9s", line.layer.c_str(), line.operation.c_str(),
           static_cast<double>(line.count) * each, 1e6 * line.seconds * each, 100.0 * line.seconds / total,
           1e-12 * static_cast<double>(line.cost.flops) / line.seconds, 1e-9 * static_cast<double>(line.cost.bytes) / line.seconds,
-          line.predicted_s > 0.0 ? sentence(std::round(100.0 * line.predicted_s / line.seconds), " %").c_str() : "");
+          line.predicted_s > 0.0 ? concat(std::round(100.0 * line.predicted_s / line.seconds), " %").c_str() : "");
   }
   print(stream, "%-34s %-24s %5zu %11.1f", "a step", "", static_cast<std::size_t>(static_cast<double>(launches.size()) * each),
         1e6 * total * each);

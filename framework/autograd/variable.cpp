@@ -139,6 +139,29 @@ std::vector<VariableNode*> walk_from(VariableNode* root) {
   return order;
 }
 
+// Around an operation's backward pass. The negative control of gradient checks: one more time the gradient that was written.
+void plant_wrong_term(Context& context, std::span<GradientSlot> slots) {
+  const auto wrong = std::find_if(slots.begin(), slots.end(), [](const GradientSlot& slot) { return slot.needed(); });
+  const GradientSlot::Target target = wrong->open(context);
+  context.launch(AddArgs{.a = target.view(), .b = target.view(), .y = target.view()});
+}
+
+// What it wrote, for whoever looks on.
+void show_gradients(const Context& context, const VariableNode& node) {
+  for (const VariableNode* input : node.input_nodes) {
+    if (input == nullptr || !input->gradient_written) continue;
+    context.inspected(node.layer, node.operation + "'s backward pass", input->gradient);
+  }
+}
+
+void differentiate(Context& context, VariableNode& node) {
+  context.set_layer(node.layer);
+  std::vector<GradientSlot> slots(node.input_nodes.begin(), node.input_nodes.end());
+  node.backward(context, node.gradient, slots);
+  if (context.planted() == node.operation) plant_wrong_term(context, slots);
+  if (context.inspecting()) show_gradients(context, node);
+}
+
 }  // namespace
 
 std::vector<std::string> operations_of(const Variable& root) {
@@ -167,20 +190,7 @@ void backward(Context& context, const Variable& root, const Tensor& seed) {
   std::vector<Variable> keep;
   const std::string layer = context.layer();
   for (VariableNode* node : order) {
-    if (node->gradient_written) {
-      context.set_layer(node->layer);
-      std::vector<GradientSlot> slots(node->input_nodes.begin(), node->input_nodes.end());
-      node->backward(context, node->gradient, slots);
-      if (context.planted() == node->operation) {
-        const auto wrong = std::find_if(slots.begin(), slots.end(), [](const GradientSlot& slot) { return slot.needed(); });
-        const GradientSlot::Target target = wrong->open(context);
-        context.launch(AddArgs{.a = target.view(), .b = target.view(), .y = target.view()});
-      }
-      for (const VariableNode* input : node->input_nodes) {
-        if (input != nullptr && input->gradient_written)
-          context.inspected(node->layer, node->operation + "'s backward pass", input->gradient);
-      }
-    }
+    if (node->gradient_written) differentiate(context, *node);
     node->backward = nullptr;
     node->gradient = {};
     if (node != root_node) {

@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::int64_t kTokenizerPairs = 4'000;  // of number names, that its bpe is trained on
 constexpr std::size_t kEncodeBytes = 1 << 16;    // of a document, encoded at a time
-constexpr std::size_t kMostHeldOutPairs = 2'000;
-constexpr std::size_t kMostHeldOutBytes = 1 << 18;
-constexpr std::int64_t kMostHeldOutTokens = 1 << 17;
-constexpr std::size_t kMostTestPairs = 2'000;
-constexpr std::int64_t kLeastTokens = 2;  // of a stream: one to read, one to predict
+constexpr std::size_t kMaxHeldOutPairs = 2'000;
+constexpr std::size_t kMaxHeldOutBytes = 1 << 18;
+constexpr std::int64_t kMaxHeldOutTokens = 1 << 17;
+constexpr std::size_t kMaxTestPairs = 2'000;
+constexpr std::int64_t kMinTokens = 2;  // of a stream: one to read, one to predict
 
 struct LinePair {
   std::string_view source, target;
@@ -263,7 +263,7 @@ void Corpus::open_parallel() {
   } else {
     std::vector<std::uint64_t> hashes;
     for (const LinePair& pair : text.pairs) hashes.push_back(hash_of(pair, config_.seed));
-    const std::size_t most = std::clamp<std::size_t>(hashes.size() / 50, 1, kMostHeldOutPairs);
+    const std::size_t most = std::clamp<std::size_t>(hashes.size() / 50, 1, kMaxHeldOutPairs);
     const std::vector<std::uint64_t> held_out = least_hashes(hashes, static_cast<std::int64_t>(most));
     for (std::size_t i = 0; i < hashes.size(); ++i) {
       (std::ranges::binary_search(held_out, hashes[i]) ? validation : training).push_back(text.pairs[i]);
@@ -290,7 +290,7 @@ void Corpus::open_parallel() {
   facts_.blank = text.blank_pairs + encoded.blank;
   facts_.blank_validation += encoded_validation.blank;
   note_unknown(encoded.unknown, encoded_validation.unknown);
-  for (const LinePair& pair : std::span(validation).first(std::min(validation.size(), kMostTestPairs))) {
+  for (const LinePair& pair : std::span(validation).first(std::min(validation.size(), kMaxTestPairs))) {
     test_pairs_.push_back({.source = std::string(pair.source), .target = std::string(pair.target)});
   }
   facts_.training = static_cast<std::int64_t>(training_pairs_->size());
@@ -305,7 +305,7 @@ void Corpus::open_text() {
       own_validation ? prepared_file(config_.validation_source, config_.tokenizer, TextForm::document) : std::string();
   std::string_view training = text, validation = validation_text;
   if (!own_validation) {
-    const std::size_t held_out = std::clamp<std::size_t>(text.size() / 10, kLeastTokens, kMostHeldOutBytes);
+    const std::size_t held_out = std::clamp<std::size_t>(text.size() / 10, kMinTokens, kMaxHeldOutBytes);
     training = whole_characters(text, text.size() - std::min(text.size(), held_out));
     validation = std::string_view(text).substr(training.size());
   }
@@ -340,7 +340,7 @@ void Corpus::open_tokens() {
   const auto file = std::make_shared<const TokenFiles>(config_.source, config_.vocabulary);
   std::int64_t training = file->size();
   if (config_.validation_source.empty()) {
-    training -= std::min(training, std::clamp<std::int64_t>(training / 10, kLeastTokens, kMostHeldOutTokens));
+    training -= std::min(training, std::clamp<std::int64_t>(training / 10, kMinTokens, kMaxHeldOutTokens));
     validation_tokens_ = part_of(file, training, file->size());
   } else {
     const auto validation = std::make_shared<const TokenFiles>(config_.validation_source, config_.vocabulary);
@@ -359,10 +359,10 @@ void Corpus::open_tokens() {
 }
 
 void Corpus::check_streams() {
-  TW_CHECK_INPUT(training_tokens_.size >= kLeastTokens, config_.source, " leaves ", training_tokens_.size, " tokens to train on; at least ",
-                 kLeastTokens, " are needed.");
-  TW_CHECK_INPUT(validation_tokens_.size >= kLeastTokens, config_.validation_source.empty() ? config_.source : config_.validation_source,
-                 " leaves ", validation_tokens_.size, " tokens to validate on; at least ", kLeastTokens, " are needed.");
+  TW_CHECK_INPUT(training_tokens_.size >= kMinTokens, config_.source, " leaves ", training_tokens_.size, " tokens to train on; at least ",
+                 kMinTokens, " are needed.");
+  TW_CHECK_INPUT(validation_tokens_.size >= kMinTokens, config_.validation_source.empty() ? config_.source : config_.validation_source,
+                 " leaves ", validation_tokens_.size, " tokens to validate on; at least ", kMinTokens, " are needed.");
   facts_.training = training_tokens_.size;
   facts_.validation = validation_tokens_.size;
 }
@@ -398,7 +398,7 @@ BatchStream Corpus::validation(const BatchShape& shape) const {
   try {
     return validation_pairs_ ? pair_batches(validation_pairs_, shape, {}) : window_batches(validation_tokens_, shape, {});
   } catch (const InputError& error) {
-    throw InputError(sentence("of the validation data, ", error.what()));
+    throw InputError(concat("of the validation data, ", error.what()));
   }
 }
 

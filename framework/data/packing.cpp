@@ -24,10 +24,10 @@ void number(std::vector<std::int32_t>& positions, std::int64_t first, std::size_
 Packer::Packer(const BatchShape& shape) : shape_(shape) {
   TW_CHECK(shape.source_rows >= 0 && shape.target_rows > 0 && shape.sequence > 0, "a batch of ", shape.source_rows, " source rows and ",
            shape.target_rows, " target rows in sequences of ", shape.sequence, " cannot be packed; rows and sequence must be positive.");
-  batch_.source_ids.assign(static_cast<std::size_t>(shape.source_rows), kGhost);
+  batch_.source_ids.assign(static_cast<std::size_t>(shape.source_rows), kPaddingId);
   batch_.source_positions.assign(static_cast<std::size_t>(shape.source_rows), 0);
-  batch_.target_in.assign(static_cast<std::size_t>(shape.target_rows), kGhost);
-  batch_.target_out.assign(static_cast<std::size_t>(shape.target_rows), kGhost);
+  batch_.target_in.assign(static_cast<std::size_t>(shape.target_rows), kPaddingId);
+  batch_.target_out.assign(static_cast<std::size_t>(shape.target_rows), kPaddingId);
   batch_.target_positions.assign(static_cast<std::size_t>(shape.target_rows), 0);
 }
 

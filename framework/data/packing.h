@@ -1,5 +1,5 @@
 // Sequences packed into rows, one after another. A batch has a fixed number of rows a side, any number; rows that are left over
-// are ghosts: id -1, position 0, label -1, in no segment, counted by nothing.
+// are padding rows: id -1, position 0, label -1, in no segment, counted by nothing.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tilewave {
 
-inline constexpr std::int32_t kGhost = -1;  // the id and the label of a row that holds no token
+inline constexpr std::int32_t kPaddingId = -1;  // the id and the label of a row that holds no token
 
 struct BatchShape {
   std::int64_t source_rows = 0;  // 0: the model has no encoder

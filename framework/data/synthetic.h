@@ -1,4 +1,4 @@
-// Made-up text of any vocabulary and any batch shape without a ghost row, for measuring and for tests.
+// Made-up text of any vocabulary and any batch shape without a padding row, for measuring and for tests.
 //   P(id) ~ 1 / (id - 3) over the ids from 4 on (Zipf's law); with probability 1/2 a token is the successor of the one before it
 // successor() is a rotation of the ids, the same for every seed: the rule that a model can learn. A target sentence is its source,
 // each token replaced by its successor, so that it obeys the rule too and the encoder is worth listening to.

@@ -46,7 +46,7 @@ Tokenizer::Tokenizer(std::string serialized, std::string_view origin) {
 
 Tokenizer::Tokenizer(const BpeTraining& training) : Tokenizer(train_bpe(training), "the tokenizer just trained") {}
 
-Tokenizer Tokenizer::load(const std::filesystem::path& path) { return Tokenizer(read_text(path), sentence(path)); }
+Tokenizer Tokenizer::load(const std::filesystem::path& path) { return Tokenizer(read_text(path), concat(path)); }
 
 std::int64_t Tokenizer::vocabulary() const { return model_ ? model_->processor.GetPieceSize() : kByteVocabulary; }
 

@@ -18,15 +18,15 @@ void UnknownCharacters::count(const Tokenizer& tokenizer, const EncodedText& enc
   const std::string_view before = encoded.text.substr(0, *at), rest = encoded.text.substr(*at);
   first_ = named_character(code_point(rest.substr(0, character_bytes(rest))));
   if (!encoded.file.empty()) {
-    first_ += sentence(" in ", encoded.file.string(), ", line ", encoded.line + std::ranges::count(before, '\n'));
+    first_ += concat(" in ", encoded.file.string(), ", line ", encoded.line + std::ranges::count(before, '\n'));
   }
 }
 
 std::string UnknownCharacters::told(std::string_view whose) const {
   if (unknown_ids_ == 0) return {};
-  return sentence(unknown_ids_, " of ", all_ids_, " ids of ", whose, unknown_ids_ == 1 ? " is" : " are",
-                  " unknown to the tokenizer, which knows no character but those of the text it was trained on",
-                  first_.empty() ? "" : "; the first stands for ", first_);
+  return concat(unknown_ids_, " of ", all_ids_, " ids of ", whose, unknown_ids_ == 1 ? " is" : " are",
+                " unknown to the tokenizer, which knows no character but those of the text it was trained on",
+                first_.empty() ? "" : "; the first stands for ", first_);
 }
 
 }  // namespace tilewave

@@ -1,6 +1,6 @@
 // Batches of a decoder-only model: windows of a token stream, each row predicting the token after it.
 //   training    an epoch cuts the stream into windows of `sequence` rows from an offset of its own and takes them in an order of
-//               its own; the last window of a batch is cut to the rows that are left, so that no row is a ghost. What is cut off
+//               its own; the last window of a batch is cut to the rows that are left, so that no row is a padding row. What is cut off
 //               comes behind the epoch's last window, so that an epoch sees every row once and most windows stay whole
 //   validation  windows from the start, in order, none cut: the loss does not depend on how many rows a batch has
 #pragma once

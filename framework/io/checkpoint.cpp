@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kMarker = "COMPLETE";
 constexpr std::string_view kStaging = ".staging-";
 constexpr std::array<const char*, 3> kFiles{"weights.safetensors", "optimizer.safetensors", "state.json"};
-constexpr std::int64_t kMostMarkerBytes = 4096;
-constexpr int kMostTurns = 100;  // of a search beside a run that saves and removes all the time
+constexpr std::int64_t kMaxMarkerBytes = 4096;
+constexpr int kMaxTurns = 100;  // of a search beside a run that saves and removes all the time
 
 fs::path checkpoints_of(const fs::path& run_folder) { return run_folder / "checkpoints"; }
 
@@ -68,7 +68,7 @@ bool is_valid(const fs::path& folder) {
 
 // What the marker says; null where it is no marker of a tilewave checkpoint. InputError where it cannot be read.
 nlohmann::json marker_of(const fs::path& folder) {
-  nlohmann::json marker = nlohmann::json::parse(read_file(folder / kMarker, kMostMarkerBytes), nullptr, false);
+  nlohmann::json marker = nlohmann::json::parse(read_file(folder / kMarker, kMaxMarkerBytes), nullptr, false);
   const bool ours = marker.is_object() && marker.value("format", nlohmann::json()) == "tilewave checkpoint";
   return ours ? marker : nlohmann::json();
 }
@@ -171,13 +171,13 @@ Checkpoint save_checkpoint(const fs::path& run_folder, const CheckpointContents&
     try {
       publish(run_folder, contents);
     } catch (const Error& error) {
-      throw Error(sentence("the checkpoint of step ", contents.step, " was not saved, the one before it stays: ", error.what()));
+      throw Error(concat("the checkpoint of step ", contents.step, " was not saved, the one before it stays: ", error.what()));
     }
   }
   try {
     rotate(run_folder, contents.step, keep);
   } catch (const Error& error) {
-    throw Error(sentence("the checkpoint of step ", contents.step, " is saved, but an older one was not removed: ", error.what()));
+    throw Error(concat("the checkpoint of step ", contents.step, " is saved, but an older one was not removed: ", error.what()));
   }
   return checkpoint;
 }
@@ -204,11 +204,11 @@ CheckpointSearch find_latest_valid(const fs::path& run_folder) {
         search.newest = verified_checkpoint(checkpoint.folder);
         break;
       } catch (const Error& error) {
-        search.skipped.push_back(sentence("skipped a checkpoint: ", error.what()));
+        search.skipped.push_back(concat("skipped a checkpoint: ", error.what()));
       }
     }
     // A run that goes on may have saved a newer one, and removed what was listed, while it was looked at.
-    if (search.skipped.empty() || turn == kMostTurns || marks_of(candidates(run_folder)) == marks) return search;
+    if (search.skipped.empty() || turn == kMaxTurns || marks_of(candidates(run_folder)) == marks) return search;
   }
 }
 
@@ -219,7 +219,7 @@ CheckpointSearch use_latest_valid(const fs::path& run_folder, const std::functio
       if (search.newest) use(*search.newest);
       return search;
     } catch (const InputError&) {
-      if (turn == kMostTurns || is_valid(search.newest->folder)) throw;
+      if (turn == kMaxTurns || is_valid(search.newest->folder)) throw;
     }
   }
 }

@@ -99,7 +99,7 @@ bool locked(const Descriptor& descriptor, const fs::path& path) {
   return true;
 }
 
-std::string temporary_prefix(const fs::path& destination) { return sentence(".", destination.filename().string(), kTemporaryInfix); }
+std::string temporary_prefix(const fs::path& destination) { return concat(".", destination.filename().string(), kTemporaryInfix); }
 
 // Whoever wrote them has died; what cannot be removed stays, and is in nobody's way.
 void remove_abandoned_temporaries(const fs::path& destination) {
@@ -123,19 +123,19 @@ struct Temporary {
 
 // Locked for as long as it is open, which tells it from one that was left behind.
 Temporary make_temporary(const fs::path& destination) {
-  constexpr int kMostAttempts = 100;
+  constexpr int kMaxAttempts = 100;
   for (int attempt = 0;; ++attempt) {
-    const std::string number = attempt == 0 ? std::string() : sentence("-", attempt);
-    Temporary temporary{.path = parent_of(destination) / sentence(temporary_prefix(destination), ::getpid(), number), .descriptor = {}};
+    const std::string number = attempt == 0 ? std::string() : concat("-", attempt);
+    Temporary temporary{.path = parent_of(destination) / concat(temporary_prefix(destination), ::getpid(), number), .descriptor = {}};
     const bool taken = ::access(temporary.path.c_str(), F_OK) == 0;  // by a process of the same number elsewhere, or a thread of this one
-    if (taken && attempt < kMostAttempts) continue;
+    if (taken && attempt < kMaxAttempts) continue;
     temporary.descriptor = open_path(temporary.path, "create the file", O_WRONLY | O_CREAT | O_EXCL);
     RemoveUnlessReleased guard{temporary.path};
     struct stat status {};
     // Who looks for abandoned ones may have come between the two calls.
     const bool ours =
         locked(temporary.descriptor, temporary.path) && ::fstat(temporary.descriptor.get(), &status) == 0 && status.st_nlink > 0;
-    if (!ours && attempt < kMostAttempts) continue;
+    if (!ours && attempt < kMaxAttempts) continue;
     guard.path.clear();
     return temporary;
   }
@@ -178,7 +178,7 @@ std::string printable(std::string_view text) {
 
 std::string system_sentence(const fs::path& path, std::string_view action, int error) {
   const char* reason = ::strerrordesc_np(error);  // in English under every locale
-  return sentence(path.string(), ": cannot ", action, ": ", reason != nullptr ? reason : "unknown error", "; ", remedy(error), ".");
+  return concat(path.string(), ": cannot ", action, ": ", reason != nullptr ? reason : "unknown error", "; ", remedy(error), ".");
 }
 
 Descriptor::~Descriptor() {
@@ -327,7 +327,7 @@ FileDigest write_file_atomically(const fs::path& path, std::string_view text) {
 bool writes_under_way() noexcept { return temporaries.load() > 0; }
 
 void check_output_file(std::string_view option, const fs::path& path) {
-  const std::string shown = sentence(option, ' ', path.string());
+  const std::string shown = concat(option, ' ', path.string());
   check_replaceable(shown, path);
   const NotAFolder missing = first_that_is_none(parent_of(path));
   TW_CHECK_INPUT(missing.path.empty() || missing.exists, shown, ": there is no folder ", missing.path.string(),

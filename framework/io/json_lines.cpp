@@ -60,7 +60,7 @@ JsonLines JsonLines::create(const std::filesystem::path& path) {
 JsonLines JsonLines::resume(const std::filesystem::path& path, std::int64_t last_step) {
   std::error_code ignored;
   const bool there = std::filesystem::exists(path, ignored);
-  const std::string before = there ? read_file(path, kMostJsonLinesBytes) : std::string();
+  const std::string before = there ? read_file(path, kMaxJsonLinesBytes) : std::string();
   std::string kept;
   std::int64_t dropped = 0;
   MissingSteps missing;

@@ -42,7 +42,7 @@ class JsonObject {
   std::string fields_;  // "{" and the fields so far
 };
 
-inline constexpr std::int64_t kMostJsonLinesBytes = std::int64_t{1} << 36;  // that are read: more steps than a recipe can ask for
+inline constexpr std::int64_t kMaxJsonLinesBytes = std::int64_t{1} << 36;  // that are read: more steps than a recipe can ask for
 
 class JsonLines {
  public:

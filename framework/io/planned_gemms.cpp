@@ -16,7 +16,7 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kMaxBytes = std::int64_t{64} << 20;
 constexpr std::string_view kFormat = "tilewave planned gemms 1";
 
 std::string line_of(const PlannedGemm& gemm) {
@@ -47,7 +47,7 @@ Enum parsed(const nlohmann::json& line, const char* key, int count) {
   for (int i = 0; i < count; ++i) {
     if (name_of(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
   }
-  throw InputError(sentence("\"", key, "\": \"", printable(name), "\" is unknown"));
+  throw InputError(concat("\"", key, "\": \"", printable(name), "\" is unknown"));
 }
 
 GemmProblem problem_in(const nlohmann::json& line) {
@@ -81,7 +81,7 @@ GemmProblem problem_in(const nlohmann::json& line) {
 
 // The plan that the line names, where this build and device still have it.
 std::optional<GemmPlan> plan_in(const nlohmann::json& line, const GemmProblem& problem, const DeviceInfo& device) {
-  const GemmRow* const row = find_gemm_row(device.backend, line.at("row").get<std::string>());
+  const GemmKernel* const row = find_gemm_kernel(device.backend, line.at("row").get<std::string>());
   const Tile tile = {.m = line.at("tile_m").get<std::int64_t>(), .n = line.at("tile_n").get<std::int64_t>()};
   if (row == nullptr || std::count(row->tiles.begin(), row->tiles.end(), tile) == 0 || !row->refuse(problem, device, {&tile, 1}).empty())
     return {};
@@ -103,7 +103,7 @@ void write_planned_gemms(const std::filesystem::path& path, const PlannedGemms& 
 }
 
 ReadGemms read_planned_gemms(const std::filesystem::path& path, const DeviceInfo& device) {
-  std::istringstream lines(read_file(path, kMostBytes));
+  std::istringstream lines(read_file(path, kMaxBytes));
   ReadGemms read;
   std::string text;
   std::int64_t number = 0;
@@ -131,7 +131,7 @@ ReadGemms read_planned_gemms(const std::filesystem::path& path, const DeviceInfo
       gemm.seconds = 1e-6 * line.value("time_us", 0.0);
     }
   } catch (const std::exception& error) {
-    throw InputError(sentence(path.string(), ", line ", number, ": ", json_fault(error), "; remove the file and it is made anew."));
+    throw InputError(concat(path.string(), ", line ", number, ": ", json_fault(error), "; remove the file and it is made anew."));
   }
   TW_CHECK_INPUT(number > 0, path.string(), ": is empty; remove the file and it is made anew.");
   return read;

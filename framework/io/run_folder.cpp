@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kLock = ".lock";
-constexpr int kMostRuns = 1'000'000'000;  // of one recipe
+constexpr int kMaxRuns = 1'000'000'000;  // of one recipe
 
 fs::path numbered(const fs::path& runs, std::string_view recipe, int number) {
-  return runs / (number == 1 ? std::string(recipe) : sentence(recipe, "-", number));
+  return runs / (number == 1 ? std::string(recipe) : concat(recipe, "-", number));
 }
 
 // 1 for <recipe>, 2 for <recipe>-2; 0 for other names.
@@ -29,8 +29,8 @@ int number_in(std::string_view name, std::string_view recipe) {
   const std::string_view digits = name.substr(recipe.size() + 1);
   int number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() && end == digits.data() + digits.size() && number > 1 && number < kMostRuns && digits.front() != '0' ? number
-                                                                                                                                   : 0;
+  return error == std::errc() && end == digits.data() + digits.size() && number > 1 && number < kMaxRuns && digits.front() != '0' ? number
+                                                                                                                                  : 0;
 }
 
 // Above all that there are, so that the order of numbers is that of time; mkdir decides between two processes that want the same name.
@@ -106,7 +106,7 @@ void refuse_to_start_over(const fs::path& folder, RunState state) {
   const char* const why = state == RunState::ended        ? ": this run has ended; continue it with --resume and a larger run.steps"
                           : state == RunState::unfinished ? ": this run is unfinished; continue it with --resume"
                                                           : ": holds checkpoints of a run whose recipe.toml is gone; bring that back";
-  throw InputError(sentence(folder.string(), why, ", start over and lose it with --force, or choose another --run."));
+  throw InputError(concat(folder.string(), why, ", start over and lose it with --force, or choose another --run."));
 }
 
 bool holds_what_force_removes(const fs::path& folder, RunState state) { return state != RunState::fresh || was_a_run(folder); }
@@ -123,8 +123,8 @@ RunState run_state(const fs::path& folder) {
   for (const std::string& name : names_in(folder)) {
     if (is_hidden(name) || (name == "checkpoints" && is_empty_folder(folder / name))) continue;
     const char* const lacks = is_there(folder / "recipe.toml") ? " and nothing else that a run leaves" : " and no recipe.toml";
-    throw InputError(sentence(folder.string(), ": holds ", printable(name), lacks,
-                              ", so it is not a run folder, and what is in it stays; move that elsewhere, or choose another --run."));
+    throw InputError(concat(folder.string(), ": holds ", printable(name), lacks,
+                            ", so it is not a run folder, and what is in it stays; move that elsewhere, or choose another --run."));
   }
   return RunState::fresh;
 }

@@ -35,7 +35,7 @@ class HeaderHandler {
     if (place_ != Place::shape && place_ != Place::offsets) unexpected("a number");
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) unexpected("a number of 2^63 or more");
     std::vector<std::int64_t>& list = place_ == Place::shape ? tensors_.back().shape : offsets_;
-    if (list.size() == (place_ == Place::shape ? kMostDimensions : 2)) unexpected("one number too many");
+    if (list.size() == (place_ == Place::shape ? kMaxDimensions : 2)) unexpected("one number too many");
     list.push_back(static_cast<std::int64_t>(value));
     return true;
   }
@@ -111,14 +111,14 @@ class HeaderHandler {
 
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
-    throw InputError(sentence(file_, ": ", parts..., kDamaged));
+    throw InputError(concat(file_, ": ", parts..., kDamaged));
   }
   // A later edition of the format may have it: its bytes cannot be counted here, which is no damage.
   [[noreturn]] void unknown_type(const std::string& name) const {
     std::string known;
     for (const StoredTypeFacts& type : kStoredTypes) known += (known.empty() ? "" : ", ") + std::string(type.name);
-    throw InputError(sentence(file_, ": ", where(), "is of the type \"", printable(name),
-                              "\", which this tilewave does not know; convert it to one of ", known, "."));
+    throw InputError(concat(file_, ": ", where(), "is of the type \"", printable(name),
+                            "\", which this tilewave does not know; convert it to one of ", known, "."));
   }
   [[noreturn]] void unexpected(std::string_view what) const { fail(where(), "has ", what, " where the format has none"); }
 
@@ -126,11 +126,11 @@ class HeaderHandler {
     switch (place_) {
       case Place::before:
       case Place::header:
-        return sentence("the header at the key \"", printable(key_), "\" ");
+        return concat("the header at the key \"", printable(key_), "\" ");
       case Place::metadata:
         return "__metadata__ ";
       default:
-        return sentence("tensor \"", printable(tensors_.back().name), "\" ");
+        return concat("tensor \"", printable(tensors_.back().name), "\" ");
     }
   }
 
@@ -172,8 +172,8 @@ std::string read_header(const InputFile& file, std::int64_t& data_begin) {
   for (std::size_t i = 0; i < prefix.size(); ++i) length |= std::to_integer<std::uint64_t>(prefix[i]) << (8 * i);
   TW_CHECK_INPUT(length <= static_cast<std::uint64_t>(file.bytes()) - 8, path, ": announces a header of ", length, " bytes, but only ",
                  file.bytes() - 8, " follow", kDamaged);
-  TW_CHECK_INPUT(length <= static_cast<std::uint64_t>(kMostHeaderBytes), path, ": announces a header of ", length, " bytes, more than the ",
-                 kMostHeaderBytes, " that the format allows", kDamaged);
+  TW_CHECK_INPUT(length <= static_cast<std::uint64_t>(kMaxHeaderBytes), path, ": announces a header of ", length, " bytes, more than the ",
+                 kMaxHeaderBytes, " that the format allows", kDamaged);
   std::string header(length, '\0');
   file.read(8, std::as_writable_bytes(std::span(header)));
   // nlohmann's lexer takes a zero byte for the end of the text and skips a byte order mark; the format has neither.

@@ -1,5 +1,5 @@
 // Reads the safetensors format (https://github.com/huggingface/safetensors, "Format"). The constructor believes nothing: length,
-// JSON, names, types, shapes and byte ranges are checked, and memory is bounded by kMostHeaderBytes, before a tensor is offered.
+// JSON, names, types, shapes and byte ranges are checked, and memory is bounded by kMaxHeaderBytes, before a tensor is offered.
 // Every defect is an InputError of one sentence that names the file and, where there is one, the tensor.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace tilewave {
 
-inline constexpr std::int64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
-inline constexpr std::size_t kMostDimensions = 64;
+inline constexpr std::int64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+inline constexpr std::size_t kMaxDimensions = 64;
 
 struct StoredTensor {
   std::string name;

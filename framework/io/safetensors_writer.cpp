@@ -16,7 +16,7 @@ std::string json_string(const std::string& text) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::exception&) {
-    throw Error(sentence("the name \"", printable(text), "\" is not UTF-8 and cannot stand in a safetensors header; rename it."));
+    throw Error(concat("the name \"", printable(text), "\" is not UTF-8 and cannot stand in a safetensors header; rename it."));
   }
 }
 
@@ -40,8 +40,8 @@ std::string header_of(const std::vector<const TensorSource*>& tensors, const std
     const std::int64_t end = offset + bytes_of(*tensor);
     std::string shape;
     for (const std::int64_t dimension : tensor->shape) shape += (shape.empty() ? "" : ",") + std::to_string(dimension);
-    json += sentence(json_string(tensor->name), R"(:{"dtype":")", name_of(tensor->type), R"(","shape":[)", shape, R"(],"data_offsets":[)",
-                     offset, ",", end, "]},");
+    json += concat(json_string(tensor->name), R"(:{"dtype":")", name_of(tensor->type), R"(","shape":[)", shape, R"(],"data_offsets":[)",
+                   offset, ",", end, "]},");
     offset = end;
   }
   if (json.back() == ',') json.pop_back();

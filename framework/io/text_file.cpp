@@ -68,9 +68,9 @@ void check_utf8(std::string_view text, const std::filesystem::path& path) {
   if (const std::optional<std::size_t> at = find_invalid_utf8(text)) {
     const std::string_view before = text.substr(0, *at);
     const std::size_t newline = before.rfind('\n');
-    throw InputError(sentence(path, ", line ", 1 + std::count(before.begin(), before.end(), '\n'), ", byte ",
-                              newline == std::string_view::npos ? *at + 1 : *at - newline,
-                              R"(: not UTF-8, which data.tokenizer = "bpe" needs; convert the file, or use data.tokenizer = "bytes".)"));
+    throw InputError(concat(path, ", line ", 1 + std::count(before.begin(), before.end(), '\n'), ", byte ",
+                            newline == std::string_view::npos ? *at + 1 : *at - newline,
+                            R"(: not UTF-8, which data.tokenizer = "bpe" needs; convert the file, or use data.tokenizer = "bytes".)"));
   }
 }
 

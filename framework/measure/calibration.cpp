@@ -18,8 +18,10 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
-constexpr std::string_view kFormat = "tilewave time model 9";
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 20;
+constexpr std::string_view kFormat =
+    "tilewave time "
+    "model 9";  // a word that stored files begin with
 
 // A GEMM of a fully-connected layer as a training step poses it.
 GemmProblem problem(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k, PitchPolicy pitch = PitchPolicy::aligned) {
@@ -131,8 +133,8 @@ std::vector<GemmProblem> calibration_problems() {
 
 std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const DeviceInfo& device, const std::function<void()>& done) {
   constexpr double kSlowest = 2.0;  // times the least predicted: what is further off is never chosen
-  constexpr std::size_t kTilesOfARow = 4;
-  TW_CHECK_INPUT(device.backend == Backend::cuda, "a calibration fits the time model of a GPU; a CPU's rows have their own.");
+  constexpr std::size_t kTilesPerKernel = 4;
+  TW_CHECK_INPUT(device.backend == Backend::cuda, "a calibration fits the cost model of a GPU; a CPU's rows have their own.");
   GemmScratch scratch(queue);
   // Before every block the GPU is kept as hot as a step's GEMMs keep it.
   const GemmProblem large = problem(GemmRole::forward, 8192, 8192, 4096);
@@ -155,7 +157,7 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
     std::map<std::string, GemmPlan> plans;
     std::vector<Candidate> candidates;
     for (const GemmPlan& plan : measurable_plans(posed_problem, device, {}, kSlowest)) {
-      if (++tiles[plan.row] > kTilesOfARow) continue;
+      if (++tiles[plan.row] > kTilesPerKernel) continue;
       plans[name_of(plan)] = plan;
       candidates.push_back(scratch.candidate(posed, plan, name_of(plan)));
     }
@@ -168,25 +170,25 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
   return measured;
 }
 
-Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceInfo& device) {
+Calibration fit_cost_model(std::span<const PlannedGemm> measured, const DeviceInfo& device) {
   TW_CHECK(!measured.empty(), "a fit needs measured GEMMs.");
-  const std::span<const TimeConstant> constants = time_constants();
+  const std::span<const CostConstant> constants = cost_constants();
   Groups groups;
   std::map<const PlannedGemm*, std::size_t> index;
   for (std::size_t i = 0; i < measured.size(); ++i) {
     groups[measured[i].problem].push_back(&measured[i]);
     index[&measured[i]] = i;
   }
-  std::vector<const GemmRow*> rows;
+  std::vector<const GemmKernel*> rows;
   std::vector<double> weights;
   for (const PlannedGemm& gemm : measured) {
-    rows.push_back(find_gemm_row(device.backend, gemm.plan.row));
+    rows.push_back(find_gemm_kernel(device.backend, gemm.plan.row));
     const auto& group = groups.at(gemm.problem);
     const auto fastest = std::min_element(group.begin(), group.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
     weights.push_back(weight_of(gemm, (*fastest)->seconds));
   }
   const auto model_at = [&](std::span<const double> x) {
-    TimeModel model = time_model_of(device);
+    CostModel model = cost_model_of(device);
     for (std::size_t i = 0; i < constants.size(); ++i) {
       model.*constants[i].value = constant_at(constants[i].name, x[i]);
     }
@@ -194,7 +196,7 @@ Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceIn
   };
   const auto errors = [&](std::span<const double> logs) {
     DeviceInfo with_model = device;
-    with_model.time_model = std::make_shared<TimeModel>(model_at(logs));
+    with_model.cost_model = std::make_shared<CostModel>(model_at(logs));
     std::vector<double> result;
     for (std::size_t i = 0; i < measured.size(); ++i) {
       const PlannedGemm& gemm = measured[i];
@@ -204,8 +206,8 @@ Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceIn
     return result;
   };
   std::vector<double> start;
-  for (const TimeConstant& constant : constants) {
-    start.push_back(coordinate_of(constant.name, time_model_of(device).*constant.value));
+  for (const CostConstant& constant : constants) {
+    start.push_back(coordinate_of(constant.name, cost_model_of(device).*constant.value));
   }
   const std::vector<double> end = fit({.residuals =
                                            [&](std::span<const double> logs) {
@@ -223,7 +225,7 @@ Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceIn
                              .error_after = after.error,
                              .choice_before = before.choice,
                              .choice_after = after.choice};
-  calibration.model.source = TimeModelSource::calibrated;
+  calibration.model.source = CostModelSource::calibrated;
   return calibration;
 }
 
@@ -237,7 +239,7 @@ void save_calibration(const std::filesystem::path& path, const Calibration& cali
   object.add("format", kFormat).add("device", device.name).add("driver", device.driver).add("capability", device.capability);
   object.add("points", calibration.points).add("error_before", calibration.error_before).add("error_after", calibration.error_after);
   object.add("operation_error_before", calibration.operation_error_before).add("operation_error_after", calibration.operation_error_after);
-  for (const TimeConstant& constant : time_constants()) object.add(constant.name, calibration.model.*constant.value);
+  for (const CostConstant& constant : cost_constants()) object.add(constant.name, calibration.model.*constant.value);
   for (const OperationConstant& constant : operation_constants()) object.add(constant.name, calibration.model.operations.*constant.value);
   make_folders(path.parent_path());
   write_file_atomically(path, object.text() + "\n");
@@ -248,29 +250,29 @@ std::string use_calibration(DeviceInfo& device) {
   std::error_code code;
   if (device.backend != Backend::cuda || path.empty() || !std::filesystem::exists(path, code)) return {};
   const auto unused = [&](const std::string& why) {
-    return sentence(path.string(), ": ", why, "; the default time model is used. tilewave bench calibrate makes the file anew.");
+    return concat(path.string(), ": ", why, "; the default cost model is used. tilewave bench calibrate makes the file anew.");
   };
   try {
-    const nlohmann::json object = nlohmann::json::parse(read_file(path, kMostBytes));
-    TimeModel model = time_model_of(device);
+    const nlohmann::json object = nlohmann::json::parse(read_file(path, kMaxBytes));
+    CostModel model = cost_model_of(device);
     if (object.at("format") != kFormat) return unused("its format is another version's");
     if (object.at("device") != device.name || object.at("driver") != device.driver || object.at("capability") != device.capability) {
-      return unused(sentence("it is of ", printable(object.at("device").get<std::string>()), " under driver ",
-                             printable(object.at("driver").get<std::string>()), ", and this is ", device.name, " under ", device.driver));
+      return unused(concat("it is of ", printable(object.at("device").get<std::string>()), " under driver ",
+                           printable(object.at("driver").get<std::string>()), ", and this is ", device.name, " under ", device.driver));
     }
     std::string_view bad;
     const auto take = [&](std::string_view name, double& value) {
       value = object.at(std::string(name)).get<double>();
       if (!(value > 0.0) || !std::isfinite(value)) bad = name;
     };
-    for (const TimeConstant& constant : time_constants()) take(constant.name, model.*constant.value);
+    for (const CostConstant& constant : cost_constants()) take(constant.name, model.*constant.value);
     for (const OperationConstant& constant : operation_constants()) take(constant.name, model.operations.*constant.value);
-    if (!bad.empty()) return unused(sentence(bad, " is not a number above 0"));
-    model.source = TimeModelSource::calibrated;
-    device.time_model = std::make_shared<TimeModel>(model);
+    if (!bad.empty()) return unused(concat(bad, " is not a number above 0"));
+    model.source = CostModelSource::calibrated;
+    device.cost_model = std::make_shared<CostModel>(model);
     return {};
   } catch (const std::exception& error) {
-    return unused(sentence("it cannot be read (", json_fault(error), ")"));
+    return unused(concat("it cannot be read (", json_fault(error), ")"));
   }
 }
 

@@ -1,4 +1,4 @@
-// The time model of a GPU, fitted to what it measures: GEMMs of a fixed set of shapes, forms, rows and tiles, outside the suites
+// The cost model of a GPU, fitted to what it measures: GEMMs of a fixed set of shapes, forms, rows and tiles, outside the suites
 // that claims are made over (operation_calibration.h has what is no GEMM). Stored in cache_folder()/<device>.json: who it is about, the
 // constants by name, and how well they fit.
 #pragma once
@@ -12,7 +12,7 @@
 
 #include "framework/io/planned_gemms.h"
 #include "kernels/core/queue.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 
 namespace tilewave {
 
@@ -23,14 +23,14 @@ std::vector<GemmProblem> calibration_problems();
 std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const DeviceInfo& device, const std::function<void()>& done);
 
 struct Calibration {
-  TimeModel model;
+  CostModel model;
   std::size_t points = 0;
   double error_before = 0.0, error_after = 0.0;  // the mean of |ln(predicted / measured)|, of each problem's fastest plan
   double operation_error_before = 0.0, operation_error_after = 0.0;  // of operations that are no GEMMs, where they were measured
   double choice_before = 1.0, choice_after = 1.0;                    // the chosen plan's time over the fastest's, geometric mean
 };
 // The constants that predict the times best, beginning at the device's own.
-Calibration fit_time_model(std::span<const PlannedGemm> measured, const DeviceInfo& device);
+Calibration fit_cost_model(std::span<const PlannedGemm> measured, const DeviceInfo& device);
 
 // A constant as a fit moves it: the logarithm, of a fraction (by its name) that of its odds, so that it stays below 1.
 double coordinate_of(std::string_view constant, double value);

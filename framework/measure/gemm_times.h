@@ -1,4 +1,4 @@
-// Times of planned GEMMs, from launch to launch, as the time model means them: each on operands of its own that no cache holds, those
+// Times of planned GEMMs, from launch to launch, as the cost model means them: each on operands of its own that no cache holds, those
 // of a group in turns, so that a clock that drifts meets them alike.
 #pragma once
 

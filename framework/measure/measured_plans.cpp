@@ -16,11 +16,11 @@ namespace tilewave {
 namespace {
 
 constexpr double kSlowest = 1.6;  // times the least predicted: the model is not off by more
-constexpr std::size_t kPlansOfARow = 4;
+constexpr std::size_t kPlansPerKernel = 4;
 
 // Times of a CPU are those of its number of threads.
 std::string device_key(const DeviceInfo& device) {
-  return device.backend == Backend::cpu ? sentence(device.name, ", ", device.sm_count, " threads") : device.name;
+  return device.backend == Backend::cpu ? concat(device.name, ", ", device.sm_count, " threads") : device.name;
 }
 
 std::filesystem::path cache_path(const MeasuredChoice& choice) {
@@ -28,16 +28,16 @@ std::filesystem::path cache_path(const MeasuredChoice& choice) {
   if (folder.empty()) return folder;
   const std::string engine = choice.choice.forced.empty() ? "in_house" : choice.choice.forced;
   const std::string strict = choice.choice.alignment_policy == AlignmentPolicy::strict ? ".strict" : "";
-  return folder / sentence(file_name_of({.name = device_key(choice.device)}), ".", engine, strict, ".plans.jsonl");
+  return folder / concat(file_name_of({.name = device_key(choice.device)}), ".", engine, strict, ".plans.jsonl");
 }
 
 // Of the rows and tiles among which the fastest is found.
 std::uint32_t catalog_of(Backend backend) {
   std::string text;
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (row->backend != backend) continue;
     text += row->name;
-    for (const Tile tile : row->tiles) text += sentence(" ", tile.m, "x", tile.n);
+    for (const Tile tile : row->tiles) text += concat(" ", tile.m, "x", tile.n);
   }
   return crc32c(std::as_bytes(std::span(text)));
 }
@@ -49,10 +49,10 @@ std::vector<PlannedGemm> remembered(const std::filesystem::path& path, const Mea
     ReadGemms read = read_planned_gemms(path, choice.device);
     const bool here = read.gemms.device == device_key(choice.device) && read.gemms.driver == choice.device.driver;
     if (here && read.gemms.catalog == catalog_of(choice.device.backend)) return std::move(read.gemms.gemms);
-    const std::string where = sentence("on ", printable(read.gemms.device), " under driver ", printable(read.gemms.driver));
-    choice.noted(sentence(path.string(), " was measured ", here ? "among other rows or tiles" : where, "; its GEMMs are measured anew."));
+    const std::string where = concat("on ", printable(read.gemms.device), " under driver ", printable(read.gemms.driver));
+    choice.noted(concat(path.string(), " was measured ", here ? "among other rows or tiles" : where, "; its GEMMs are measured anew."));
   } catch (const InputError& error) {
-    choice.noted(sentence(error.what(), " Its GEMMs are measured anew."));
+    choice.noted(concat(error.what(), " Its GEMMs are measured anew."));
   }
   return {};
 }
@@ -60,7 +60,7 @@ std::vector<PlannedGemm> remembered(const std::filesystem::path& path, const Mea
 PlannedGemm fastest(GemmScratch& scratch, const GemmProblem& problem, const MeasuredChoice& choice, InterleaveOptions& options) {
   const auto posed = scratch.pose(problem);
   const GemmPlan model_choice = choose(problem, choice.device, choice.choice);
-  const GemmRow& row = *find_gemm_row(choice.device.backend, model_choice.row);
+  const GemmKernel& row = *find_gemm_kernel(choice.device.backend, model_choice.row);
   std::vector<GemmPlan> plans;
   if (row.reference) {
     plans.assign(static_cast<std::size_t>(std::max(1, scratch.library_candidates(row, *posed))), model_choice);
@@ -69,7 +69,7 @@ PlannedGemm fastest(GemmScratch& scratch, const GemmProblem& problem, const Meas
     std::map<std::string_view, std::size_t> of_row;
     for (const GemmPlan& plan : measurable_plans(problem, choice.device, choice.choice, kSlowest)) {
       const bool same_bits = choice.device.backend == Backend::cuda || plan.row == model_choice.row;
-      if (same_bits && ++of_row[plan.row] <= kPlansOfARow) plans.push_back(plan);
+      if (same_bits && ++of_row[plan.row] <= kPlansPerKernel) plans.push_back(plan);
     }
   }
   std::vector<Candidate> candidates;
@@ -77,7 +77,7 @@ PlannedGemm fastest(GemmScratch& scratch, const GemmProblem& problem, const Meas
   const Timing best = compare(candidates, {}, options).ours.front();
   options.load_s = 0.0;
   PlannedGemm winner = {.problem = problem, .plan = plans[std::stoul(best.name)], .seconds = best.median_s};
-  winner.plan.reason = sentence("measured ", std::round(1e8 * best.median_s) / 100.0, " us, the fastest of ", plans.size());
+  winner.plan.reason = concat("measured ", std::round(1e8 * best.median_s) / 100.0, " us, the fastest of ", plans.size());
   return winner;
 }
 
@@ -90,7 +90,7 @@ GemmPlans measured_plans(const std::set<GemmProblem>& problems, const MeasuredCh
   for (const PlannedGemm& gemm : known) {
     if (!problems.contains(gemm.problem)) continue;
     GemmPlan plan = gemm.plan;
-    plan.reason = sentence("measured before, ", std::round(1e8 * gemm.seconds) / 100.0, " us");
+    plan.reason = concat("measured before, ", std::round(1e8 * gemm.seconds) / 100.0, " us");
     plans.insert_or_assign(gemm.problem, plan);
   }
   const std::size_t from_cache = plans.size();
@@ -105,9 +105,9 @@ GemmPlans measured_plans(const std::set<GemmProblem>& problems, const MeasuredCh
     known.push_back(fastest(scratch, problem, choice, options));
     plans.insert_or_assign(problem, known.back().plan);
   }
-  choice.noted(sentence("measured ", problems.size() - from_cache, " GEMMs in ",
-                        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count(), " ms, ",
-                        from_cache, " were known", path.empty() ? "" : " from ", path.string(), "."));
+  choice.noted(concat("measured ", problems.size() - from_cache, " GEMMs in ",
+                      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count(), " ms, ",
+                      from_cache, " were known", path.empty() ? "" : " from ", path.string(), "."));
   if (path.empty()) return plans;
   try {
     make_folders(path.parent_path());
@@ -116,7 +116,7 @@ GemmPlans measured_plans(const std::set<GemmProblem>& problems, const MeasuredCh
                                .catalog = catalog_of(choice.device.backend),
                                .gemms = known});
   } catch (const Error& error) {
-    choice.noted(sentence("what was measured is not kept for other runs: ", error.what()));
+    choice.noted(concat("what was measured is not kept for other runs: ", error.what()));
   }
   return plans;
 }

@@ -9,12 +9,13 @@
 #include "framework/measure/least_squares.h"
 #include "kernels/core/error.h"
 #include "kernels/core/graph.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
+#include "kernels/gemm/cost/operation_time.h"
 
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMostSets = 16;  // of operands
+constexpr std::int64_t kMaxSets = 16;  // of operands
 constexpr std::int64_t kCopyBytes = std::int64_t{1} << 30;
 
 // Blocks of one candidate after the other. The first is run for a second before, so that the clock is what it will be.
@@ -71,7 +72,7 @@ MeasuredOperations measure_operations(const Queue& queue, const DeviceInfo& devi
     context.write_step_state({.step = 1, .seed = 1, .learning_rate = 1e-4, .real_tokens = 1000});
     std::vector<OperationWork> sets{point.prepare(context)};
     const std::int64_t bytes = std::max<std::int64_t>(1, sets.front().entry.cost.bytes);
-    const auto launches = static_cast<std::size_t>(std::clamp<std::int64_t>(kRotatedBytes / bytes + 1, 1, kMostSets));
+    const auto launches = static_cast<std::size_t>(std::clamp<std::int64_t>(kRotatedBytes / bytes + 1, 1, kMaxSets));
     while (sets.size() < launches && bytes > device.l2_bytes / 2) sets.push_back(point.prepare(context));
     sets.resize(launches, sets.front());
     for (const OperationWork& set : sets) set.launch();  // loads kernels
@@ -99,10 +100,10 @@ OperationFit fit_operation_model(const MeasuredOperations& measured, const Devic
            "a fit needs measured operations, a copy, and a device whose bandwidth is known.");
   const std::span<const OperationConstant> constants = operation_constants();
   DeviceInfo modelled = device;
-  TimeModel model = time_model_of(device);
+  CostModel model = cost_model_of(device);
   const auto errors = [&](const OperationModel& operations) {
     model.operations = operations;
-    modelled.time_model = std::make_shared<TimeModel>(model);
+    modelled.cost_model = std::make_shared<CostModel>(model);
     std::vector<double> logs;
     for (const MeasuredOperation& one : measured.operations) logs.push_back(std::log(predicted_seconds(one.entry, modelled) / one.seconds));
     return logs;

@@ -1,4 +1,4 @@
-// The time model of operations that are no GEMMs (kernels/gemm/cost/operation_time.h), fitted to what a GPU measures: each operation large
+// The cost model of operations that are no GEMMs (kernels/gemm/cost/operation_time.h), fitted to what a GPU measures: each operation large
 // and a sixteenth of that, which tells a launch from its bytes, attention with and without dropout, and a device copy.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/measure/operation_work.h"
-#include "kernels/gemm/cost/operation_time.h"
+#include "kernels/gemm/cost/operation_model.h"
 
 namespace tilewave {
 

@@ -1,4 +1,4 @@
-// y[r] = scale * table[ids[r]] + positions[position_ids[r]]; rows with a negative id (ghosts) are zero.
+// y[r] = scale * table[ids[r]] + positions[position_ids[r]]; rows with a negative id (padding rows) are zero.
 // positions is a learned table, or a constant one (sinusoidal_positions) that gets no gradient.
 #pragma once
 

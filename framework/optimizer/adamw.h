@@ -1,4 +1,4 @@
-// AdamW with global-norm clipping: two launches a step, the norm over all gradients and the update of all parameters. The step
+// AdamW with global-norm clipping: two launches per step, the norm over all gradients and the update of all parameters. The step
 // number, learning rate and loss scale come from the step state in device memory.
 #pragma once
 

@@ -82,7 +82,7 @@ std::string allowed_text(const Field& field) {
 
 std::string wanted_text(const Field& field) {
   const bool number = std::holds_alternative<std::int64_t*>(field.member) || std::holds_alternative<double*>(field.member);
-  return number && !field.key.unit.empty() ? sentence(allowed_text(field), " (", field.key.unit, ")") : allowed_text(field);
+  return number && !field.key.unit.empty() ? concat(allowed_text(field), " (", field.key.unit, ")") : allowed_text(field);
 }
 
 std::string unknown_key(std::string_view section, std::string_view key, const std::vector<Section>& sections,
@@ -115,13 +115,13 @@ std::string unknown_section(std::string_view name, const std::vector<Section>& s
 }
 
 std::string refusal(const Refused& refused, const Field& field, const ForeignNames& names) {
-  const std::string text = sentence(refused.key, " is ", refused.found, "; it must be ", wanted_text(field));
+  const std::string text = concat(refused.key, " is ", refused.found, "; it must be ", wanted_text(field));
   const auto* choice = std::get_if<Choice>(&field.member);
   const std::string_view advice = foreign_advice(refused.key, refused.word, names.values);
-  if (!advice.empty()) return sentence(text, ". ", advice);
-  if (!refused.write.empty()) return sentence(text, "; write ", refused.write, ".");
+  if (!advice.empty()) return concat(text, ". ", advice);
+  if (!refused.write.empty()) return concat(text, "; write ", refused.write, ".");
   const std::string_view near = choice == nullptr || refused.word.empty() ? "" : nearest_word(refused.word, choice->names);
-  return near.empty() ? text + "." : sentence(text, " (did you mean ", toml_string(near), "?).");
+  return near.empty() ? text + "." : concat(text, " (did you mean ", toml_string(near), "?).");
 }
 
 }  // namespace tilewave

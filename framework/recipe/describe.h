@@ -24,9 +24,10 @@ template <class Enum>
 struct Named {
   Enum value;
   std::string_view name;
+  std::string_view former = {};  // what recipes called it once: still read, and what a recipe's hash is made of
 };
-template <class Enum, class Name>
-Named(Enum, Name) -> Named<Enum>;
+template <class Enum, class... Names>
+Named(Enum, Names...) -> Named<Enum>;
 
 // Specialise as a std::array of Named, one for every value a person may choose.
 template <class Enum>
@@ -66,16 +67,20 @@ constexpr Range from_below(double least, double most) { return {.least = least, 
 // What becomes of a number with a fraction: the training step rounds it to the precision it computes in, or the host alone reads it.
 enum class ComputedIn : std::uint8_t { run_precision, host_double };
 
+// Whether what a run computes follows from a key, so that a run that goes on keeps its value.
+enum class Resumed : std::uint8_t { keeps_value, may_change };
+
 struct Key {
   std::string_view unit = {};
   Range range = {};
   ComputedIn computed = ComputedIn::run_precision;
+  Resumed resumed = Resumed::keeps_value;
   std::string_view meaning = {};
 };
 
 // A member of an enum type, as the position of its name.
 struct Choice {
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names, former;  // each name's; empty where it never had another
   std::function<std::size_t()> get;
   std::function<void(std::size_t)> set;
 };
@@ -85,6 +90,20 @@ struct Field {
   Key key;
   std::variant<bool*, std::int64_t*, double*, std::string*, Choice> member;
 };
+
+// Gives a key the value that it has in another recipe of the same kind.
+inline void assign(const Field& to, const Field& from) {
+  std::visit(
+      [&]<class Member>(const Member& member) {
+        const Member& other = std::get<Member>(from.member);
+        if constexpr (std::is_pointer_v<Member>) {
+          *member = *other;
+        } else {
+          member.set(other.get());
+        }
+      },
+      to.member);
+}
 
 struct Section {
   std::string_view name;
@@ -101,6 +120,7 @@ class FieldVisitor {
     if constexpr (std::is_enum_v<Member>) {
       static_assert(NamedEnum<Member>, "an enum in a recipe needs its names: specialise kNames");
       Choice choice{.names = {},
+                    .former = {},
                     .get =
                         [&member] {
                           std::size_t position = 0;
@@ -108,7 +128,10 @@ class FieldVisitor {
                           return position;
                         },
                     .set = [&member](std::size_t position) { member = kNames<Member>.at(position).value; }};
-      for (const auto& named : kNames<Member>) choice.names.push_back(named.name);
+      for (const auto& named : kNames<Member>) {
+        choice.names.push_back(named.name);
+        choice.former.push_back(named.former);
+      }
       fields_.push_back({name, key, std::move(choice)});
     } else {
       fields_.push_back({name, key, &member});

@@ -76,10 +76,12 @@ bool assign(const Field& field, const toml::node& node) {
     }
     bool operator()(const Choice& choice) const {
       const auto value = node.value_exact<std::string>();
-      const auto name = value ? std::find(choice.names.begin(), choice.names.end(), *value) : choice.names.end();
-      if (name == choice.names.end()) return false;
-      choice.set(static_cast<std::size_t>(name - choice.names.begin()));
-      return true;
+      for (std::size_t i = 0; value && i < choice.names.size(); ++i) {
+        if (*value != choice.names[i] && (choice.former[i].empty() || *value != choice.former[i])) continue;
+        choice.set(i);
+        return true;
+      }
+      return false;
     }
   };
   return std::visit(Assign{node, range}, field.member);
@@ -141,7 +143,7 @@ Place place_at(std::string_view text, std::size_t at) {
 }
 
 InputError error_at(const std::string& source, Place where, std::string_view what) {
-  return InputError(sentence(source, ":", where.line, ":", where.column, ": ", what));
+  return InputError(concat(source, ":", where.line, ":", where.column, ": ", what));
 }
 
 // TOML has characters beyond ASCII in strings and comments alone, a recipe none over several lines; the parser of toml++ 3.3
@@ -207,9 +209,9 @@ void read_toml(const RecipeText& recipe, std::vector<Section>& sections, const F
       if (field == nullptr) {
         complaints.push_back({key.source().begin, unknown_key(section_name, key.str(), sections, names.keys)});
       } else if (const std::string_view written = written_at(text, node.source()); vanished(node, written)) {
-        complaints.push_back({node.source().begin, vanished_sentence(sentence(section_name, ".", key.str()), *field, written)});
+        complaints.push_back({node.source().begin, vanished_sentence(concat(section_name, ".", key.str()), *field, written)});
       } else if (!assign(*field, node)) {
-        complaints.push_back({node.source().begin, refusal(sentence(section_name, ".", key.str()), *field, node, names)});
+        complaints.push_back({node.source().begin, refusal(concat(section_name, ".", key.str()), *field, node, names)});
       }
     }
   }
@@ -236,7 +238,7 @@ void set_key(std::string_view assignment, std::vector<Section>& sections, const 
   const bool bare = text && (value.empty() || (value.front() != '"' && value.front() != '\''));
   const bool quoted = !value.empty() && (value.front() == '"' || value.front() == '\'');
   const bool comment = !bare && (quoted ? value.back() != value.front() : value.find('#') != std::string_view::npos);
-  const std::string asked = sentence("--set ", excerpt(assignment), ": ");
+  const std::string asked = concat("--set ", excerpt(assignment), ": ");
   TW_CHECK_INPUT(value.size() <= kOverrideBytes && value.find('\n') == std::string_view::npos && !comment, asked, excerpt(value),
                  " is no value of ", key, "; it must be ", wanted_text(*field), ".");
   TW_CHECK_INPUT(!find_invalid_utf8(value), asked, "the bytes of its value are no UTF-8; write it in that encoding.");

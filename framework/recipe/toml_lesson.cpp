@@ -163,13 +163,13 @@ bool is_nothing(std::string_view raw) {
 std::string string_lesson(std::string_view key, const Field& field, std::string_view raw, const ForeignNames& names) {
   if (is_quoted(raw)) {
     if (raw.size() < 2 || raw.back() != raw.front())
-      return sentence(key, " is ", excerpt(raw), ", a string that is not closed; end it with ", raw.front(), ".");
-    return sentence(key, " is ", excerpt(raw),
-                    ", which is no string of one line: a backslash is written twice between \", and once between '.");
+      return concat(key, " is ", excerpt(raw), ", a string that is not closed; end it with ", raw.front(), ".");
+    return concat(key, " is ", excerpt(raw),
+                  ", which is no string of one line: a backslash is written twice between \", and once between '.");
   }
   const auto* choice = std::get_if<Choice>(&field.member);
   const bool known = choice == nullptr || std::find(choice->names.begin(), choice->names.end(), raw) != choice->names.end();
-  if (known) return sentence(key, " is a word without quotes; write ", excerpt(raw), ".");
+  if (known) return concat(key, " is a word without quotes; write ", excerpt(raw), ".");
   return refusal({.key = key, .found = excerpt(raw), .word = raw}, field, names);
 }
 
@@ -189,12 +189,12 @@ std::size_t first_line_of(const std::vector<std::string_view>& lines, std::size_
 
 std::string line_lesson(std::string_view line) {
   const std::string_view text = trimmed(line);
-  if (text.starts_with('{')) return sentence("this is JSON; ", kGrammar, ".");
+  if (text.starts_with('{')) return concat("this is JSON; ", kGrammar, ".");
   if (text.starts_with('[') && text.find(']') == std::string_view::npos) return "the ] of a section's name is missing.";
   if (text.find('=') == std::string_view::npos && text.find(':') != std::string_view::npos) {
-    return sentence(excerpt(text), " has : for =; ", kGrammar, ".");
+    return concat(excerpt(text), " has : for =; ", kGrammar, ".");
   }
-  return sentence("this is not TOML: ", excerpt(text), "; ", kGrammar, ".");
+  return concat("this is not TOML: ", excerpt(text), "; ", kGrammar, ".");
 }
 
 }  // namespace
@@ -219,15 +219,15 @@ std::optional<Spelling> meant_value(const Field& field, std::string_view raw) {
 }
 
 std::string value_lesson(std::string_view key, const Field& field, std::string_view raw, const ForeignNames& names) {
-  if (raw.empty()) return sentence(key, " has no value; it must be ", wanted_text(field), ".");
+  if (raw.empty()) return concat(key, " has no value; it must be ", wanted_text(field), ".");
   if (is_nothing(raw)) {
-    return sentence(key, " is ", raw, ", which TOML does not have; leave the key out for its default, ", value_text(field), ".");
+    return concat(key, " is ", raw, ", which TOML does not have; leave the key out for its default, ", value_text(field), ".");
   }
   if (std::holds_alternative<std::string*>(field.member) || std::holds_alternative<Choice>(field.member)) {
     return string_lesson(key, field, raw, names);
   }
   const std::optional<Spelling> meant = meant_value(field, raw);
-  if (meant && !meant->rule.empty()) return sentence(key, " is ", excerpt(raw), ", but ", meant->rule, "; write ", meant->text, ".");
+  if (meant && !meant->rule.empty()) return concat(key, " is ", excerpt(raw), ", but ", meant->rule, "; write ", meant->text, ".");
   return refusal({.key = key, .found = found_number(field, raw), .write = meant ? std::string_view(meant->text) : std::string_view()},
                  field, names);
 }
@@ -243,7 +243,7 @@ Lesson lesson_of(std::string_view text, Place where, const std::vector<Section>&
     const auto opened = section_in(line);
     const std::size_t first = opened ? first_line_of(lines, where.line, *opened, {}) : 0;
     if (first > 0) {
-      return {.where = where, .what = sentence("[", shown(*opened), "] stands twice, first in line ", first, "; put its keys together.")};
+      return {.where = where, .what = concat("[", shown(*opened), "] stands twice, first in line ", first, "; put its keys together.")};
     }
     return {.where = where, .what = line_lesson(line)};
   }
@@ -251,12 +251,12 @@ Lesson lesson_of(std::string_view text, Place where, const std::vector<Section>&
   const bool dotted = section.empty() && dot != std::string_view::npos;
   const std::string_view home = dotted ? trimmed(assignment->key.substr(0, dot)) : section;
   const std::string_view name = dotted ? trimmed(assignment->key.substr(dot + 1)) : assignment->key;
-  const std::string full = home.empty() ? std::string(name) : sentence(home, ".", name);
+  const std::string full = home.empty() ? std::string(name) : concat(home, ".", name);
   const Section* known = find_section(sections, home);
   const Field* field = known == nullptr ? nullptr : find_field(*known, name);
   if (const std::size_t first = first_line_of(lines, where.line, section, assignment->key); first > 0) {
     where.column = static_cast<std::size_t>(assignment->key.data() - line.data()) + 1;
-    return {.where = where, .what = sentence(shown(full), " stands twice, first in line ", first, "; leave one of them out.")};
+    return {.where = where, .what = concat(shown(full), " stands twice, first in line ", first, "; leave one of them out.")};
   }
   if (field == nullptr) {
     const bool section_known = home.empty() || known != nullptr;

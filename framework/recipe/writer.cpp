@@ -36,23 +36,27 @@ std::string toml_float(double value) {
   return text;
 }
 
-std::string value_text(const Field& field) {
+std::string value_text(const Field& field, Words words) {
   struct Text {
+    Words words;
     std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
     std::string operator()(const std::int64_t* value) const { return std::to_string(*value); }
     std::string operator()(const double* value) const { return toml_float(*value); }
     std::string operator()(const std::string* value) const { return toml_string(*value); }
-    std::string operator()(const Choice& choice) const { return toml_string(choice.names[choice.get()]); }
+    std::string operator()(const Choice& choice) const {
+      const std::string_view name = choice.names[choice.get()], former = choice.former[choice.get()];
+      return toml_string(words == Words::former && !former.empty() ? former : name);
+    }
   };
-  return std::visit(Text{}, field.member);
+  return std::visit(Text{words}, field.member);
 }
 
-std::string to_toml(const std::vector<Section>& sections) {
+std::string to_toml(const std::vector<Section>& sections, Words words) {
   std::string text;
   for (const Section& section : sections) {
     if (!text.empty()) text += "\n";
     text.append("[").append(section.name).append("]\n");
-    for (const Field& field : section.fields) text.append(field.name).append(" = ").append(value_text(field)).append("\n");
+    for (const Field& field : section.fields) text.append(field.name).append(" = ").append(value_text(field, words)).append("\n");
   }
   return text;
 }

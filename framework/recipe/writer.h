@@ -13,11 +13,12 @@ namespace tilewave {
 std::string toml_string(std::string_view text);
 // A TOML float: the shortest digits that read back to the same bits.
 std::string toml_float(double value);
-// A field's present value as TOML.
-std::string value_text(const Field& field);
+// A field's present value as TOML, in today's words or in those that recipes had for it once.
+enum class Words : std::uint8_t { today, former };
+std::string value_text(const Field& field, Words words = Words::today);
 
 // Every section and every key, defaults too.
-std::string to_toml(const std::vector<Section>& sections);
+std::string to_toml(const std::vector<Section>& sections, Words words = Words::today);
 
 struct KeyDifference {
   std::string key;            // "model.d_model"

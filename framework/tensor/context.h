@@ -101,6 +101,7 @@ class Context {
   // Called with every tensor that an operation's forward or backward pass has written, to look for what went wrong; null for none.
   using Inspector = std::function<void(const std::string& layer, std::string_view what, const Tensor& tensor)>;
   void inspect(Inspector inspector) { inspector_ = std::move(inspector); }
+  bool inspecting() const { return static_cast<bool>(inspector_); }
   void inspected(const std::string& layer, std::string_view what, const Tensor& tensor) const {
     if (inspector_) inspector_(layer, what, tensor);
   }

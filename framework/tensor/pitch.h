@@ -1,5 +1,5 @@
-// How rows of a matrix follow one another in memory: packed, or each from a multiple of 128 bytes on, which is what the bulk copy
-// engine, wide loads and the memory system of a GPU want, whatever the logical width.
+// How rows of a matrix follow one another in memory: packed, or each from a multiple of 128 bytes on, which is what TMA, wide loads and the
+// memory system of a GPU want, whatever the logical width.
 #pragma once
 
 #include <cstdint>

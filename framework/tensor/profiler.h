@@ -21,7 +21,7 @@ class Profiler {
   void time(Queue& queue, TraceEntry entry, Launch&& launch) {
     Timed& timed = timed_.emplace_back();
     timed.entry = std::move(entry);
-    const NamedRange range(queue, sentence(timed.entry.layer, ": ", timed.entry.operation).c_str());
+    const NamedRange range(queue, concat(timed.entry.layer, ": ", timed.entry.operation).c_str());
     timed.before.record(queue);
     launch();
     timed.after.record(queue);

@@ -8,7 +8,7 @@
 
 namespace tilewave {
 
-struct TimeModel;  // kernels/gemm/cost/time_model.h
+struct CostModel;  // kernels/gemm/cost/cost_model.h
 
 enum class Backend : std::uint8_t { cpu, cuda };
 
@@ -26,7 +26,7 @@ struct DeviceInfo {
   double clock_hz = 0.0;          // the highest
   double bandwidth_bytes_per_s = 0.0;
   std::string driver;                           // CUDA: "580.95.05", or what CUDA it knows where the system does not tell
-  std::shared_ptr<const TimeModel> time_model;  // CUDA: as calibrated here; null: the one that goes with its name
+  std::shared_ptr<const CostModel> cost_model;  // CUDA: as calibrated here; null: the one that goes with its name
 };
 
 // Multiply-adds a clock and SM of a GPU with fp32 accumulation (fp64: fp64), by its compute capability; 0 where it has none.
@@ -46,7 +46,7 @@ struct CudaDevices {
 CudaDevices probe_cuda();
 CudaDevices probe_cuda_devices();  // the CUDA back end's own, where it is built
 
-inline constexpr int kLeastCudaCapability = 80;
+inline constexpr int kMinCudaCapability = 80;
 
 // This machine's CPU as `threads` threads see it (0: as many as the process may use).
 DeviceInfo probe_cpu(int threads = 0);

@@ -53,7 +53,7 @@ DeviceProfile profile_of(const Printed& p) {
                      .clock_hz = 1e6 * p.mhz,
                      .bandwidth_bytes_per_s = 1e9 * p.gbytes_per_s,
                      .driver = {},
-                     .time_model = nullptr},
+                     .cost_model = nullptr},
           .f16_flops_per_s = 1e12 * p.f16_tflops,
           .f32_flops_per_s = 1e12 * p.f32_tflops,
           .cache_bandwidth_bytes_per_s = 1e9 * p.cache_gbytes_per_s,
@@ -76,9 +76,9 @@ const DeviceProfile& device_profile(std::string_view key) {
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const DeviceProfile& profile : device_profiles()) {
     if (profile.key == lower) return profile;
-    known += sentence(known.empty() ? "" : ", ", profile.key);
+    known += concat(known.empty() ? "" : ", ", profile.key);
   }
-  throw InputError(sentence("there is no profile of a device called \"", key, "\"; there are ", known, "."));
+  throw InputError(concat("there is no profile of a device called \"", key, "\"; there are ", known, "."));
 }
 
 const DeviceProfile* find_profile(const DeviceInfo& device) {
@@ -94,7 +94,7 @@ std::string source_of_figures(const DeviceInfo& device) {
   std::string text(profile->source);
   if (device.bandwidth_bytes_per_s != profile->device.bandwidth_bytes_per_s) text += "; the bandwidth is the driver's";
   if (device.sm_count != profile->device.sm_count) {
-    text += sentence("; that is of ", profile->device.sm_count, " SMs: the peak is scaled to ", device.sm_count, ", all else is not");
+    text += concat("; that is of ", profile->device.sm_count, " SMs: the peak is scaled to ", device.sm_count, ", all else is not");
   }
   return text;
 }

@@ -20,7 +20,7 @@ class InputError : public Error {
 
 // The parts, streamed one after another.
 template <class... Parts>
-std::string sentence(const Parts&... parts) {
+std::string concat(const Parts&... parts) {
   std::ostringstream stream;
   (stream << ... << parts);
   return stream.str();
@@ -29,13 +29,13 @@ std::string sentence(const Parts&... parts) {
 }  // namespace tilewave
 
 // A contract of the caller; holds in Release too. The parts are streamed into the sentence.
-#define TW_CHECK(condition, ...)                                                  \
-  do {                                                                            \
-    if (!(condition)) throw ::tilewave::Error(::tilewave::sentence(__VA_ARGS__)); \
+#define TW_CHECK(condition, ...)                                                \
+  do {                                                                          \
+    if (!(condition)) throw ::tilewave::Error(::tilewave::concat(__VA_ARGS__)); \
   } while (false)
 
 // A condition on what a person brought: a recipe, a file, the command line.
-#define TW_CHECK_INPUT(condition, ...)                                                 \
-  do {                                                                                 \
-    if (!(condition)) throw ::tilewave::InputError(::tilewave::sentence(__VA_ARGS__)); \
+#define TW_CHECK_INPUT(condition, ...)                                               \
+  do {                                                                               \
+    if (!(condition)) throw ::tilewave::InputError(::tilewave::concat(__VA_ARGS__)); \
   } while (false)

@@ -14,12 +14,13 @@
 namespace tilewave {
 
 struct OperationModel;  // kernels/gemm/cost/operation_model.h
+using OperationNumber = double OperationModel::*;
 
 // What predicts the time of an operation that is no GEMM beside its cost: how many launches it is on a GPU, and the rate at which they
 // move its bytes, as a share of a device copy's. Argument structs have one, kTime.
 struct OperationTime {
   int launches = 1;
-  double OperationModel::*copy_share = nullptr;  // null: attention's, whose work says more
+  OperationNumber copy_share = nullptr;  // null: attention's, whose work says more
 
   friend bool operator==(const OperationTime&, const OperationTime&) = default;
 };

@@ -55,8 +55,8 @@ void with_cpu_float(DType dtype, const char* operation, Fn&& fn) {
   } else if (dtype == DType::f64) {
     fn(double{});
   } else {
-    throw Error(sentence(operation, " on a CPU computes in f32 or f64, not in ", name_of(dtype),
-                         "; use --set run.precision=fp32, or a benchmark's --precision fp32."));
+    throw Error(concat(operation, " on a CPU computes in f32 or f64, not in ", name_of(dtype),
+                       "; use --set run.precision=fp32, or a benchmark's --precision fp32."));
   }
 }
 

@@ -36,58 +36,58 @@
 
 namespace tilewave {
 
-std::span<const GemmRow* const> gemm_catalog() {
-  static constexpr const GemmRow* rows[] = {&kNaiveRow,
-                                            &kDotProductsRow,
-                                            &kPackedTilesRow,
-                                            &kPackedPairsRow,
-                                            &kAmxTilesRow,
-                                            &kCudaNaiveRow,
-                                            &kCudaCoresRow,
-                                            &kSharedMemoryTilesRow,
-                                            &kTensorCoreRow,
-                                            &kTensorCorePipelinedRow,
-                                            &kTensorCorePersistentRow,
-                                            &kTensorCoreResiduesRow,
-                                            &kBulkCopyMmaRow,
-                                            &kBulkCopyWgmmaRow,
-                                            &kWarpSpecializedRow,
-                                            &kTransposedTilesRow,
-                                            &kPersistentCooperativeRow,
-                                            &kPersistentLateStoreRow,
-                                            &kPersistentLateDerivativeRow,
-                                            &kPersistentPingPongRow,
-                                            &kTransposedPingPongRow,
-                                            &kClusterSplitKRow,
-                                            &kWorkspaceSplitKRow,
-                                            &kSlicedKRow,
-                                            &kPairedKRow,
-                                            &kStreamKRow,
-                                            &kPersistentResiduesRow,
-                                            &kRealignedFragmentsRow,
-                                            &kRepackedRow,
-                                            &kCublasRow,
-                                            &kCublasLtRow,
-                                            &kGuideTensorCoresRow,
-                                            &kGuideCudaCoresRow};
+std::span<const GemmKernel* const> gemm_catalog() {
+  static constexpr const GemmKernel* rows[] = {&kNaiveKernel,
+                                               &kDotProductsKernel,
+                                               &kPackedTilesKernel,
+                                               &kPackedPairsKernel,
+                                               &kAmxTilesKernel,
+                                               &kCudaNaiveKernel,
+                                               &kCudaCoresKernel,
+                                               &kSharedMemoryTilesKernel,
+                                               &kTensorCoreKernel,
+                                               &kTensorCorePipelinedKernel,
+                                               &kTensorCorePersistentKernel,
+                                               &kTensorCoreResiduesKernel,
+                                               &kBulkCopyMmaKernel,
+                                               &kBulkCopyWgmmaKernel,
+                                               &kWarpSpecializedKernel,
+                                               &kTransposedTilesKernel,
+                                               &kPersistentCooperativeKernel,
+                                               &kPersistentLateStoreKernel,
+                                               &kPersistentLateDerivativeKernel,
+                                               &kPersistentPingPongKernel,
+                                               &kTransposedPingPongKernel,
+                                               &kClusterSplitKKernel,
+                                               &kWorkspaceSplitKKernel,
+                                               &kSlicedKKernel,
+                                               &kPairedKKernel,
+                                               &kStreamKKernel,
+                                               &kPersistentResiduesKernel,
+                                               &kRealignedFragmentsKernel,
+                                               &kRepackedKernel,
+                                               &kCublasKernel,
+                                               &kCublasLtKernel,
+                                               &kGuideTensorCoresKernel,
+                                               &kGuideCudaCoresKernel};
   return rows;
 }
 
-const GemmRow* find_gemm_row(Backend backend, std::string_view name) {
-  for (const GemmRow* row : gemm_catalog()) {
+const GemmKernel* find_gemm_kernel(Backend backend, std::string_view name) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (row->backend == backend && row->name == name) return row;
   }
   return nullptr;
 }
 
-const GemmRow* find_gemm_row(std::string_view name) {
-  const GemmRow* row = find_gemm_row(Backend::cpu, name);
-  return row != nullptr ? row : find_gemm_row(Backend::cuda, name);
+const GemmKernel* find_gemm_kernel(std::string_view name) {
+  const GemmKernel* row = find_gemm_kernel(Backend::cpu, name);
+  return row != nullptr ? row : find_gemm_kernel(Backend::cuda, name);
 }
 
-std::vector<std::string_view> gemm_row_names() {
+std::vector<std::string_view> gemm_kernel_names() {
   std::vector<std::string_view> names;
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (std::find(names.begin(), names.end(), row->name) == names.end()) names.push_back(row->name);
   }
   return names;

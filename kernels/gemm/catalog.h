@@ -1,4 +1,4 @@
-// Every GEMM row of every back end, in the order of the ladder: each adds one idea to the one before.
+// Every GEMM kernel of every back end, in the order of the ladder: each adds one idea to the one before.
 #pragma once
 
 #include <span>
@@ -9,14 +9,14 @@
 
 namespace tilewave {
 
-std::span<const GemmRow* const> gemm_catalog();
+std::span<const GemmKernel* const> gemm_catalog();
 
 // The back end's row of that name, or null. (Each back end has an oracle, naive.)
-const GemmRow* find_gemm_row(Backend backend, std::string_view name);
+const GemmKernel* find_gemm_kernel(Backend backend, std::string_view name);
 // The first row of that name on any back end, or null.
-const GemmRow* find_gemm_row(std::string_view name);
+const GemmKernel* find_gemm_kernel(std::string_view name);
 
 // Each name once, in the catalog's order.
-std::vector<std::string_view> gemm_row_names();
+std::vector<std::string_view> gemm_kernel_names();
 
 }  // namespace tilewave

@@ -39,12 +39,12 @@ void check_overlap(const GemmArgs& args) {
 
 }  // namespace
 
-const GemmRow& check(const GemmArgs& args, const DeviceInfo& device) {
+GemmCall check(const GemmArgs& args, const DeviceInfo& device) {
   const GemmProblem problem = problem_of(args);
   TW_CHECK(args.a && args.b && args.d, "gemm ", name_of(args.role), ": A, B and D must have storage.");
   TW_CHECK(args.plan != nullptr, "gemm ", name_of(args.role), ": no plan; choose(problem_of(args), device) makes one.");
   const GemmPlan& plan = *args.plan;
-  const GemmRow* row = find_gemm_row(device.backend, plan.row);
+  const GemmKernel* row = find_gemm_kernel(device.backend, plan.row);
   const bool built = row != nullptr && (device.backend == Backend::cpu ? row->launch_cpu != nullptr : row->launch_cuda != nullptr);
   TW_CHECK(built, "gemm ", name_of(args.role), ": the plan's row \"", plan.row, "\" has no ",
            device.backend == Backend::cpu ? "CPU" : "CUDA", " kernel here.");
@@ -64,7 +64,7 @@ const GemmRow& check(const GemmArgs& args, const DeviceInfo& device) {
   TW_CHECK(device.backend == Backend::cpu || reinterpret_cast<std::uintptr_t>(args.workspace) % 128 == 0, "gemm ", name_of(args.role),
            ": its workspace begins within 128 bytes.");
   check_overlap(args);
-  return *row;
+  return {.args = args, .problem = problem, .plan = plan, .kernel = *row};
 }
 
 }  // namespace tilewave

@@ -26,7 +26,7 @@ namespace tilewave {
 struct CpuQueue;
 struct CudaQueue;
 struct DeviceInfo;
-struct GemmRow;
+struct GemmKernel;
 
 struct GemmArgs {
   static constexpr std::string_view kOperation = "gemm";
@@ -58,24 +58,31 @@ struct GemmArgs {
 // The problem these arguments pose. Throws Error naming both shapes where they do not fit together.
 GemmProblem problem_of(const GemmArgs& args);
 
-inline Cost cost(const GemmArgs& args) {
-  const GemmProblem problem = problem_of(args);
-  return {.flops = problem.flops(), .bytes = problem.bytes()};
-}
+inline Cost cost(const GemmProblem& problem) { return {.flops = problem.flops(), .bytes = problem.bytes()}; }
+inline Cost cost(const GemmArgs& args) { return cost(problem_of(args)); }
 
 inline TraceEntry trace_entry(const GemmArgs& args) {
+  const GemmProblem problem = problem_of(args);
   return {.operation = GemmArgs::kOperation,
           .layer = {},
-          .cost = cost(args),
+          .cost = cost(problem),
           .time = {},
-          .gemm = problem_of(args),
+          .gemm = problem,
           .plan = args.plan != nullptr ? std::optional<GemmPlan>(*args.plan) : std::nullopt,
           .attention = {}};
 }
 
-// The row that the plan names, after everything that a launch on the device demands was looked at: storage, the plan (it must be
-// the row's own for this problem and device), workspace, overlaps. Throws Error. Both back ends begin with it.
-const GemmRow& check(const GemmArgs& args, const DeviceInfo& device);
+// What a row launches: arguments that were looked at, the problem they pose, their plan.
+struct GemmCall {
+  const GemmArgs& args;
+  GemmProblem problem;  // problem_of(args)
+  const GemmPlan& plan;
+  const GemmKernel& kernel;  // that the plan names
+};
+
+// After everything that a launch on the device demands was looked at: storage, the plan (it must be the row's own for this problem and
+// device), workspace, overlaps. Throws Error. Both back ends begin with it.
+GemmCall check(const GemmArgs& args, const DeviceInfo& device);
 
 void run(CpuQueue& queue, const GemmArgs& args);
 void run(CudaQueue& queue, const GemmArgs& args);

@@ -14,8 +14,8 @@ inline constexpr Tile kGuideTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256,
 
 // As many as hold the sums of one 256x128 tile together.
 constexpr std::int64_t guide_blocks_per_sm(Tile tile) {
-  constexpr std::int64_t kSums = 32768;  // of a 256x128 tile
-  const std::int64_t blocks = kSums / (tile.m * tile.n);
+  constexpr std::int64_t kAccumulators = 32768;  // of a 256x128 tile
+  const std::int64_t blocks = kAccumulators / (tile.m * tile.n);
   return blocks < 1 ? 1 : blocks;
 }
 

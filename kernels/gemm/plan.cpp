@@ -15,7 +15,7 @@
 namespace tilewave {
 namespace {
 
-std::string text(Tile tile) { return sentence(tile.m, "x", tile.n); }
+std::string text(Tile tile) { return concat(tile.m, "x", tile.n); }
 
 constexpr std::size_t kNamedRows = 3;  // of the others, in a reason
 
@@ -28,25 +28,25 @@ std::string decimals(double value, int count) {
 std::string microseconds(double seconds) { return decimals(seconds * 1e6, 1) + " us"; }
 
 std::string text(const GemmProblem& problem) {
-  return sentence("the ", name_of(problem.operand_dtype), " ", name_of(problem.role), " gemm M x N x K = ", problem.m, " x ", problem.n,
-                  " x ", problem.k);
+  return concat("the ", name_of(problem.operand_dtype), " ", name_of(problem.role), " gemm M x N x K = ", problem.m, " x ", problem.n,
+                " x ", problem.k);
 }
 
 // "<row>" or "<row>/<tile>", checked against the catalog: the row, and the tile named or all of them.
 struct Forced {
-  const GemmRow* row = nullptr;
+  const GemmKernel* row = nullptr;
   std::span<const Tile> tiles;
 };
 
 Forced parse(std::string_view forced, Backend backend) {
   const std::size_t slash = forced.find('/');
   const std::string_view name = forced.substr(0, slash);
-  const GemmRow* const row = find_gemm_row(backend, name);
-  Forced choice = {.row = row != nullptr ? row : find_gemm_row(name), .tiles = {}};
+  const GemmKernel* const row = find_gemm_kernel(backend, name);
+  Forced choice = {.row = row != nullptr ? row : find_gemm_kernel(name), .tiles = {}};
   if (choice.row == nullptr) {
     std::string known;
-    for (const std::string_view other : gemm_row_names()) known += sentence(known.empty() ? "" : ", ", other);
-    throw InputError(sentence("no GEMM row is called \"", name, "\"; the rows are ", known, "."));
+    for (const std::string_view other : gemm_kernel_names()) known += concat(known.empty() ? "" : ", ", other);
+    throw InputError(concat("no GEMM kernel is called \"", name, "\"; the rows are ", known, "."));
   }
   choice.tiles = choice.row->tiles;
   if (slash == std::string_view::npos) return choice;
@@ -54,10 +54,10 @@ Forced parse(std::string_view forced, Backend backend) {
   std::string known;
   for (const Tile& one : choice.row->tiles) {
     if (tile == text(one)) choice.tiles = {&one, 1};
-    known += sentence(known.empty() ? "" : ", ", text(one));
+    known += concat(known.empty() ? "" : ", ", text(one));
   }
-  TW_CHECK_INPUT(choice.tiles.size() == 1 && tile == text(choice.tiles.front()), "the GEMM row ", choice.row->name, " has no tile \"", tile,
-                 "\"; its tiles are ", known, ".");
+  TW_CHECK_INPUT(choice.tiles.size() == 1 && tile == text(choice.tiles.front()), "the GEMM kernel ", choice.row->name, " has no tile \"",
+                 tile, "\"; its tiles are ", known, ".");
   return choice;
 }
 
@@ -67,7 +67,7 @@ std::string not_strict(const GemmProblem& problem) {
   const auto along = [&](Major major) {
     std::string matrices;
     const auto add = [&](const char* matrix, Major its) {
-      if (its == major) matrices += sentence(matrices.empty() ? "" : " and ", matrix, "'s");
+      if (its == major) matrices += concat(matrices.empty() ? "" : " and ", matrix, "'s");
     };
     add("A", problem.a_major);
     add("B", problem.b_major);
@@ -78,23 +78,23 @@ std::string not_strict(const GemmProblem& problem) {
   const auto name = [&](const char* dimension, std::int64_t value, Major major) {
     const std::string matrices = along(major);
     if (value % multiple == 0 || (major != Major::k && matrices.empty())) return;
-    dimensions += sentence(dimensions.empty() ? "" : "; ", dimension, " = ", value);
-    if (!matrices.empty()) dimensions += sentence(", which ", matrices, " rows run along");
+    dimensions += concat(dimensions.empty() ? "" : "; ", dimension, " = ", value);
+    if (!matrices.empty()) dimensions += concat(", which ", matrices, " rows run along");
   };
   name("M", problem.m, Major::m);
   name("N", problem.n, Major::n);
   name("K", problem.k, Major::k);
-  return sentence(
+  return concat(
       "gemm.alignment_policy = \"strict\" keeps Tensor Cores to products whose K and whose matrices' fastest-varying dimensions are "
       "multiples of ",
       multiple, ", unlike ", dimensions, ".");
 }
 
-std::string refusal_of(const GemmRow& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device,
+std::string refusal_of(const GemmKernel& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device,
                        AlignmentPolicy policy) {
   if (row.backend != device.backend)
-    return sentence("it runs on a ", row.backend == Backend::cuda ? "GPU" : "CPU", ", and this is ", device.name,
-                    "; take gemm.choice = \"model\", or another --device.");
+    return concat("it runs on a ", row.backend == Backend::cuda ? "GPU" : "CPU", ", and this is ", device.name,
+                  "; take gemm.choice = \"model\", or another --device.");
   if (policy == AlignmentPolicy::strict && row.tensor_cores) {
     if (size_of(problem.operand_dtype) != 2) {  // Matrix Multiplication Background, section 2.2: TF32 and FP64 came with cuBLAS 11
       return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to operands of 16 bits.";
@@ -109,32 +109,32 @@ bool faster(const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.pre
 // The rows that may run the problem, and why the others do not. Throws where there is none, or nobody can count the FLOPs.
 struct Willing {
   Forced forced;
-  std::vector<const GemmRow*> rows;
+  std::vector<const GemmKernel*> rows;
   std::string refusals;
 
-  std::span<const Tile> tiles_of(const GemmRow& row) const { return forced.row != nullptr ? forced.tiles : row.tiles; }
+  std::span<const Tile> tiles_of(const GemmKernel& row) const { return forced.row != nullptr ? forced.tiles : row.tiles; }
 };
 Willing willing_rows(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
   TW_CHECK_INPUT(problem.flops() != kUncountable, text(problem),
                  " has more than 2^63 FLOPs; lower batch.target_tokens, model.vocabulary or the layers' widths.");
   Willing willing = {.forced = choice.forced.empty() ? Forced{} : parse(choice.forced, device.backend), .rows = {}, .refusals = {}};
-  const GemmRow* const forced = willing.forced.row;
-  for (const GemmRow* row : gemm_catalog()) {
+  const GemmKernel* const forced = willing.forced.row;
+  for (const GemmKernel* row : gemm_catalog()) {
     if (forced != nullptr ? row != forced : row->backend != device.backend || row->reference) continue;
     const std::string refusal = refusal_of(*row, willing.tiles_of(*row), problem, device, choice.alignment_policy);
     if (refusal.empty()) {
       willing.rows.push_back(row);
     } else {
-      willing.refusals += sentence(" ", row->name, ": ", refusal);
+      willing.refusals += concat(" ", row->name, ": ", refusal);
     }
   }
   TW_CHECK_INPUT(forced == nullptr || !willing.rows.empty(), text(problem), " cannot run as \"", choice.forced, "\":", willing.refusals);
-  TW_CHECK(!willing.rows.empty(), "no GEMM row runs ", text(problem), ":", willing.refusals);
+  TW_CHECK(!willing.rows.empty(), "no GEMM kernel runs ", text(problem), ":", willing.refusals);
   return willing;
 }
 
 // The row's plans with those of the tiles that fit, the least predicted time first.
-std::vector<GemmPlan> plans_of(const GemmRow& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device) {
+std::vector<GemmPlan> plans_of(const GemmKernel& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device) {
   std::vector<GemmPlan> plans;
   for (const Tile tile : tiles) {
     if (row.fits(tile, device)) plans.push_back(row.plan(problem, tile, device, 0));
@@ -158,24 +158,24 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
   }
 
   std::vector<GemmPlan> rows;  // the best plan of each row
-  for (const GemmRow* row : willing.rows) rows.push_back(plans_of(*row, row->tiles, row_problem, row_device).front());
+  for (const GemmKernel* row : willing.rows) rows.push_back(plans_of(*row, row->tiles, row_problem, row_device).front());
   std::stable_sort(rows.begin(), rows.end(), faster);
-  const GemmRow& row = *find_gemm_row(device.backend, rows.front().row);
+  const GemmKernel& row = *find_gemm_kernel(device.backend, rows.front().row);
   const std::vector<GemmPlan> tiles = plans_of(row, willing.tiles_of(row), problem, device);
   GemmPlan best = tiles.front();
   if (willing.forced.row != nullptr) {
-    best.reason = sentence("forced by \"", choice.forced, "\"");
+    best.reason = concat("forced by \"", choice.forced, "\"");
   } else {
-    best.reason = sentence("predicted ", microseconds(best.predicted_s));
-    if (!best.inside.empty()) best.reason += sentence(" (", best.inside, ")");
-    if (tiles.size() > 1) best.reason += sentence(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
+    best.reason = concat("predicted ", microseconds(best.predicted_s));
+    if (!best.inside.empty()) best.reason += concat(" (", best.inside, ")");
+    if (tiles.size() > 1) best.reason += concat(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
     std::size_t named = 0;  // but for the oracle, which is there to be right
     for (const GemmPlan& other : rows) {
-      if (other.row == best.row || other.row == kNaiveRow.name || named == kNamedRows) continue;
+      if (other.row == best.row || other.row == kNaiveKernel.name || named == kNamedRows) continue;
       ++named;
-      best.reason += sentence(", ", other.row, " ", decimals(other.predicted_s / rows.front().predicted_s, 2), " times as long");
+      best.reason += concat(", ", other.row, " ", decimals(other.predicted_s / rows.front().predicted_s, 2), " times as long");
     }
-    if (!willing.refusals.empty()) best.reason += sentence("; refused:", willing.refusals);
+    if (!willing.refusals.empty()) best.reason += concat("; refused:", willing.refusals);
   }
   return best;
 }
@@ -183,7 +183,7 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
 std::vector<GemmPlan> gemm_candidates(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
   const Willing willing = willing_rows(problem, device, choice);
   std::vector<GemmPlan> candidates;
-  for (const GemmRow* row : willing.rows) {
+  for (const GemmKernel* row : willing.rows) {
     for (GemmPlan& plan : plans_of(*row, willing.tiles_of(*row), problem, device)) candidates.push_back(std::move(plan));
   }
   std::stable_sort(candidates.begin(), candidates.end(), faster);

@@ -1,4 +1,4 @@
-// A GEMM is data before it is a launch: which row of the catalog runs a problem, with which tile, how many waves that makes,
+// A GEMM is data before it is a launch: which kernel of the catalog runs a problem, with which tile, how many waves that makes,
 // what it should cost and why it was chosen. Plans can be printed, logged, forced by a recipe, stored and compared with
 // what was measured.
 #pragma once
@@ -15,6 +15,22 @@ namespace tilewave {
 
 struct DeviceInfo;
 
+// The order in which blocks take tiles, as D lies in memory.
+enum class RasterKind : std::uint8_t {
+  rows,     // along D's rows
+  grouped,  // `group` tiles down D's rows before the next column of tiles
+  bands,    // down a group of columns of D, group after group
+  columns,  // down each column of tiles
+  patches,  // so that a GPC's tiles lie together
+  library   // a library's own
+};
+struct TileRaster {
+  RasterKind kind = RasterKind::rows;
+  std::int64_t group = 1;  // tiles, where the kind is grouped
+
+  friend bool operator==(const TileRaster&, const TileRaster&) = default;
+};
+
 struct GemmPlan {
   std::string_view row;  // a row's name in the catalog
   Tile tile;
@@ -22,9 +38,8 @@ struct GemmPlan {
   int cluster = 1;
   int split = 1;                 // along K
   std::int64_t whole_tiles = 0;  // where K is split: the first ones, whose K is not
-  std::string_view raster = "row";
-  std::int64_t group = 1;  // of the raster "grouped": so many tiles down D's rows in memory before the next column of tiles
-  int algorithm = 0;       // of a library's row: which of its heuristic's candidates
+  TileRaster raster;
+  int algorithm = 0;  // of a library's row: which of its heuristic's candidates
   std::int64_t blocks = 0;
   Tiling tiling;
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes
@@ -40,8 +55,7 @@ struct GemmPlan {
   // The same launch: what was predicted and why it was chosen do not count.
   friend bool operator==(const GemmPlan& a, const GemmPlan& b) {
     return a.row == b.row && a.tile == b.tile && a.stages == b.stages && a.cluster == b.cluster && a.split == b.split &&
-           a.raster == b.raster && a.group == b.group && a.algorithm == b.algorithm && a.blocks == b.blocks &&
-           a.workspace_bytes == b.workspace_bytes;
+           a.raster == b.raster && a.algorithm == b.algorithm && a.blocks == b.blocks && a.workspace_bytes == b.workspace_bytes;
   }
 };
 

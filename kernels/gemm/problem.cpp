@@ -9,7 +9,7 @@
 namespace tilewave {
 namespace {
 
-std::string shape(const ConstMatrixView& view) { return sentence("[", view.rows, ", ", view.cols, "]"); }
+std::string shape(const ConstMatrixView& view) { return concat("[", view.rows, ", ", view.cols, "]"); }
 
 bool is_float(DType dtype) { return dtype != DType::i32; }
 

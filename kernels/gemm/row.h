@@ -19,11 +19,12 @@ namespace tilewave {
 struct CpuQueue;
 struct CudaQueue;
 struct GemmArgs;
+struct GemmCall;
 
-using CpuGemmLaunch = void (*)(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);
-using CudaGemmLaunch = void (*)(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+using CpuGemmLaunch = void (*)(CpuQueue& queue, const GemmCall& call);
+using CudaGemmLaunch = void (*)(CudaQueue& queue, const GemmCall& call);
 
-struct GemmRow {
+struct GemmKernel {
   std::string_view name;  // the technique
   Backend backend = Backend::cpu;
   bool tensor_cores = false;
@@ -56,11 +57,11 @@ struct GemmRow {
     const auto tile_fits = [&](Tile tile) { return fits(tile, device); };
     if (!refusal.empty() || std::ranges::any_of(some, tile_fits)) return refusal;
     const Tile least = *std::ranges::min_element(some, {}, shared_bytes);
-    refusal = sentence("a block of ", least.m, "x", least.n, " needs ", shared_bytes(least),
-                       " bytes of shared memory, and the device gives ", device.shared_bytes);
+    refusal = concat("a block of ", least.m, "x", least.n, " needs ", shared_bytes(least), " bytes of shared memory, and the device gives ",
+                     device.shared_bytes);
     std::string_view before = "; of its tiles there fit ";
     for (const Tile tile : tiles) {
-      if (tile_fits(tile)) refusal += sentence(std::exchange(before, ", "), tile.m, "x", tile.n);
+      if (tile_fits(tile)) refusal += concat(std::exchange(before, ", "), tile.m, "x", tile.n);
     }
     return refusal + ".";
   }

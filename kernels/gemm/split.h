@@ -20,20 +20,18 @@ constexpr std::int64_t split_bytes(const GemmProblem& problem, std::int64_t spli
 }
 
 // Tiles that whole waves of `blocks` leave; each is taken in `split` parts of its K, whose sums lie in the workspace until they are added.
-constexpr std::int64_t tiles_in_parts(std::int64_t tiles, std::int64_t blocks, std::int64_t split) {
-  return split == 1 ? 0 : tiles % blocks;
-}
+constexpr std::int64_t split_tiles(std::int64_t tiles, std::int64_t blocks, std::int64_t split) { return split == 1 ? 0 : tiles % blocks; }
 // What a block takes at a time, of so many items: first tiles, then parts of the others.
-struct TilePart {
+struct TileSlice {
   int tile = 0, part = 0;
 };
 // All parts of a tile before the next one's.
-constexpr TilePart tile_by_tile(int item, int whole_tiles, int split) {
+constexpr TileSlice tile_by_tile(int item, int whole_tiles, int split) {
   if (item < whole_tiles) return {.tile = item};
   return {.tile = whole_tiles + (item - whole_tiles) / split, .part = (item - whole_tiles) % split};
 }
 // The first part of every tile before their second ones, so that neighbours read the same of K.
-constexpr TilePart part_by_part(int item, int whole_tiles, int tiles) {
+constexpr TileSlice slice_by_slice(int item, int whole_tiles, int tiles) {
   if (item < whole_tiles) return {.tile = item};
   const int cut = tiles - whole_tiles;
   return {.tile = whole_tiles + (item - whole_tiles) % cut, .part = (item - whole_tiles) / cut};
@@ -42,7 +40,7 @@ constexpr TilePart part_by_part(int item, int whole_tiles, int tiles) {
 struct StagesOfK {
   int begin = 0, end = 0;
 };
-constexpr StagesOfK stages_of_part(int stages, int part, int parts) {
+constexpr StagesOfK stages_of_slice(int stages, int part, int parts) {
   return {.begin = stages / parts * part + std::min(part, stages % parts),
           .end = stages / parts * (part + 1) + std::min(part + 1, stages % parts)};
 }

@@ -18,7 +18,7 @@ struct Tile {
 struct Tiling {
   std::int64_t tiles_m = 0, tiles_n = 0;
   std::int64_t tiles = 0;
-  std::int64_t slots = 0;  // tiles that run at a time: SMs x blocks a SM, or a CPU's threads
+  std::int64_t slots = 0;  // tiles that run at a time: SMs x blocks per SM, or a CPU's threads
   double waves = 0.0;      // tiles / slots
   std::int64_t full_waves = 0;
   std::int64_t tail_tiles = 0;    // of the last, partial wave; 0 where every wave is full

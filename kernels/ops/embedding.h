@@ -1,5 +1,5 @@
 // Token embedding with positions added.
-//   forward:  y[r] = scale * table[ids[r]] + positions[position_ids[r]]; zero where ids[r] < 0 (a ghost row)
+//   forward:  y[r] = scale * table[ids[r]] + positions[position_ids[r]]; zero where ids[r] < 0 (a padding row)
 //   backward: dtable[v] = scale * sum of dy[r] over rows with ids[r] = v; dpositions[p] likewise, unscaled
 // A sum's order follows from those rows alone, as r counts them: no other row, pitch or launch changes its bits.
 // positions may be a learned table or a constant one (sinusoidal): dpositions is absent then.

@@ -111,8 +111,8 @@ std::vector<std::vector<std::int32_t>> translate_group(Transformer& model, const
 
 // What may be taken: as asked, or a quarter of what is free, at most a GiB.
 std::int64_t most_bytes(Context& context, std::int64_t asked) {
-  constexpr std::int64_t kMost = 1 << 30;
-  return asked > 0 ? asked : std::min(kMost, free_bytes(context.queue()).value_or(kMost) / 4);
+  constexpr std::int64_t kMax = 1 << 30;
+  return asked > 0 ? asked : std::min(kMax, free_bytes(context.queue()).value_or(kMax) / 4);
 }
 
 // The greatest count up to `most` that fits, found by halving; 1 where none does.
@@ -136,14 +136,14 @@ bool fits_into_memory(Fn&& fn) {
 }
 
 OutOfMemory too_long_a_sentence(std::int64_t tokens, std::int64_t beams) {
-  return OutOfMemory(sentence("there is not enough memory to translate a sentence of ", tokens, " tokens by itself, with ", beams,
-                              beams == 1 ? " hypothesis" : " hypotheses", "; free some, raise the limit, or take ",
-                              beams == 1 ? "shorter sentences." : "fewer beams."));
+  return OutOfMemory(concat("there is not enough memory to translate a sentence of ", tokens, " tokens by itself, with ", beams,
+                            beams == 1 ? " hypothesis" : " hypotheses", "; free some, raise the limit, or take ",
+                            beams == 1 ? "shorter sentences." : "fewer beams."));
 }
 
 OutOfMemory too_long_a_text(std::int64_t tokens) {
-  return OutOfMemory(sentence("there is not enough memory to go on with a text of up to ", tokens,
-                              " tokens; free some, raise the limit, or ask for a shorter text."));
+  return OutOfMemory(concat("there is not enough memory to go on with a text of up to ", tokens,
+                            " tokens; free some, raise the limit, or ask for a shorter text."));
 }
 
 // How much of a text is cached, no more than it can have tokens, and how many of them are read at once.

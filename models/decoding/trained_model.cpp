@@ -14,7 +14,7 @@ namespace {
 
 // A run of whatever device and engine is decoded on any: by tilewave's own GEMMs, and on a CPU in fp32 where it has no such arithmetic.
 Recipe decoded_on(Recipe recipe, const DeviceInfo& device) {
-  recipe.gemm.engine = GemmEngine::in_house;
+  recipe.gemm.engine = GemmEngine::tilewave;
   recipe.gemm.choice = GemmConfig().choice;
   const Precision precision = recipe.run.precision;
   if (device.backend == Backend::cpu && (precision == Precision::bf16 || precision == Precision::fp16))
@@ -54,7 +54,7 @@ TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue q
   check_found(run_folder, search);
   trained.step = search.newest->step;
   trained.notes = std::move(search.skipped);
-  if (!trained.notes.empty()) trained.notes.push_back(sentence("these are the weights after step ", trained.step, "."));
+  if (!trained.notes.empty()) trained.notes.push_back(concat("these are the weights after step ", trained.step, "."));
   return trained;
 }
 

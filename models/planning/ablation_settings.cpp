@@ -33,14 +33,13 @@ std::string full_key(const std::string& key) {
   for (const Section& known : sections) {
     if (section.empty() ? known.name != "guidelines" && known.name != "gemm" : known.name != section) continue;
     for (const Field& field : known.fields) {
-      if (field.name == name) return sentence(known.name, ".", name);
+      if (field.name == name) return concat(known.name, ".", name);
     }
   }
   const MeantKey meant = nearest_key(section, name, sections, foreign_names().keys);
-  throw InputError(
-      sentence("--switch ", key, ": there is no such key", section.empty() ? " in [guidelines] or [gemm]" : "",
-               meant.key.empty() ? std::string("; docs/use/recipes.md lists them.") : sentence("; did you mean ", meant.key, "?"),
-               meant.note.empty() ? "" : " ", meant.note));
+  throw InputError(concat("--switch ", key, ": there is no such key", section.empty() ? " in [guidelines] or [gemm]" : "",
+                          meant.key.empty() ? std::string("; docs/use/recipes.md lists them.") : concat("; did you mean ", meant.key, "?"),
+                          meant.note.empty() ? "" : " ", meant.note));
 }
 
 std::string short_key(const std::string& key) {
@@ -70,13 +69,13 @@ std::vector<Setting> guideline_settings() {
   const auto overrides = [&](auto&& is_on) {
     std::vector<std::string> all;
     for (std::size_t i = 0; i < kGuidelines.size(); ++i) {
-      all.push_back(sentence(kGuidelines[i].key, "=", is_on(i) ? kGuidelines[i].on : kGuidelines[i].off));
+      all.push_back(concat(kGuidelines[i].key, "=", is_on(i) ? kGuidelines[i].on : kGuidelines[i].off));
     }
     return all;
   };
   std::vector<Setting> settings = {{.name = "none", .overrides = overrides([](std::size_t) { return false; })}};
   for (std::size_t one = 0; one < kGuidelines.size(); ++one) {
-    settings.push_back({.name = short_key(sentence(kGuidelines[one].key, "=", kGuidelines[one].on)),
+    settings.push_back({.name = short_key(concat(kGuidelines[one].key, "=", kGuidelines[one].on)),
                         .overrides = overrides([&](std::size_t i) { return i == one; })});
   }
   settings.push_back({.name = "all", .overrides = overrides([](std::size_t) { return true; })});
@@ -111,7 +110,7 @@ std::vector<Setting> settings_of(const std::vector<Switch>& switches) {
   std::size_t count = 1;
   for (const Switch& one : switches) {
     count *= one.values.size();
-    TW_CHECK_INPUT(count <= kMostSettings, "the switches make more than ", kMostSettings, " combinations; leave out some of their values.");
+    TW_CHECK_INPUT(count <= kMaxSettings, "the switches make more than ", kMaxSettings, " combinations; leave out some of their values.");
   }
   const std::size_t others = count / switches.front().values.size();  // combinations of the other switches
   std::vector<Setting> settings;
@@ -140,18 +139,18 @@ Recipe with_setting(const Recipe& recipe, const Setting& setting) {
 }
 
 ToyRecipe toy_sized(const Recipe& recipe) {
-  constexpr std::int64_t kMostLayers = 2, kHeadFeatures = 64;
+  constexpr std::int64_t kMaxLayers = 2, kHeadFeatures = 64;
   ToyRecipe toy{.recipe = recipe, .changes = {}};
   const auto change = [&](const char* key, std::int64_t& value, std::int64_t to) {
-    if (value != to) toy.changes.push_back(sentence(key, " = ", to, ", where the recipe says ", value));
+    if (value != to) toy.changes.push_back(concat(key, " = ", to, ", where the recipe says ", value));
     value = to;
   };
   ModelConfig& model = toy.recipe.model;
   change("model.d_model", model.d_model, round_up(std::max<std::int64_t>(model.d_model / 8, kHeadFeatures), kHeadFeatures));
   change("model.heads", model.heads, model.d_model / kHeadFeatures);
   change("model.d_ff", model.d_ff, smaller(model.d_ff, 8));
-  change("model.encoder_layers", model.encoder_layers, std::min(model.encoder_layers, kMostLayers));
-  change("model.decoder_layers", model.decoder_layers, std::min(model.decoder_layers, kMostLayers));
+  change("model.encoder_layers", model.encoder_layers, std::min(model.encoder_layers, kMaxLayers));
+  change("model.decoder_layers", model.decoder_layers, std::min(model.decoder_layers, kMaxLayers));
   if (recipe.data.kind == DataKind::synthetic) change("model.vocabulary", model.vocabulary, smaller(model.vocabulary, 16));
   BatchConfig& batch = toy.recipe.batch;
   if (batch.source_tokens > 0) change("batch.source_tokens", batch.source_tokens, smaller(batch.source_tokens, 8));
@@ -159,7 +158,7 @@ ToyRecipe toy_sized(const Recipe& recipe) {
   const std::int64_t rows = batch.source_tokens > 0 ? std::min(batch.source_tokens, batch.target_tokens) : batch.target_tokens;
   change("batch.sequence", batch.sequence, std::min(batch.sequence, rows));
   if (toy.recipe.run.precision != Precision::fp64 && toy.recipe.run.precision != Precision::fp32) {
-    toy.changes.push_back(sentence("run.precision = fp32, where the recipe says ", name_of(toy.recipe.run.precision)));
+    toy.changes.push_back(concat("run.precision = fp32, where the recipe says ", name_of(toy.recipe.run.precision)));
     toy.recipe.run.precision = Precision::fp32;
   }
   return toy;

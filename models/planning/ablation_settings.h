@@ -14,7 +14,7 @@
 
 namespace tilewave {
 
-inline constexpr std::size_t kMostSettings = 32;
+inline constexpr std::size_t kMaxSettings = 32;
 
 struct Switch {
   std::vector<std::string> keys;  // "guidelines.pad_vocabulary_to"

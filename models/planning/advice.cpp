@@ -11,6 +11,7 @@
 #include "kernels/core/error.h"
 #include "kernels/ops/attention.h"
 #include "models/planning/layered_plan.h"
+#include "models/planning/resolve.h"
 #include "models/planning/wave_free.h"
 #include "models/step/memory_check.h"
 
@@ -151,7 +152,7 @@ class Adviser {
       if (padded == quantity.from) continue;
       add(
           quantity, padded, [&](Recipe& changed) { changed.guidelines.pad_vocabulary_to = multiple; },
-          sentence("--set guidelines.pad_vocabulary_to=", multiple));
+          concat("--set guidelines.pad_vocabulary_to=", multiple));
       const std::int64_t smaller = recipe_.model.vocabulary / multiple * multiple;
       if (smaller < 2 || smaller == recipe_.model.vocabulary || recipe_.data.kind != DataKind::synthetic) continue;  // data's ids stay
       add(
@@ -160,8 +161,8 @@ class Adviser {
             changed.model.vocabulary = smaller;
             changed.guidelines.pad_vocabulary_to = 1;
           },
-          sentence("--set model.vocabulary=", smaller,
-                   recipe_.guidelines.pad_vocabulary_to > 1 ? " --set guidelines.pad_vocabulary_to=1" : ""));
+          concat("--set model.vocabulary=", smaller,
+                 recipe_.guidelines.pad_vocabulary_to > 1 ? " --set guidelines.pad_vocabulary_to=1" : ""));
     }
     return quantity;
   }
@@ -196,7 +197,7 @@ class Adviser {
         if (number < recipe_.batch.sequence || number == quantity.from) continue;
         add_rows(quantity, number, rows.moved(recipe_, number));
         if (rows.source && rows.target) continue;
-        // The other side in proportion: rows of one side alone may well be ghosts.
+        // The other side in proportion: rows of one side alone may well be padding rows.
         const std::int64_t other = rows.source ? recipe_.batch.target_tokens : recipe_.batch.source_tokens;
         const std::int64_t beside = round_up(ceil_div(other * number, quantity.from), whole(8));
         const double most = kReach * static_cast<double>(other) + 8.0;
@@ -214,7 +215,7 @@ class Adviser {
     std::string set;
     const auto say = [&](std::string_view key, std::int64_t from, std::int64_t to) {
       const bool settled = asked_waves_ != WaveFreeBatch::off && to > 0;  // which the person's recipe does not say
-      if (from != to || settled) set += sentence(set.empty() ? "" : " ", "--set ", key, to);
+      if (from != to || settled) set += concat(set.empty() ? "" : " ", "--set ", key, to);
     };
     say(kSourceKey, recipe_.batch.source_tokens, moved.batch.source_tokens);
     say(kTargetKey, recipe_.batch.target_tokens, moved.batch.target_tokens);
@@ -232,7 +233,7 @@ class Adviser {
         .section = "Matrix Multiplication Background, 2.2 and 3"};
     for (const std::int64_t number : neighbours(quantity.from, {8, 64, 128, 256})) {
       add(
-          quantity, number, [&](Recipe& changed) { changed.model.d_ff = number; }, sentence("--set model.d_ff=", number));
+          quantity, number, [&](Recipe& changed) { changed.model.d_ff = number; }, concat("--set model.d_ff=", number));
     }
     return quantity;
   }
@@ -246,7 +247,7 @@ class Adviser {
       const bool usual = d_model % number == 0 && width % 8 == 0 && width >= 32 && width <= 256;
       if (!usual || number == quantity.from) continue;
       add(
-          quantity, number, [&](Recipe& changed) { changed.model.heads = number; }, sentence("--set model.heads=", number));
+          quantity, number, [&](Recipe& changed) { changed.model.heads = number; }, concat("--set model.heads=", number));
       quantity.candidates.back().section = section_of_heads(d_model / quantity.from, width);
     }
     return quantity;
@@ -270,7 +271,7 @@ class Adviser {
       if (number > std::min(rows, recipe_.model.max_positions)) continue;
       if (number < quantity.from && packs_pairs(recipe_.data)) continue;  // pairs that are longer would be left out
       add(
-          quantity, number, [&](Recipe& changed) { changed.batch.sequence = number; }, sentence("--set batch.sequence=", number));
+          quantity, number, [&](Recipe& changed) { changed.batch.sequence = number; }, concat("--set batch.sequence=", number));
       quantity.candidates.back().section = number < quantity.from ? kFewerKeys : kLongerSequences;
     }
     return quantity;
@@ -310,11 +311,11 @@ class Adviser {
       const auto rate = [](const StepPlan& plan) { return static_cast<double>(plan.matrix_flops) / plan.predicted_s(); };
       const double gain = 1.0 - relative_time({.seconds = step.predicted_s(), .tokens = tokens}, worth_);
       const double rate_gain = rate(step) / rate(step_) - 1.0;
-      const bool gemms_gain = step.gemm_s / growth(tokens, worth_.tokens) <= (1.0 - kLeastGain) * step_.gemm_s;
+      const bool gemms_gain = step.gemm_s / growth(tokens, worth_.tokens) <= (1.0 - kMinGain) * step_.gemm_s;
       tried.push_back({.advice = {.quantity = quantity.name,
                                   .from = quantity.from,
                                   .to = candidate.value,
-                                  .advised = gain >= kLeastGain && rate_gain >= kLeastGain,
+                                  .advised = gain >= kMinGain && rate_gain >= kMinGain,
                                   .part_gain = part > 0.0 ? 1.0 - part_after / part : 0.0,
                                   .step_gain = gain,
                                   .part = quantity.part,

@@ -13,8 +13,8 @@
 
 namespace tilewave {
 
-inline constexpr double kLeastGain = 0.005;  // of the step's time a real token; less is no advice
-inline constexpr double kNearlyBest = 0.9;   // the nearest number with so much of the best one's gain is advised
+inline constexpr double kMinGain = 0.005;   // of the step's time a real token; less is no advice
+inline constexpr double kNearlyBest = 0.9;  // the nearest number with so much of the best one's gain is advised
 
 struct Advice {
   std::string quantity;    // "vocabulary", "target rows"

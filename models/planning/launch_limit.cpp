@@ -5,14 +5,14 @@
 
 #include "kernels/core/device_profiles.h"
 #include "kernels/gemm/catalog.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/guide_tiles.h"
 
 namespace tilewave {
 namespace {
 
 constexpr double kMakesIt = 1.0 / 3.0;  // of the prediction
-constexpr double kMostWaste = 4.0 / 3;  // times the products' least time
+constexpr double kMaxWaste = 4.0 / 3;   // times the products' least time
 
 // The problem in rows that start on 128 bytes, its K a multiple of 16 bytes.
 GemmProblem aligned(GemmProblem problem) {
@@ -28,7 +28,7 @@ double cost_of_alignment(const GemmProblem& problem, const GemmPlan& plan, const
   const std::int64_t of_k = alignment_of(0, problem.k * size_of(problem.operand_dtype));
   if (std::min({problem.a_alignment, problem.b_alignment, problem.d_alignment, of_k}) >= kWanted) return 1.0;
   const GemmProblem other = aligned(problem);
-  const GemmRow& row = *find_gemm_row(device.backend, plan.row);
+  const GemmKernel& row = *find_gemm_kernel(device.backend, plan.row);
   const bool is_forced = choose(problem, device) != plan;
   double seconds = plan.predicted_s;
   if (!is_forced) seconds = choose(other, device).predicted_s;
@@ -47,10 +47,10 @@ LaunchTerms launch_terms(const GemmProblem& problem, const GemmPlan& plan, const
   const std::int64_t blocks = std::min(plan.streams_k ? plan.blocks : plan.items(), device.sm_count);
   const PlanWaves waves = waves_of(plan);
   return {.predicted_s = plan.predicted_s,
-          .launch_s = guides ? kGuideLaunchSeconds : time_model_of(device).launch_s,
+          .launch_s = guides ? kGuideLaunchSeconds : cost_model_of(device).launch_s,
           .memory_s = static_cast<double>(problem.bytes()) / bandwidth,
           .math_s = static_cast<double>(problem.flops()) / peak,
-          .cuda_cores = find_gemm_row(device.backend, plan.row)->tensor_cores ? 1.0 : std::max(1.0, peak / cores_peak),
+          .cuda_cores = find_gemm_kernel(device.backend, plan.row)->tensor_cores ? 1.0 : std::max(1.0, peak / cores_peak),
           .alignment = cost_of_alignment(problem, plan, device),
           .tiles = 1.0 / plan.tiling.useful_fraction,
           .waves = waves.waves > 1.0 ? 1.0 / waves.efficiency : 1.0,
@@ -65,7 +65,7 @@ Limit limit_of(const LaunchTerms& terms) {
   if (longest_s < kMakesIt * terms.predicted_s) return Limit::latency;
   if (longest_s == terms.launch_s) return Limit::launch;
   if (longest_s == terms.memory_s) return Limit::memory;
-  if (waste <= kMostWaste) {
+  if (waste <= kMaxWaste) {
     return terms.memory_s > terms.math_s && terms.memory_s >= kMakesIt * terms.predicted_s ? Limit::memory : Limit::math;
   }
   struct Reason {

@@ -2,7 +2,7 @@
 #include "models/planning/predicted_settings.h"
 
 #include "kernels/core/error.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 #include "models/step/memory_check.h"
 
 namespace tilewave {
@@ -13,7 +13,7 @@ PredictedSetting predict(const Recipe& recipe, const Setting& setting, const Dev
       .setting = setting, .refused = {}, .refused_input = false, .shapes = {}, .step = {}, .adjustments = {}, .gain = {}, .gemm_gain = {}};
   try {
     const Recipe own = with_setting(recipe, setting);
-    if (own.gemm.engine != GemmEngine::in_house) {
+    if (own.gemm.engine != GemmEngine::tilewave) {
       result.refused = "a library's times are not predicted.";
       return result;
     }

@@ -20,9 +20,9 @@ namespace tilewave {
 namespace {
 
 // A mean is over so many batches, of so many rows together, at least.
-constexpr std::int64_t kSampledBatches = 8, kLeastSample = 1 << 16;
+constexpr std::int64_t kSampledBatches = 8, kMinSample = 1 << 16;
 // Batches of more rows are counted by a part of them.
-constexpr std::int64_t kMostCountedRows = 1 << 17;
+constexpr std::int64_t kMaxCountedRows = 1 << 17;
 // A stream of more windows has so few at an epoch's ends that they do not count. A token has a byte at least, and seldom so many as here.
 constexpr std::int64_t kFewWindows = 256, kBytesOfToken = 16;
 
@@ -162,7 +162,7 @@ void RealTokenCounter::open_corpus(const Recipe& recipe) {
 // alone, and shapes near one another are counted over the same pairs.
 std::shared_ptr<const PairTable> RealTokenCounter::sample_for(const BatchShape& shape) {
   const std::int64_t larger = kSampledBatches * std::max(shape.source_rows, shape.target_rows);
-  const auto rows = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(kLeastSample, larger))));
+  const auto rows = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(kMinSample, larger))));
   std::shared_ptr<const PairTable>& sample = samples_[{rows, shape.sequence}];
   if (sample != nullptr) return sample;
   const Batch batch = *corpus_->training({.source_rows = rows, .target_rows = rows, .sequence = shape.sequence}).next();
@@ -179,7 +179,7 @@ std::shared_ptr<const PairTable> RealTokenCounter::sample_for(const BatchShape& 
 }
 
 RealTokenCounter::Counted RealTokenCounter::packed(const BatchShape& whole) {
-  const double times = std::max(1.0, static_cast<double>(std::max(whole.source_rows, whole.target_rows)) / kMostCountedRows);
+  const double times = std::max(1.0, static_cast<double>(std::max(whole.source_rows, whole.target_rows)) / kMaxCountedRows);
   const auto part_of = [&](std::int64_t rows) {
     return std::max<std::int64_t>(std::min(rows, whole.sequence), std::llround(static_cast<double>(rows) / times));
   };
@@ -198,7 +198,7 @@ RealTokenCounter::Counted RealTokenCounter::packed(const BatchShape& whole) {
 PassSegments RealTokenCounter::cut(const BatchShape& shape) const {
   BatchStream stream = corpus_->training(shape);
   Means means;
-  for (std::int64_t rows = 0, batches = 0; rows < kLeastSample || batches < kSampledBatches; rows += shape.target_rows, ++batches) {
+  for (std::int64_t rows = 0, batches = 0; rows < kMinSample || batches < kSampledBatches; rows += shape.target_rows, ++batches) {
     means.add(*stream.next());
   }
   return means.segments(PassSegments::Origin::packed);

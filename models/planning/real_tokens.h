@@ -2,7 +2,7 @@
 // no measure of that; attention's work is what its segments hold (pass_segments.h).
 //   synthetic, text, tokens   every row holds one
 //   number_names, parallel    whole pairs are packed until one side is full: batches of the corpus are packed, as training packs them,
-//                             and counted. Rows added to the side that was not full stay ghosts.
+//                             and counted. Rows added to the side that was not full stay padding rows.
 //   parallel, no files here   either side is taken to be as full as in the batch asked for, so that the fewer rows decide
 // Windows of a token stream are as long as batch.sequence but for an epoch's ends: only a stream that a few of them hold is read and cut.
 #pragma once

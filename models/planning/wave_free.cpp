@@ -14,19 +14,13 @@
 namespace tilewave {
 namespace {
 
-constexpr std::size_t kMostTried = 64;  // numbers of rows, each in a whole step
-
-Recipe without_waves(const Recipe& recipe) {
-  Recipe settled = recipe;
-  settled.guidelines.wave_free_batch = WaveFreeBatch::off;
-  return settled;
-}
+constexpr std::size_t kMaxTried = 64;  // numbers of rows, each in a whole step
 
 bool asked_for(const GemmLine& line, const GuidelinesConfig& guidelines) {
   return line.problem.role == guidelines.wave_role && named_by(line.layer, guidelines.wave_layer);
 }
 
-// The tiles whose waves count, with the blocks of each that run at a time: guidelines.wave_tile, one block an SM as the guide has
+// The tiles whose waves count, with the blocks of each that run at a time: guidelines.wave_tile, one block per SM as the guide has
 // it, or those that come near the fastest, or would if their last wave were no longer than the rows it is for.
 struct WaveTile {
   Tile tile;
@@ -39,13 +33,13 @@ std::vector<WaveTile> wave_tiles(const GuidelinesConfig& guidelines, const GemmL
     std::vector<std::string> known;
     for (const GemmPlan& plan : candidates) {
       if (plan.tile == *tile) return {{.tile = *tile, .slots = device.sm_count}};
-      const std::string text = sentence(plan.tile.m, "x", plan.tile.n);
+      const std::string text = concat(plan.tile.m, "x", plan.tile.n);
       if (std::find(known.begin(), known.end(), text) == known.end()) known.push_back(text);
     }
     std::string all = "chosen";
-    for (const std::string& one : known) all += sentence(", ", one);
-    throw InputError(sentence("guidelines.wave_tile = \"", guidelines.wave_tile, "\" is no tile that ", name_of(guidelines.wave_role),
-                              " of ", line.layer, " can have on ", device.name, "; write one of ", all, "."));
+    for (const std::string& one : known) all += concat(", ", one);
+    throw InputError(concat("guidelines.wave_tile = \"", guidelines.wave_tile, "\" is no tile that ", name_of(guidelines.wave_role), " of ",
+                            line.layer, " can have on ", device.name, "; write one of ", all, "."));
   }
   std::vector<WaveTile> tiles;
   for (const GemmPlan& plan : candidates) {
@@ -204,20 +198,20 @@ class Settling {
   Adjustment adjustment_of(std::size_t side, const Choice& from, const Choice& to) {
     const GuidelinesConfig& guidelines = recipe_.guidelines;
     const WaveRows& rows = sides_[side];
-    std::string why = sentence(name_of(guidelines.wave_role), " of ", rows.layer, " on ", device_.name, ", ",
-                               waves_text(guidelines, line_of(from.step, guidelines, from.rows[side]), device_));
+    std::string why = concat(name_of(guidelines.wave_role), " of ", rows.layer, " on ", device_.name, ", ",
+                             waves_text(guidelines, line_of(from.step, guidelines, from.rows[side]), device_));
     std::vector<std::int64_t> before = from.rows;
     std::copy_n(to.rows.begin(), side, before.begin());
     std::vector<std::int64_t> after = before;
     after[side] = to.rows[side];
     const bool stays = to.rows[side] == from.rows[side];
     if (none_fill_[side]) {
-      why += sentence("; no number within ", percent(guidelines.wave_limit), " fills whole waves");
+      why += concat("; no number within ", percent(guidelines.wave_limit), " fills whole waves");
     } else if (stays) {
-      why += sentence("; no wave-free number within ", percent(guidelines.wave_limit), " is predicted to take less time a real token");
+      why += concat("; no wave-free number within ", percent(guidelines.wave_limit), " is predicted to take less time a real token");
     } else {
-      why += sentence("; then ", waves_text(guidelines, line_of(to.step, guidelines, to.rows[side]), device_),
-                      "; the step is predicted to take ", percent(1.0 - relative_time(to.worth, from.worth)), " less time a real token");
+      why += concat("; then ", waves_text(guidelines, line_of(to.step, guidelines, to.rows[side]), device_),
+                    "; the step is predicted to take ", percent(1.0 - relative_time(to.worth, from.worth)), " less time a real token");
     }
     return {.rule = "wave_free_batch",
             .what = rows.source && rows.target ? "source and target rows"
@@ -243,36 +237,13 @@ class Settling {
   std::vector<bool> none_fill_;      // whole waves, of the numbers that each side may have
 };
 
-// What step 2's rows cost in memory, which only a traced step tells.
-void count_bytes_of_rows(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device,
-                         std::vector<Adjustment>& adjustments) {
-  Recipe rows = predictable(recipe);
-  rows.guidelines.batch_multiple_of = 1;
-  const auto bytes = [&] { return trace_step(resolve(rows, tokenizer), device).bytes(); };
-  for (Adjustment& adjustment : adjustments) {
-    if (adjustment.rule != "batch_multiple_of") continue;
-    const std::int64_t before = bytes();
-    (adjustment.what == "source rows" ? rows.batch.source_tokens : rows.batch.target_tokens) = adjustment.to;
-    adjustment.cost_bytes = bytes() - before;
-  }
-}
-
-struct Asked {
-  const Recipe& recipe;
-  const TokenizerFacts& tokenizer;
-  const DeviceInfo& device;
-  NoWholeWaves none = NoWholeWaves::refused;
-};
-ResolvedRecipe resolve_shapes(const Asked& asked, RealTokenCounter& tokens) {
-  validate(asked.recipe);
-  const WaveFree waves = settle_wave_free_batch(asked.recipe, asked.device, tokens, asked.none);
-  ResolvedRecipe resolved = resolve(waves.recipe, asked.tokenizer);
-  count_bytes_of_rows(waves.recipe, asked.tokenizer, asked.device, resolved.adjustments);
-  resolved.adjustments.insert(resolved.adjustments.end(), waves.adjustments.begin(), waves.adjustments.end());
-  return resolved;
-}
-
 }  // namespace
+
+Recipe without_waves(const Recipe& recipe) {
+  Recipe settled = recipe;
+  settled.guidelines.wave_free_batch = WaveFreeBatch::off;
+  return settled;
+}
 
 Recipe WaveRows::moved(const Recipe& recipe, std::int64_t rows) const {
   Recipe moved = without_waves(recipe);
@@ -303,9 +274,9 @@ std::vector<WaveRows> wave_rows(const Recipe& recipe, const DeviceInfo& device) 
   }
   if (!found.empty()) return found;
   std::string known;
-  for (const std::string& layer : layers) known += sentence(known.empty() ? "" : ", ", layer);
-  throw InputError(sentence("guidelines.wave_layer = \"", guidelines.wave_layer, "\" names no layer with a ", name_of(guidelines.wave_role),
-                            " GEMM over rows of tokens; a layer is named by the end of its name, and there are ", known, "."));
+  for (const std::string& layer : layers) known += concat(known.empty() ? "" : ", ", layer);
+  throw InputError(concat("guidelines.wave_layer = \"", guidelines.wave_layer, "\" names no layer with a ", name_of(guidelines.wave_role),
+                          " GEMM over rows of tokens; a layer is named by the end of its name, and there are ", known, "."));
 }
 
 std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows, std::int64_t least, std::int64_t most,
@@ -322,7 +293,7 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
       if (tile_waves(line.problem.m, number, wave.tile, wave.slots).wave_efficiency >= kWaveFreeEfficiency) candidates.insert(number);
     }
   }
-  candidates = spread(candidates, kMostTried);  // of many waves each number gains alike
+  candidates = spread(candidates, kMaxTried);  // of many waves each number gains alike
   if (line.problem.n >= least && line.problem.n <= most) candidates.insert(line.problem.n);
   std::vector<RowsPlan> steps;
   const auto try_number = [&](std::int64_t number) {
@@ -345,44 +316,6 @@ WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, 
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device) {
   RealTokenCounter tokens(recipe);
   return settle_wave_free_batch(recipe, device, tokens);
-}
-
-ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device, RealTokenCounter& tokens,
-                       NoWholeWaves none) {
-  ResolvedRecipe resolved = resolve_shapes({.recipe = recipe, .tokenizer = tokenizer, .device = device, .none = none}, tokens);
-  resolved.segments = tokens.segments(resolved);
-  return resolved;
-}
-
-ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device) {
-  RealTokenCounter tokens(recipe);
-  return resolve_shapes({.recipe = recipe, .tokenizer = tokenizer, .device = device}, tokens);
-}
-
-ResolvedRecipe resolve_with(const Corpus& corpus, const Recipe& recipe, const DeviceInfo& device, NoWholeWaves none) {
-  RealTokenCounter tokens(recipe, &corpus);
-  return resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0}, device, tokens, none);
-}
-
-Recipe with_settled_waves(const Recipe& asked, const Recipe& settled, std::span<const Adjustment> answers) {
-  const bool open = asked.guidelines.wave_free_batch != WaveFreeBatch::off && settled.guidelines.wave_free_batch == WaveFreeBatch::off;
-  const auto answered = [&](std::string_view side, std::int64_t from, std::int64_t to) {
-    const bool moved = std::any_of(answers.begin(), answers.end(), [&](const Adjustment& answer) {
-      const bool both = answer.what == "source and target rows";
-      return answer.rule == "wave_free_batch" && (both || answer.what == side) && answer.from == from && answer.to == to;
-    });
-    return from == to || moved;
-  };
-  const bool settled_before =
-      std::any_of(answers.begin(), answers.end(), [](const Adjustment& answer) { return answer.rule == "wave_free_batch"; });
-  if (!open || !settled_before || !answered("source rows", asked.batch.source_tokens, settled.batch.source_tokens) ||
-      !answered("target rows", asked.batch.target_tokens, settled.batch.target_tokens)) {
-    return asked;
-  }
-  Recipe recipe = without_waves(asked);
-  recipe.batch.source_tokens = settled.batch.source_tokens;
-  recipe.batch.target_tokens = settled.batch.target_tokens;
-  return recipe;
 }
 
 }  // namespace tilewave

@@ -45,6 +45,9 @@ struct WaveFree {
   std::vector<Adjustment> adjustments;
 };
 
+// The recipe with wave_free_batch = "off".
+Recipe without_waves(const Recipe& recipe);
+
 // Moves the rows to the wave-free number within guidelines.wave_limit whose step is predicted to take the least time a real token
 // (real_tokens.h); of times within kSameTime the nearest wins, and rows that nothing betters stay, which the adjustment says. Sides asked
 // for as different numbers are weighed together: one moves alone, or both to wave-free numbers near their proportion. A recipe with
@@ -53,18 +56,5 @@ enum class NoWholeWaves : std::uint8_t { refused, rows_stay };
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens,
                                 NoWholeWaves none = NoWholeWaves::refused);
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device);
-
-// On a device: the wave-free batch settled first, and the memory that step 2's rows cost counted. With a counter segments are as it
-// knows them.
-ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device, RealTokenCounter& tokens,
-                       NoWholeWaves none = NoWholeWaves::refused);
-ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer, const DeviceInfo& device);
-// The same with the corpus that the recipe trains on.
-ResolvedRecipe resolve_with(const Corpus& corpus, const Recipe& recipe, const DeviceInfo& device,
-                            NoWholeWaves none = NoWholeWaves::refused);
-
-// The recipe as asked, its waves as a run that began with it has settled them: with the numbers of `settled`, where these are what
-// `answers` says was made of the rows asked for. Otherwise, and where nothing was asked, as it is.
-Recipe with_settled_waves(const Recipe& asked, const Recipe& settled, std::span<const Adjustment> answers);
 
 }  // namespace tilewave

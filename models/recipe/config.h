@@ -21,7 +21,7 @@ namespace tilewave {
 enum class Architecture : std::uint8_t { encoder_decoder, decoder_only };
 enum class Norm : std::uint8_t { pre, post };
 enum class Positions : std::uint8_t { sinusoidal, learned };
-enum class GemmEngine : std::uint8_t { in_house, cublas, cublaslt };
+enum class GemmEngine : std::uint8_t { tilewave, cublas, cublaslt };
 enum class WaveFreeBatch : std::uint8_t { off, nearest, up, down };
 
 template <>
@@ -47,7 +47,7 @@ inline constexpr std::array kNames<Precision> = {
     Named{Precision::bf16, name_of(Precision::bf16)}, Named{Precision::fp16, name_of(Precision::fp16)},
     Named{Precision::fp64, name_of(Precision::fp64)}};
 template <>
-inline constexpr std::array kNames<GemmEngine> = {Named{GemmEngine::in_house, "in_house"}, Named{GemmEngine::cublas, "cublas"},
+inline constexpr std::array kNames<GemmEngine> = {Named{GemmEngine::tilewave, "tilewave", "in_house"}, Named{GemmEngine::cublas, "cublas"},
                                                   Named{GemmEngine::cublaslt, "cublaslt"}};
 template <>
 inline constexpr std::array kNames<AlignmentPolicy> = {Named{AlignmentPolicy::any, "any"}, Named{AlignmentPolicy::strict, "strict"}};
@@ -64,8 +64,8 @@ inline constexpr std::array kNames<GemmRole> = {Named{GemmRole::forward, name_of
                                                 Named{GemmRole::dgrad, name_of(GemmRole::dgrad)},
                                                 Named{GemmRole::wgrad, name_of(GemmRole::wgrad)}};
 
-inline constexpr double kMostRows = 1 << 24;  // of any tensor that a recipe names
-inline constexpr double kMostSteps = 1'000'000'000;
+inline constexpr double kMaxRows = 1 << 24;  // of any tensor that a recipe names
+inline constexpr double kMaxSteps = 1'000'000'000;
 
 struct ModelConfig {
   Architecture architecture = Architecture::encoder_decoder;
@@ -94,8 +94,8 @@ struct ModelConfig {
     visit("encoder_layers", encoder_layers, {.range = between(0, 1024), .meaning = "0 in a decoder_only model"});
     visit("decoder_layers", decoder_layers, {.range = between(1, 1024), .meaning = "layers of the decoder"});
     visit("vocabulary", vocabulary,
-          {.unit = "tokens", .range = between(2, kMostRows), .meaning = "rows of the embedding; may exceed what the tokenizer produces"});
-    visit("max_positions", max_positions, {.unit = "tokens", .range = between(1, kMostRows), .meaning = "rows of the position table"});
+          {.unit = "tokens", .range = between(2, kMaxRows), .meaning = "rows of the embedding; may exceed what the tokenizer produces"});
+    visit("max_positions", max_positions, {.unit = "tokens", .range = between(1, kMaxRows), .meaning = "rows of the position table"});
     visit("norm", norm, {.meaning = "LayerNorm before each sublayer, or after its residual addition"});
     visit("activation", activation, {.meaning = "of the feed-forward layers"});
     visit("positions", positions, {.meaning = "a constant table or a trained one, added to the embedding"});
@@ -124,16 +124,21 @@ struct DataConfig {
           {.meaning = "`number_names`: English to German, made by rule; `text`: one file; `parallel`: two files, aligned line by line; "
                       "`tokens`: llm.c's .bin files; `synthetic`: seeded Zipf ids with a planted bigram rule"});
     visit("source", source,
-          {.unit = "path", .meaning = "the text, the source language or the token file; of token files several, as `train_*.bin`"});
-    visit("target", target, {.unit = "path", .meaning = "the target language, line by line with source (parallel)"});
+          {.unit = "path",
+           .resumed = Resumed::may_change,
+           .meaning = "the text, the source language or the token file; of token files several, as `train_*.bin`"});
+    visit("target", target,
+          {.unit = "path", .resumed = Resumed::may_change, .meaning = "the target language, line by line with source (parallel)"});
     visit("validation_source", validation_source,
           {.unit = "path",
+           .resumed = Resumed::may_change,
            .meaning = "like source, never trained on; empty: one pair in fifty (at most 2,000), or the last tenth of a text (at most 2^18 "
                       "bytes) or of tokens (at most 2^17), is held out"});
-    visit("validation_target", validation_target, {.unit = "path", .meaning = "like target, never trained on"});
+    visit("validation_target", validation_target,
+          {.unit = "path", .resumed = Resumed::may_change, .meaning = "like target, never trained on"});
     visit("tokenizer", tokenizer, {.meaning = "bytes, or a byte-pair encoding trained on the corpus"});
     visit("tokenizer_vocabulary", tokenizer_vocabulary,
-          {.unit = "tokens", .range = between(0, kMostRows), .meaning = "size of the bpe vocabulary; 0: model.vocabulary"});
+          {.unit = "tokens", .range = between(0, kMaxRows), .meaning = "size of the bpe vocabulary; 0: model.vocabulary"});
     visit("seed", seed, {.range = at_least(0), .meaning = "of generated corpora, of what is held out and of the order of sentences"});
   }
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
@@ -149,12 +154,12 @@ struct BatchConfig {
   void describe(Visitor& visit) {
     visit("source_tokens", source_tokens,
           {.unit = "rows",
-           .range = between(0, kMostRows),
+           .range = between(0, kMaxRows),
            .meaning = "the encoder's tokens in one forward and backward pass; 0 in a decoder_only model"});
     visit("target_tokens", target_tokens,
-          {.unit = "rows", .range = between(1, kMostRows), .meaning = "the decoder's tokens in one forward and backward pass"});
+          {.unit = "rows", .range = between(1, kMaxRows), .meaning = "the decoder's tokens in one forward and backward pass"});
     visit("sequence", sequence,
-          {.unit = "tokens", .range = between(1, kMostRows), .meaning = "the longest sequence; at most model.max_positions"});
+          {.unit = "tokens", .range = between(1, kMaxRows), .meaning = "the longest sequence; at most model.max_positions"});
     visit("accumulate", accumulate,
           {.unit = "passes", .range = between(1, 65536), .meaning = "forward and backward passes summed for one update"});
   }
@@ -195,10 +200,10 @@ struct ScheduleConfig {
   void describe(Visitor& visit) {
     visit("kind", kind, {.meaning = "what follows the warm-up; the formulas are below"});
     visit("warmup_steps", warmup_steps,
-          {.unit = "steps", .range = between(0, kMostSteps), .meaning = "linear rise to the peak; at least 1 for inverse_square_root"});
+          {.unit = "steps", .range = between(0, kMaxSteps), .meaning = "linear rise to the peak; at least 1 for inverse_square_root"});
     visit("decay_steps", decay_steps,
           {.unit = "steps",
-           .range = between(0, kMostSteps),
+           .range = between(0, kMaxSteps),
            .meaning = "the step at which cosine reaches 0; 0: run.steps, or just after a longer warm-up"});
   }
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
@@ -214,18 +219,22 @@ struct RunConfig {
 
   template <class Visitor>
   void describe(Visitor& visit) {
-    visit("steps", steps, {.unit = "steps", .range = between(1, kMostSteps), .meaning = "optimizer updates"});
+    visit("steps", steps,
+          {.unit = "steps", .range = between(1, kMaxSteps), .resumed = Resumed::may_change, .meaning = "optimizer updates"});
     visit("seed", seed, {.range = at_least(0), .meaning = "of initial weights and dropout"});
     visit("precision", precision, {.meaning = "of the training step; a CPU trains in fp32, tf32 (on AMX where it has that) and fp64"});
-    visit("validate_every", validate_every, {.unit = "steps", .range = between(0, kMostSteps), .meaning = "0: at the end alone"});
-    visit("checkpoint_every", checkpoint_every, {.unit = "steps", .range = between(0, kMostSteps), .meaning = "0: at the end alone"});
-    visit("keep", keep, {.unit = "checkpoints", .range = between(1, 65536), .meaning = "the latest ones kept"});
+    visit("validate_every", validate_every,
+          {.unit = "steps", .range = between(0, kMaxSteps), .resumed = Resumed::may_change, .meaning = "0: at the end alone"});
+    visit("checkpoint_every", checkpoint_every,
+          {.unit = "steps", .range = between(0, kMaxSteps), .resumed = Resumed::may_change, .meaning = "0: at the end alone"});
+    visit("keep", keep,
+          {.unit = "checkpoints", .range = between(1, 65536), .resumed = Resumed::may_change, .meaning = "the latest ones kept"});
   }
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 
 struct GemmConfig {
-  GemmEngine engine = GemmEngine::in_house;
+  GemmEngine engine = GemmEngine::tilewave;
   std::string choice = "model";
   AlignmentPolicy alignment_policy = AlignmentPolicy::any;
 
@@ -256,7 +265,10 @@ struct GuidelinesConfig {
   template <class Visitor>
   void describe(Visitor& visit) {
     visit("pad_vocabulary_to", pad_vocabulary_to,
-          {.unit = "tokens", .range = between(1, 65536), .meaning = "rows of zeros round the vocabulary up to this multiple; 1: off"});
+          {.unit = "tokens",
+           .range = between(1, 65536),
+           .resumed = Resumed::may_change,
+           .meaning = "rows of zeros round the vocabulary up to this multiple; 1: off"});
     visit(
         "batch_multiple_of", batch_multiple_of,
         {.unit = "rows", .range = between(1, 65536), .meaning = "source_tokens and target_tokens are rounded up to this multiple; 1: off"});
@@ -265,15 +277,17 @@ struct GuidelinesConfig {
     visit("wave_layer", wave_layer, {.meaning = "the layer whose waves count, by the end of its name"});
     visit("wave_role", wave_role,
           {.meaning = "the GEMM of that layer: forward or dgrad; tiles of a wgrad do not depend on rows, and wave_free_batch refuses it"});
-    visit("wave_tile", wave_tile, {.meaning = "the tile to count by: `chosen`, each plan's own, or `<M>x<N>`, one an SM"});
+    visit("wave_tile", wave_tile, {.meaning = "the tile to count by: `chosen`, each plan's own, or `<M>x<N>`, one per SM"});
     visit("wave_limit", wave_limit,
           {.unit = "fraction",
            .range = between(0, 1),
            .computed = ComputedIn::host_double,
            .meaning = "how far from the rows asked for to look"});
-    visit("row_pitch", row_pitch, {.meaning = "rows of matrices start on multiples of 128 bytes, or right behind each other"});
+    visit("row_pitch", row_pitch,
+          {.resumed = Resumed::may_change, .meaning = "rows of matrices start on multiples of 128 bytes, or right behind each other"});
     visit("ffn_hidden_layout", ffn_hidden_layout,
-          {.meaning = "of the feed-forward layers' hidden activation: [tokens, d_ff], or `feature_major`, [d_ff, tokens]"});
+          {.resumed = Resumed::may_change,
+           .meaning = "of the feed-forward layers' hidden activation: [tokens, d_ff], or `feature_major`, [d_ff, tokens]"});
   }
   friend bool operator==(const GuidelinesConfig&, const GuidelinesConfig&) = default;
 };
@@ -284,7 +298,8 @@ struct AblationConfig {
   template <class Visitor>
   void describe(Visitor& visit) {
     visit("switches", switches,
-          {.meaning = "`key=value,value`, with spaces between: every combination is measured, the first value of the first switch being "
+          {.resumed = Resumed::may_change,
+           .meaning = "`key=value,value`, with spaces between: every combination is measured, the first value of the first switch being "
                       "what the others are compared with; empty: each guideline alone, all of them, none"});
   }
   friend bool operator==(const AblationConfig&, const AblationConfig&) = default;
@@ -306,7 +321,8 @@ struct Recipe {
   void describe(Visitor& visit) {
     visit("model", model, "The Transformer.");
     visit("data", data, "What it is trained on. Relative paths start from the working directory.");
-    visit("batch", batch, "Rows of tokens: sequences lie packed one after another, and rows left over are ghosts that nothing counts.");
+    visit("batch", batch,
+          "Rows of tokens: sequences lie packed one after another, and rows left over are padding rows that nothing counts.");
     visit("optimizer", optimizer, "AdamW, clipping and the loss.");
     visit("schedule", schedule, "The learning rate over the steps.");
     visit("run", run, "How long, in which precision, and what is kept.");

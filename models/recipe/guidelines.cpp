@@ -39,9 +39,9 @@ Guided pad_vocabulary(const Recipe& recipe, const StepShapes& shapes) {
   const std::int64_t before = alignment_of(0, from * element), after = alignment_of(0, to * element);
   std::string why = "the vocabulary is M of the projection and the logits' fastest-varying dimension: packed rows of ";
   if (after != before) {
-    why += sentence(to, " elements start on multiples of ", after, " bytes, rows of ", from, " on multiples of ", before);
+    why += concat(to, " elements start on multiples of ", after, " bytes, rows of ", from, " on multiples of ", before);
   } else {
-    why += sentence(to, " elements start on multiples of ", after, " bytes as rows of ", from, " do, so no alignment is gained");
+    why += concat(to, " elements start on multiples of ", after, " bytes as rows of ", from, " do, so no alignment is gained");
   }
   guided.shapes.vocabulary_padded = to;
   guided.adjustments.push_back({.rule = "pad_vocabulary_to",
@@ -66,7 +66,7 @@ Guided round_batch(const Recipe& recipe, const StepShapes& shapes) {
          .from = from,
          .to = rows,
          .why = "tokens are N of forward and activation gradient and K of the weight gradient; added rows carry tokens "
-                "where the corpus has them, else they are ghosts",
+                "where the corpus has them, else they are padding rows",
          .cost_tokens = rows - from,
          .cost_bytes = 0});
   };
@@ -93,8 +93,8 @@ Guided align_pitch(const Recipe& recipe, const StepShapes& shapes) {
                                   .what = matrix.what,
                                   .from = matrix.cols,
                                   .to = to,
-                                  .why = sentence("every row starts on a multiple of ", kPitchBytes, " bytes, packed rows on multiples of ",
-                                                  alignment_of(0, matrix.cols * size_of(matrix.dtype))),
+                                  .why = concat("every row starts on a multiple of ", kPitchBytes, " bytes, packed rows on multiples of ",
+                                                alignment_of(0, matrix.cols * size_of(matrix.dtype))),
                                   .cost_tokens = 0,
                                   .cost_bytes = (to - matrix.cols) * size_of(matrix.dtype) * shapes.target_rows});
   }

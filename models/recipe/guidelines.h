@@ -3,7 +3,7 @@
 //   vocabulary         V: what tokenizer, loss, label smoothing, sampling and files know
 //   vocabulary_padded  rows of the embeddings and columns of the logits; those from V on are zero for ever and never sampled
 //   source_rows, target_rows  rows of the encoder's and decoder's activations in one forward and backward pass. Sequences are
-//                      packed into all of them; rows without a token are ghosts, which no loss, norm or tokens/s counts.
+//                      packed into all of them; rows without a token are padding rows, which no loss, norm or tokens/s counts.
 #pragma once
 
 #include <cstdint>

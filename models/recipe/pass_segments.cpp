@@ -17,7 +17,7 @@ void add(SegmentSums& sums, std::int64_t queries, std::int64_t keys) {
 // Keys of a query's segment, on average over the queries.
 std::string keys_text(const SegmentSums& sums) {
   const double keys = static_cast<double>(sums.pairs) / static_cast<double>(sums.queries);
-  return sentence(std::round(10.0 * keys) / 10.0);
+  return concat(std::round(10.0 * keys) / 10.0);
 }
 
 }  // namespace
@@ -44,24 +44,24 @@ PassSegments whole_segments(const BatchShape& shape, PassSegments::Origin origin
 }
 
 std::string text_of(const PassSegments& segments, const BatchShape& shape) {
-  const std::string longest = sentence("batch.sequence = ", shape.sequence);
+  const std::string longest = concat("batch.sequence = ", shape.sequence);
   switch (segments.origin) {
     case PassSegments::Origin::packed:
       if (shape.source_rows == 0) {
-        return sentence("attention is counted for the sequences of the corpus: a token's has ", keys_text(segments.target),
-                        " tokens on average.");
+        return concat("attention is counted for the sequences of the corpus: a token's has ", keys_text(segments.target),
+                      " tokens on average.");
       }
-      return sentence("attention is counted for the pairs of the corpus, as training packs them: a source token's sentence has ",
-                      keys_text(segments.source), " tokens on average, a target token's ", keys_text(segments.target), ".");
+      return concat("attention is counted for the pairs of the corpus, as training packs them: a source token's sentence has ",
+                    keys_text(segments.source), " tokens on average, a target token's ", keys_text(segments.target), ".");
     case PassSegments::Origin::windows:
-      return sentence("attention is counted for windows of ", longest, " tokens, the last one of a batch cut.");
+      return concat("attention is counted for windows of ", longest, " tokens, the last one of a batch cut.");
     case PassSegments::Origin::made_up:
-      return sentence("attention is counted for made-up sequences of ", longest, " tokens, the last one of a batch cut.");
+      return concat("attention is counted for made-up sequences of ", longest, " tokens, the last one of a batch cut.");
     case PassSegments::Origin::assumed:
       break;
   }
-  return sentence("attention is counted as if sentences had ", longest,
-                  " tokens on the side with more rows: how long they are is not known without the corpus, and shorter ones take less.");
+  return concat("attention is counted as if sentences had ", longest,
+                " tokens on the side with more rows: how long they are is not known without the corpus, and shorter ones take less.");
 }
 
 }  // namespace tilewave

@@ -44,8 +44,8 @@ void validate_model(const Recipe& recipe) {
                  " is longer than model.max_positions = ", model.max_positions, "; every token needs a position.");
 }
 
-constexpr double kLeastNormal = std::numeric_limits<float>::min(), kMostFinite = std::numeric_limits<float>::max();
-constexpr std::string_view kLeastNormalText = "1.1755e-38", kMostFiniteText = "3.4028e+38";  // rounded inwards
+constexpr double kMinNormal = std::numeric_limits<float>::min(), kMaxFinite = std::numeric_limits<float>::max();
+constexpr std::string_view kMinNormalText = "1.1755e-38", kMaxFiniteText = "3.4028e+38";  // rounded inwards
 
 // What fp32 cannot hold in full precision would be another number in the step, or 0, 1 or an infinity.
 void validate_rounding(const Recipe& recipe) {
@@ -57,18 +57,18 @@ void validate_rounding(const Recipe& recipe) {
       if (number == nullptr || field.key.computed == ComputedIn::host_double) continue;
       const double value = **number, size = std::abs(value);
       const auto refuse = [&](const std::string& wanted) {
-        throw InputError(sentence(section.name, ".", field.name, " = ", toml_float(value),
-                                  " is no number of fp32, which run.precision = \"", name_of(recipe.run.precision),
-                                  "\" computes it in: it must be ", wanted, "; choose such a number, or run.precision = \"fp64\"."));
+        throw InputError(concat(section.name, ".", field.name, " = ", toml_float(value), " is no number of fp32, which run.precision = \"",
+                                name_of(recipe.run.precision), "\" computes it in: it must be ", wanted,
+                                "; choose such a number, or run.precision = \"fp64\"."));
       };
       const Range& range = field.key.range;
-      if (size > kMostFinite || (size > 0.0 && size < kLeastNormal)) {
-        const std::string most = range.most < kMostFinite ? toml_float(range.most) : std::string(kMostFiniteText);
-        refuse(sentence(range.contains(0.0) ? "0, or " : "", "from ", kLeastNormalText, " to ", most));
+      if (size > kMaxFinite || (size > 0.0 && size < kMinNormal)) {
+        const std::string most = range.most < kMaxFinite ? toml_float(range.most) : std::string(kMaxFiniteText);
+        refuse(concat(range.contains(0.0) ? "0, or " : "", "from ", kMinNormalText, " to ", most));
       }
       if (!range.contains(static_cast<float>(value))) {
         const float last = std::nextafter(static_cast<float>(range.most), 0.0F);
-        refuse(sentence("at most ", std::setprecision(9), last, ", fp32's last number before ", range.most));
+        refuse(concat("at most ", std::setprecision(9), last, ", fp32's last number before ", range.most));
       }
     }
   }
@@ -129,24 +129,22 @@ void validate_schedule(const Recipe& recipe) {
 
 void validate_gemm(const Recipe& recipe) {
   const std::string_view choice = recipe.gemm.choice;
-  if (choice != "model" && choice != "measure") {
-    const std::string_view name = choice.substr(0, choice.find('/'));
-    const GemmRow* row = find_gemm_row(name);
+  const PlanChoice asked = parse_plan_choice(choice);
+  if (asked.source == PlanSource::forced) {
+    const GemmKernel* row = find_gemm_kernel(asked.kernel);
     std::string rows;
     std::vector<std::string_view> names = {"model", "measure"};
-    for (const std::string_view known : gemm_row_names()) {
+    for (const std::string_view known : gemm_kernel_names()) {
       rows += ", " + std::string(known);
       names.push_back(known);
     }
-    const std::string_view near = nearest_word(name, names);
-    TW_CHECK_INPUT(row != nullptr, "gemm.choice = ", toml_string(choice), " names no row of the catalog; there are model, measure", rows,
+    const std::string_view near = nearest_word(asked.kernel, names);
+    TW_CHECK_INPUT(row != nullptr, "gemm.choice = ", toml_string(choice), " names no kernel of the catalog; there are model, measure", rows,
                    near.empty() ? "" : " (did you mean ", near, near.empty() ? "." : "?).");
-    if (name.size() < choice.size()) {
-      TW_CHECK_INPUT(parse_tile(choice.substr(name.size() + 1)).has_value(), "gemm.choice = ", toml_string(choice),
-                     " names no tile; write <row>/<M>x<N>, such as ", row->name, "/", row->tiles.front().m, "x", row->tiles.front().n, ".");
-    }
+    TW_CHECK_INPUT(asked.well_formed, "gemm.choice = ", toml_string(choice), " names no tile; write <row>/<M>x<N>, such as ", row->name,
+                   "/", row->tiles.front().m, "x", row->tiles.front().n, ".");
   }
-  TW_CHECK_INPUT(recipe.gemm.engine == GemmEngine::in_house || choice == "model" || choice == "measure", "gemm.engine = \"",
+  TW_CHECK_INPUT(recipe.gemm.engine == GemmEngine::tilewave || asked.source != PlanSource::forced, "gemm.engine = \"",
                  name_of(recipe.gemm.engine), "\" multiplies with a library, and gemm.choice = ", toml_string(choice),
                  " names a row of tilewave's; set one of them.");
   const std::string_view tile = recipe.guidelines.wave_tile;
@@ -172,7 +170,7 @@ PassSegments expected_segments(const Recipe& recipe, const StepShapes& shapes) {
 }
 
 void check_file(std::string_view key, const std::filesystem::path& path) {
-  const std::string named = sentence(key, " = ", toml_string(path.string()));
+  const std::string named = concat(key, " = ", toml_string(path.string()));
   std::error_code code;
   const auto status = std::filesystem::status(path, code);
   TW_CHECK_INPUT(status.type() != std::filesystem::file_type::not_found, named, " is not there; name another file with --set ", key,
@@ -225,8 +223,8 @@ void check_files(const Recipe& recipe) {
 
 void check_supported(const Recipe& recipe, Backend backend) {
   const GemmEngine engine = recipe.gemm.engine;
-  TW_CHECK_INPUT(backend != Backend::cpu || engine == GemmEngine::in_house, "gemm.engine = \"", name_of(engine),
-                 "\" needs a GPU; use --set gemm.engine=in_house.");
+  TW_CHECK_INPUT(backend != Backend::cpu || engine == GemmEngine::tilewave, "gemm.engine = \"", name_of(engine),
+                 "\" needs a GPU; use --set gemm.engine=tilewave.");
   const Precision precision = recipe.run.precision;
   TW_CHECK_INPUT(backend != Backend::cpu || (precision != Precision::bf16 && precision != Precision::fp16), "run.precision = \"",
                  name_of(precision), "\" needs a GPU: a CPU trains in fp32, tf32 and fp64; use --set run.precision=fp32.");
@@ -252,14 +250,25 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
 }
 
 std::optional<Tile> parse_tile(std::string_view text) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  constexpr std::int64_t kMax = std::int64_t{1} << 31;
   Tile tile;
   const char* end = text.data() + text.size();
   const auto m = std::from_chars(text.data(), end, tile.m);
   if (m.ec != std::errc() || m.ptr == end || *m.ptr != 'x') return std::nullopt;
   const auto n = std::from_chars(m.ptr + 1, end, tile.n);
-  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1 || tile.m > kMost || tile.n > kMost) return std::nullopt;
+  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1 || tile.m > kMax || tile.n > kMax) return std::nullopt;
   return tile;
+}
+
+PlanChoice parse_plan_choice(std::string_view text) {
+  if (text == "model") return {.source = PlanSource::model, .kernel = {}, .tile = {}};
+  if (text == "measure") return {.source = PlanSource::measure, .kernel = {}, .tile = {}};
+  const std::size_t slash = text.find('/');
+  PlanChoice choice{.source = PlanSource::forced, .kernel = text.substr(0, slash), .tile = {}};
+  if (slash == std::string_view::npos) return choice;
+  choice.tile = parse_tile(text.substr(slash + 1));
+  choice.well_formed = choice.tile.has_value();
+  return choice;
 }
 
 std::string to_toml(const Recipe& recipe) {
@@ -270,7 +279,8 @@ std::string to_toml(const Recipe& recipe) {
 std::string hash_of(const Recipe& recipe) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : to_toml(recipe)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  Recipe copy = recipe;
+  for (const char c : to_toml(sections_of(copy), Words::former)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   std::string digits(16, '0');
   for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = kHex[(hash >> (60 - 4 * i)) & 15];
   return digits;

@@ -53,6 +53,16 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer = {
 // "256x128" as a tile.
 std::optional<Tile> parse_tile(std::string_view text);
 
+// gemm.choice, taken apart.
+enum class PlanSource : std::uint8_t { model, measure, forced };
+struct PlanChoice {
+  PlanSource source = PlanSource::model;
+  std::string_view kernel;   // forced: its name in the catalog; a part of the text
+  std::optional<Tile> tile;  // forced: of the kernel's, where one is named
+  bool well_formed = true;   // what stands behind the kernel's name, if anything, is a tile
+};
+PlanChoice parse_plan_choice(std::string_view text);
+
 // Whether the data is text that a tokenizer turns into ids, rather than ids already.
 bool uses_tokenizer(const DataConfig& data);
 

@@ -23,7 +23,7 @@ struct BatchFile {
 BatchFile read_batch_file(const std::filesystem::path& path, const ModelConfig& model);
 
 // The recipe of one step on this batch: as many rows as it has tokens, and no fewer than its longest sequence on either side (then,
-// and where guidelines round up, the rest are ghosts); one batch an update; no dropout.
+// and where guidelines round up, the rest are padding rows); one batch an update; no dropout.
 Recipe recipe_of_step(const Recipe& recipe, const BatchFile& file);
 
 // The sequences one after another, in the file's order.

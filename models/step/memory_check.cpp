@@ -25,8 +25,8 @@ ResolvedRecipe with_batch(Recipe recipe, const BatchConfig& batch) {
 // "1.3 GiB", "36.7 MiB"
 std::string amount(std::int64_t bytes) {
   const bool many = bytes >= std::int64_t{1} << 30;
-  return sentence(std::round(10.0 * static_cast<double>(std::max<std::int64_t>(0, bytes)) / (1 << (many ? 30 : 20))) / 10.0,
-                  many ? " GiB" : " MiB");
+  return concat(std::round(10.0 * static_cast<double>(std::max<std::int64_t>(0, bytes)) / (1 << (many ? 30 : 20))) / 10.0,
+                many ? " GiB" : " MiB");
 }
 
 }  // namespace
@@ -34,10 +34,10 @@ std::string amount(std::int64_t bytes) {
 std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes) {
   const std::int64_t room = free_bytes - reserved_bytes(device.backend);
   if (trace.bytes() <= room) return {};
-  const std::string need = sentence(
+  const std::string need = concat(
       resolved.recipe.name, " needs ", amount(trace.bytes()), ", ", amount(trace.persistent_bytes),
       " of them for weights, gradients and moments, ",
-      trace.decoding_bytes > trace.step_bytes() ? sentence(amount(trace.decoding_bytes), " to translate its longest test sentence, ") : "",
+      trace.decoding_bytes > trace.step_bytes() ? concat(amount(trace.decoding_bytes), " to translate its longest test sentence, ") : "",
       "and ", device.name, " has ", amount(room), " to give");
   // Whole sequences, so that a smaller step is cut as this one is.
   const std::int64_t unit = resolved.recipe.batch.sequence;
@@ -48,13 +48,13 @@ std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& tra
     (trace_step(with_batch(resolved.recipe, batch), device).bytes() <= room ? fits : too_many) = middle;
   }
   if (fits == 0) {
-    return sentence(need, "; use a ", trace.persistent_bytes < room ? "smaller batch.sequence, or a " : "",
-                    "smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.");
+    return concat(need, "; use a ", trace.persistent_bytes < room ? "smaller batch.sequence, or a " : "",
+                  "smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.");
   }
   const BatchConfig batch = with_target_tokens(resolved.recipe.batch, fits * unit);
-  return sentence(need, "; --set batch.target_tokens=", batch.target_tokens,
-                  batch.source_tokens > 0 ? sentence(" --set batch.source_tokens=", batch.source_tokens) : std::string(),
-                  " fits, and batch.accumulate makes up for it.");
+  return concat(need, "; --set batch.target_tokens=", batch.target_tokens,
+                batch.source_tokens > 0 ? concat(" --set batch.source_tokens=", batch.source_tokens) : std::string(),
+                " fits, and batch.accumulate makes up for it.");
 }
 
 void check_memory(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device, std::int64_t free_bytes) {

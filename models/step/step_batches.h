@@ -12,12 +12,12 @@
 
 namespace tilewave {
 
-inline constexpr std::int64_t kMostKeptBytes = std::int64_t{1} << 26;  // of a step's batches in the host's memory
+inline constexpr std::int64_t kMaxKeptBytes = std::int64_t{1} << 26;  // of a step's batches in the host's memory
 
 class StepBatches {
  public:
   // The corpus outlives this.
-  StepBatches(const Corpus& corpus, const BatchShape& shape, std::int64_t passes, std::int64_t most_kept_bytes = kMostKeptBytes);
+  StepBatches(const Corpus& corpus, const BatchShape& shape, std::int64_t passes, std::int64_t most_kept_bytes = kMaxKeptBytes);
 
   void restore(DataPosition position);
 

@@ -10,7 +10,7 @@
 namespace tilewave {
 
 GemmPlans plans_for_step(const ResolvedRecipe& resolved, const StepPlansRequest& request) {
-  if (resolved.recipe.gemm.choice != "measure") return {};
+  if (parse_plan_choice(resolved.recipe.gemm.choice).source != PlanSource::measure) return {};
   std::set<GemmProblem> problems;
   for (const TraceEntry& entry : trace_step(resolved, request.device).trace.entries) {
     if (entry.gemm) problems.insert(*entry.gemm);
@@ -42,13 +42,13 @@ GemmPlans stored_plans(const std::filesystem::path& folder, const StepPlansReque
   if (!std::filesystem::exists(path, code)) return {};
   const ReadGemms read = read_planned_gemms(path, request.device);
   if (read.left_out > 0) {
-    request.noted(sentence(path.string(), ": ", read.left_out, " plans, chosen on ", printable(read.gemms.device),
-                           ", cannot run here and are chosen anew: the resumed run's numbers will differ in their last bits."));
+    request.noted(concat(path.string(), ": ", read.left_out, " plans, chosen on ", printable(read.gemms.device),
+                         ", cannot run here and are chosen anew: the resumed run's numbers will differ in their last bits."));
   }
   GemmPlans plans;
   for (const PlannedGemm& gemm : read.gemms.gemms) {
     GemmPlan plan = gemm.plan;
-    plan.reason = sentence("as the run began, ", path.string());
+    plan.reason = concat("as the run began, ", path.string());
     plans.insert_or_assign(gemm.problem, plan);
   }
   return plans;

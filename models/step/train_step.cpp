@@ -12,12 +12,13 @@
 namespace tilewave {
 
 ContextOptions context_options(const Recipe& recipe) {
+  const bool forced = parse_plan_choice(recipe.gemm.choice).source == PlanSource::forced;
   return {.precision = recipe.run.precision,
           .pitch = recipe.guidelines.row_pitch,
           .ffn_hidden_layout = recipe.guidelines.ffn_hidden_layout,
-          .gemm = {.forced = recipe.gemm.engine != GemmEngine::in_house                         ? std::string(name_of(recipe.gemm.engine))
-                             : recipe.gemm.choice == "model" || recipe.gemm.choice == "measure" ? ""
-                                                                                                : recipe.gemm.choice,
+          .gemm = {.forced = recipe.gemm.engine != GemmEngine::tilewave ? std::string(name_of(recipe.gemm.engine))
+                             : forced                                   ? recipe.gemm.choice
+                                                                        : std::string(),
                    .alignment_policy = recipe.gemm.alignment_policy}};
 }
 

@@ -12,7 +12,7 @@
 #include "kernels/core/error.h"
 #include "kernels/gemm/catalog.h"
 #include "models/planning/plan.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 #include "models/recipe/corpus_of.h"
 #include "models/step/memory_check.h"
 #include "models/step/step_plans.h"
@@ -20,7 +20,7 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMostCpuFlops = 20'000'000'000;  // of a step that a CPU measures as it is
+constexpr std::int64_t kMaxCpuFlops = 20'000'000'000;  // of a step that a CPU measures as it is
 // Of a GEMM's times, launched again and again; on a CPU a launch over all its operands is long enough by itself.
 constexpr InterleaveOptions kGemmTiming = {.load_s = 0.2, .block_s = 0.006, .screening_block_s = 0.002, .screening_blocks = 1, .rounds = 5};
 constexpr InterleaveOptions kCpuGemmTiming = {.load_s = 0.0, .block_s = 0.0, .screening_block_s = 0.0, .screening_blocks = 1, .rounds = 1};
@@ -42,10 +42,10 @@ Recipe fitting(const AblationRequest& request, std::vector<std::string>& changes
   Recipe traced = recipe;
   traced.guidelines.wave_free_batch = WaveFreeBatch::off;
   ResolvedRecipe resolved = resolve(traced);
-  if (trace_step(resolved, request.device).matrix_flops() <= kMostCpuFlops) return recipe;
+  if (trace_step(resolved, request.device).matrix_flops() <= kMaxCpuFlops) return recipe;
   if (resolved.segments.origin == PassSegments::Origin::assumed) {  // shorter sentences may take less
     resolved.segments = RealTokenCounter(traced).segments(resolved);
-    if (trace_step(resolved, request.device).matrix_flops() <= kMostCpuFlops) return recipe;
+    if (trace_step(resolved, request.device).matrix_flops() <= kMaxCpuFlops) return recipe;
   }
   ToyRecipe toy = toy_sized(recipe);
   changes = std::move(toy.changes);
@@ -64,7 +64,7 @@ struct Reference {
 // Nothing where a library multiplies: its times are not modelled.
 std::optional<double> predicted_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   for (const TraceEntry& entry : trace.trace.entries) {
-    if (entry.plan && find_gemm_row(device.backend, entry.plan->row)->reference) return std::nullopt;
+    if (entry.plan && find_gemm_kernel(device.backend, entry.plan->row)->reference) return std::nullopt;
   }
   return plan_step(resolved, trace, device).predicted_s();
 }
@@ -117,8 +117,8 @@ class Ablation {
         }
       }
       check_room(variant.resolved, trace, step_bytes_);
-      request_.noted(sentence(variant.setting.name, ": ", variant.resolved.shapes.target_rows * recipe.batch.accumulate,
-                              " target rows, vocabulary ", variant.resolved.shapes.vocabulary_padded));
+      request_.noted(concat(variant.setting.name, ": ", variant.resolved.shapes.target_rows * recipe.batch.accumulate,
+                            " target rows, vocabulary ", variant.resolved.shapes.vocabulary_padded));
       variant.predicted_s = predicted_step(variant.resolved, trace, request_.device);
       auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe, plans));
       auto step = std::make_unique<TrainStep>(*context, variant.resolved);
@@ -162,7 +162,7 @@ class Ablation {
 
   // Weights are frozen first: steps change them.
   void prove() {
-    request_.noted(sentence("comparing losses over ", request_.steps, " steps"));
+    request_.noted(concat("comparing losses over ", request_.steps, " steps"));
     std::vector<Claim> claims;
     for (AblationVariant& variant : report_.variants) {
       const std::optional<Claim> claim = variant.ran() ? claim_of(variant) : std::nullopt;
@@ -191,7 +191,7 @@ class Ablation {
     }
     Contestant* const one = contestant_of(variant);
     if (one == baseline) {
-      variant.same_loss = {.verdict = SameLoss::Verdict::same_bits, .how = sentence("the same launches as ", its_baseline.setting.name)};
+      variant.same_loss = {.verdict = SameLoss::Verdict::same_bits, .how = concat("the same launches as ", its_baseline.setting.name)};
       return {};
     }
     return Claim{.variant = &variant, .one = one, .baseline = baseline};
@@ -222,7 +222,7 @@ class Ablation {
   }
 
   static std::string not_finite(std::string_view what, std::int64_t step) {
-    return sentence(what, " is not finite in step ", step, "; lower optimizer.learning_rate, or take another run.precision");
+    return concat(what, " is not finite in step ", step, "; lower optimizer.learning_rate, or take another run.precision");
   }
 
   // The variants of one baseline that sum otherwise; a reference of it serves them all.
@@ -287,7 +287,7 @@ class Ablation {
   }
 
   void measure() {
-    request_.noted(sentence("timing ", contestants_.size(), " variants in turns"));
+    request_.noted(concat("timing ", contestants_.size(), " variants in turns"));
     std::vector<Candidate> candidates;
     for (Contestant& contestant : contestants_) {
       candidates.push_back({.name = contestant.variant->setting.name,
@@ -316,7 +316,7 @@ class Ablation {
         groups[at.first->second].push_back({.problem = *entry.gemm, .plan = *entry.plan});
       }
     }
-    request_.noted(sentence("timing the GEMMs of ", groups.size(), " layers and roles"));
+    request_.noted(concat("timing the GEMMs of ", groups.size(), " layers and roles"));
     for (std::vector<PlannedGemm>& group : groups)
       time_gemms(queue_, group, request_.device.backend == Backend::cuda ? kGemmTiming : kCpuGemmTiming);
     for (Contestant& contestant : contestants_) contestant.variant->gemms = gemm_times(contestant.trace, groups);
@@ -343,7 +343,7 @@ class Ablation {
                                            .role = entry.gemm->role,
                                            .problem = *entry.gemm,
                                            .plan = *entry.plan,
-                                           .library = find_gemm_row(request_.device.backend, entry.plan->row)->reference});
+                                           .library = find_gemm_kernel(request_.device.backend, entry.plan->row)->reference});
       }
       const auto times = static_cast<double>(entry.times);
       group->count += entry.times;

@@ -18,10 +18,10 @@ namespace tilewave {
 namespace {
 
 // What is probed in about half a minute.
-constexpr std::int64_t kMostFeatures = 128, kMostHidden = 512, kMostHeads = 4, kMostLayers = 4, kMostVocabulary = 512, kMostPadding = 128,
-                       kMostPositions = 64;
+constexpr std::int64_t kMaxFeatures = 128, kMaxHidden = 512, kMaxHeads = 4, kMaxLayers = 4, kMaxVocabulary = 512, kMaxPadding = 128,
+                       kMaxPositions = 64;
 constexpr std::int64_t kReducedVocabulary = 505;  // off every multiple, so that padding stays padding
-constexpr std::int64_t kGhosts = 2;               // rows a side that hold no token
+constexpr std::int64_t kPaddingRows = 2;          // rows a side that hold no token
 constexpr double kShift = 0.1;                    // deviation of what biases and norms are moved by
 
 std::string joined(const std::vector<std::string>& words) {
@@ -103,7 +103,7 @@ class Checker {
     for (std::size_t s = 0; s < plan_.target_lengths.size(); ++s) {
       const std::vector<std::int32_t> source = draw(source_rows() > 0 ? plan_.source_lengths[s] : 0), in = draw(plan_.target_lengths[s]);
       std::vector<std::int32_t> out = draw(plan_.target_lengths[s]);
-      if (s > 0) out.front() = kGhost;  // a row that is computed and ignored
+      if (s > 0) out.front() = kPaddingId;  // a row that is computed and ignored
       TW_CHECK(packer.add({.source = source, .target_in = in, .target_out = out}),
                "the sequences of a gradient check do not fit its rows.");
     }
@@ -240,19 +240,18 @@ GradientCheckPlan plan_gradient_check(const Recipe& recipe) {
     value = to;
   };
   ModelConfig& model = reduced.model;
-  if (model.d_model > kMostFeatures) {
-    reduce("model.heads", model.heads, std::min(model.heads, kMostHeads));
-    reduce("model.d_model", model.d_model, kMostFeatures / model.heads * model.heads);
+  if (model.d_model > kMaxFeatures) {
+    reduce("model.heads", model.heads, std::min(model.heads, kMaxHeads));
+    reduce("model.d_model", model.d_model, kMaxFeatures / model.heads * model.heads);
   }
-  reduce("model.d_ff", model.d_ff, std::min(model.d_ff, kMostHidden));
-  if (model.encoder_layers + model.decoder_layers > kMostLayers) {
-    reduce("model.encoder_layers", model.encoder_layers, std::min(model.encoder_layers, kMostLayers / 2));
-    reduce("model.decoder_layers", model.decoder_layers, std::min(model.decoder_layers, kMostLayers - model.encoder_layers));
+  reduce("model.d_ff", model.d_ff, std::min(model.d_ff, kMaxHidden));
+  if (model.encoder_layers + model.decoder_layers > kMaxLayers) {
+    reduce("model.encoder_layers", model.encoder_layers, std::min(model.encoder_layers, kMaxLayers / 2));
+    reduce("model.decoder_layers", model.decoder_layers, std::min(model.decoder_layers, kMaxLayers - model.encoder_layers));
   }
-  if (model.vocabulary > kMostVocabulary) reduce("model.vocabulary", model.vocabulary, kReducedVocabulary);
-  reduce("guidelines.pad_vocabulary_to", reduced.guidelines.pad_vocabulary_to,
-         std::min(reduced.guidelines.pad_vocabulary_to, kMostPadding));
-  reduce("model.max_positions", model.max_positions, std::min(model.max_positions, kMostPositions));
+  if (model.vocabulary > kMaxVocabulary) reduce("model.vocabulary", model.vocabulary, kReducedVocabulary);
+  reduce("guidelines.pad_vocabulary_to", reduced.guidelines.pad_vocabulary_to, std::min(reduced.guidelines.pad_vocabulary_to, kMaxPadding));
+  reduce("model.max_positions", model.max_positions, std::min(model.max_positions, kMaxPositions));
   reduced.batch.sequence = std::min(reduced.batch.sequence, model.max_positions);
 
   // Two sequences of uneven lengths, as far as the recipe allows.
@@ -263,7 +262,7 @@ GradientCheckPlan plan_gradient_check(const Recipe& recipe) {
   if (encoder) plan.source_lengths = lengths(3, 5);
   plan.target_lengths = lengths(4, 2);
   const auto rows = [](const std::vector<std::int64_t>& sequences) {
-    return sequences.empty() ? 0 : std::accumulate(sequences.begin(), sequences.end(), kGhosts);
+    return sequences.empty() ? 0 : std::accumulate(sequences.begin(), sequences.end(), kPaddingRows);
   };
   plan.resolved.shapes = pad_vocabulary(reduced, asked_shapes(reduced)).shapes;
   plan.resolved.shapes.source_rows = rows(plan.source_lengths);

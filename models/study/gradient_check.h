@@ -1,6 +1,6 @@
 // Every gradient of a recipe's model against central differences, in double precision whatever the recipe's:
 // each kind of layer alone, with the recipe's norm placement, activation, dropout and tying, and the whole model with its loss.
-// They run on few packed rows: sequences of uneven lengths, ghost rows, an ignored label. Biases and norms are moved off their
+// They run on few packed rows: sequences of uneven lengths, padding rows, an ignored label. Biases and norms are moved off their
 // initial zeros and ones, which would hide terms. Models too large to probe are made smaller, and the plan says where.
 #pragma once
 

@@ -73,7 +73,7 @@ bool same_sums(const Trace& a, const Trace& b) {
     if (!x.gemm || *x.gemm == *y.gemm) return x.plan == y.plan;
     const GemmPlan &p = *x.plan, &q = *y.plan;
     return p.row == q.row && p.tile == q.tile && p.cluster == q.cluster && p.split == q.split && p.raster == q.raster &&
-           p.group == q.group && p.algorithm == q.algorithm && p.blocks == q.blocks &&
+           p.algorithm == q.algorithm && p.blocks == q.blocks &&
            (!shares_k(p) || (x.gemm->k == y.gemm->k && p.tiling.tiles == q.tiling.tiles && p.whole_tiles == q.whole_tiles));
   };
   return std::equal(a.entries.begin(), a.entries.end(), b.entries.begin(), b.entries.end(), same);
@@ -117,7 +117,7 @@ std::int64_t first_diverged(const LossCurve& curve) {
 }
 
 SameLoss compare_bits(const CurvePair& curves) {
-  SameLoss same{.how = sentence(curves.ours.losses.size(), " steps"), .distance = distance_of(curves)};
+  SameLoss same{.how = concat(curves.ours.losses.size(), " steps"), .distance = distance_of(curves)};
   const bool equal = same.distance.loss == 0.0 && same.distance.gradient == 0.0;
   same.verdict = equal ? SameLoss::Verdict::same_bits : SameLoss::Verdict::differs;
   return same;
@@ -191,7 +191,7 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
   const StepReport report = steps.ours.run(in(own), 1, Update::no), expected = steps.baseline.run(in(other), 1, Update::no);
   const Recipe& recipe = steps.baseline.resolved().recipe;
   const Precision precision = recipe.run.precision, wider = reference_precision(recipe);
-  SameLoss same{.how = sentence(report.target_tokens, " target tokens, weights frozen"),
+  SameLoss same{.how = concat(report.target_tokens, " target tokens, weights frozen"),
                 .reference = wider,
                 .tolerance = rounding_tolerance(precision_table(wider).statistics, longest_k(trace.trace))};
   same.distance.loss = relative(report.loss, expected.loss);

@@ -1,7 +1,7 @@
 // That two ways to run a recipe compute the same loss, shown rather than claimed:
 //   same sums     every GEMM has the same tiles and sums in the same order: losses and gradient norms of the same steps from one
 //                 seed and data order must have the same bits.
-//   other sums    weights frozen, the same sequences packed into either batch, rows left over being ghosts, and either run again in
+//   other sums    weights frozen, the same sequences packed into either batch, rows left over being padding rows, and either run again in
 //                 the reference precision, fp32 for the narrower ones and fp64 for fp32. The mathematics is the same: there the two
 //                 agree within what fp32's (fp64's) sums allow. The variant adds no error: its gradients are no further from the
 //                 reference than the baseline's own, on average over the parameters, and none is by much; nor is its loss by
@@ -86,7 +86,7 @@ struct FrozenSteps {
 };
 SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const Corpus& corpus);
 
-// The sequences of a batch in another shape's rows, from the first on; what is left over are ghosts. Error where they do not fit.
+// The sequences of a batch in another shape's rows, from the first on; what is left over are padding rows. Error where they do not fit.
 Batch repacked(const Batch& batch, const BatchShape& shape);
 
 // The key in which two recipes are different models or learn from different data, so that there is no equal loss to show; empty where

@@ -12,7 +12,7 @@
 #include "framework/io/file.h"
 #include "framework/io/json_fault.h"
 #include "framework/io/json_lines.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 
 namespace tilewave {
 namespace {
@@ -33,10 +33,10 @@ void save_adjustments(const std::filesystem::path& path, const std::vector<Adjus
 
 // The same again: rule, what, from and to.
 std::vector<Adjustment> stored_adjustments(const std::filesystem::path& folder) {
-  constexpr std::int64_t kMostBytes = 1 << 20;
+  constexpr std::int64_t kMaxBytes = 1 << 20;
   const std::filesystem::path shown = folder / kAdjustmentsFile, path = is_there(shown) ? shown : folder / kHiddenAdjustments;
   std::vector<Adjustment> adjustments;
-  std::istringstream lines(is_there(path) ? read_file(path, kMostBytes) : std::string());
+  std::istringstream lines(is_there(path) ? read_file(path, kMaxBytes) : std::string());
   for (std::string line; std::getline(lines, line);) {
     try {
       const nlohmann::json json = nlohmann::json::parse(line);
@@ -46,7 +46,7 @@ std::vector<Adjustment> stored_adjustments(const std::filesystem::path& folder) 
                              .to = json.at("to").get<std::int64_t>(),
                              .why = {}});
     } catch (const nlohmann::json::exception& error) {
-      throw InputError(sentence(path.string(), ": a line is no adjustment (", json_fault(error), "); start a new run."));
+      throw InputError(concat(path.string(), ": a line is no adjustment (", json_fault(error), "); start a new run."));
     }
   }
   return adjustments;
@@ -55,14 +55,14 @@ std::vector<Adjustment> stored_adjustments(const std::filesystem::path& folder) 
 }  // namespace
 
 Recipe decisive(Recipe recipe) {
-  for (std::string* path : {&recipe.data.source, &recipe.data.target, &recipe.data.validation_source, &recipe.data.validation_target}) {
-    path->clear();
+  Recipe defaults;
+  const std::vector<Section> sections = sections_of(recipe), default_sections = sections_of(defaults);
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    for (std::size_t k = 0; k < sections[i].fields.size(); ++k) {
+      const Field& field = sections[i].fields[k];
+      if (field.key.resumed == Resumed::may_change) assign(field, default_sections[i].fields[k]);
+    }
   }
-  recipe.run = {.seed = recipe.run.seed, .precision = recipe.run.precision};
-  recipe.ablation = {};
-  recipe.guidelines.pad_vocabulary_to = GuidelinesConfig{}.pad_vocabulary_to;
-  recipe.guidelines.row_pitch = GuidelinesConfig{}.row_pitch;
-  recipe.guidelines.ffn_hidden_layout = GuidelinesConfig{}.ffn_hidden_layout;
   if (recipe.guidelines.wave_free_batch == WaveFreeBatch::off) {  // a question that is not asked
     recipe.guidelines.wave_layer = GuidelinesConfig{}.wave_layer;
     recipe.guidelines.wave_role = GuidelinesConfig{}.wave_role;

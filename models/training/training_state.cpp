@@ -10,7 +10,7 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMostStateBytes = 16 << 20;
+constexpr std::int64_t kMaxStateBytes = 16 << 20;
 constexpr int kStateVersion = 2;  // 1: without the position's rows_before
 
 nlohmann::ordered_json position_json(const DataPosition& position) {
@@ -49,7 +49,7 @@ std::string to_json(const TrainingState& state, TrainStep& step) {
 }
 
 TrainingState read_training_state(const std::filesystem::path& path) {
-  const std::string text = read_file(path, kMostStateBytes);
+  const std::string text = read_file(path, kMaxStateBytes);
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     const int version = json.at("version").get<int>();
@@ -68,7 +68,7 @@ TrainingState read_training_state(const std::filesystem::path& path) {
             .target_tokens = json.at("target_tokens").get<std::int64_t>()};
   } catch (const nlohmann::json::exception& error) {
     throw InputError(
-        sentence(path.string(), ": this is no training state of tilewave (", json_fault(error), "); resume from another checkpoint."));
+        concat(path.string(), ": this is no training state of tilewave (", json_fault(error), "); resume from another checkpoint."));
   }
 }
 

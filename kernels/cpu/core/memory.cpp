@@ -13,9 +13,9 @@ std::optional<std::int64_t> free_bytes(CpuQueue&) { return free_memory("/"); }
 void* allocate(CpuQueue&, std::int64_t bytes) {
   void* data = ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{kAlignment}, std::nothrow);
   if (data == nullptr) {
-    throw OutOfMemory(sentence("out of memory: ", bytes,
-                               " bytes could not be allocated; ask for less: a smaller batch.target_tokens, a smaller model, smaller "
-                               "operands."));
+    throw OutOfMemory(concat("out of memory: ", bytes,
+                             " bytes could not be allocated; ask for less: a smaller batch.target_tokens, a smaller model, smaller "
+                             "operands."));
   }
   return data;
 }

@@ -36,8 +36,8 @@ ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(
     for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
   } catch (const std::system_error& error) {
     end();
-    throw Error(sentence("only ", size(), " of ", threads, " threads could be started: ", error.code().message(), "; use --threads ",
-                         size(), " or fewer."));
+    throw Error(concat("only ", size(), " of ", threads, " threads could be started: ", error.code().message(), "; use --threads ", size(),
+                       " or fewer."));
   } catch (...) {
     end();
     throw;

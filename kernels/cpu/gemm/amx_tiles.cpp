@@ -1,5 +1,5 @@
 // amx_tiles on a CPU: f32 or bf16 operands, fp32 sums, f32 or bf16 results. A panel holds 32 rows of an operand as tile registers want
-// them, 32 steps of K at a time, an f32 operand's two parts one after another. For each block of K a tile's panels along i stay in the
+// them, 32 steps of K at a time, an f32 operand's two parts one after another. For each kc block a tile's panels along i stay in the
 // second-level cache while those along j pass by; a register tile of 2 x 2 tile registers meets all parts of both. Sums wait in the
 // workspace between blocks; the last block's meet the epilogue, or go straight to D. Each output is summed in the order of K by one
 // thread: neither threads nor tiles change a bit.
@@ -209,11 +209,11 @@ class TileRegisters {
   TileRegisters& operator=(const TileRegisters&) = delete;
 };
 
-enum class Side : std::uint8_t { i, j };
+enum class PanelAxis : std::uint8_t { i, j };
 
-template <Side kSide, int kI, int kJ>
+template <PanelAxis kAxis, int kI, int kJ>
 TILEWAVE_WITH_AMX inline void load(const char* part) {
-  if constexpr (kSide == Side::i) {
+  if constexpr (kAxis == PanelAxis::i) {
     _tile_loadd(6, part, 64);
     if constexpr (kI == 2) _tile_loadd(7, part + kAmxRegisterBytes, 64);
   } else {
@@ -236,7 +236,7 @@ struct Sums {
   std::int64_t ld = 0;
 };
 
-// Panels of A and B for a block of K.
+// Panels of A and B for a kc block.
 struct Panels {
   const char *a = nullptr, *b = nullptr;
 };
@@ -260,9 +260,9 @@ class Ahead {
 
 // to[row along j][column along i] = (from, or 0) + the products of so many times kAmxSteps steps; 16 kI columns, 16 kJ rows. The order of
 // the parts' products is one of A and B, not of i and j, so that a transposed D has the same bits.
-template <int kParts, int kI, int kJ, Side kA>
+template <int kParts, int kI, int kJ, PanelAxis kA>
 TILEWAVE_WITH_AMX void multiply(const Panels& panels, std::int64_t times, const Sums& sums, Ahead ahead) {
-  constexpr Side kB = kA == Side::i ? Side::j : Side::i;
+  constexpr PanelAxis kB = kA == PanelAxis::i ? PanelAxis::j : PanelAxis::i;
   if (sums.from == nullptr) {
     _tile_zero(0);
     _tile_zero(1);
@@ -297,7 +297,7 @@ TILEWAVE_WITH_AMX void multiply(const Panels& panels, std::int64_t times, const 
   if constexpr (kI == 2 && kJ == 2) _tile_stored(3, sums.to + 16 * sums.ld + 16, ld);
 }
 
-template <int kParts, Side kA>
+template <int kParts, PanelAxis kA>
 void multiply_panels(const Panels& panels, const Outputs& outputs, std::int64_t times, const Sums& sums, const Ahead& ahead) {
   if (outputs.count > kRegisterRows) {
     if (outputs.columns > kRegisterRows) return multiply<kParts, 2, 2, kA>(panels, times, sums, ahead);
@@ -309,7 +309,7 @@ void multiply_panels(const Panels& panels, const Outputs& outputs, std::int64_t 
 
 // sums[row] += the sum of the panel's row over so many times kAmxSteps steps: its product with ones. A panel along j meets them as columns,
 // one along i as rows.
-template <int kParts, Side kSide>
+template <int kParts, PanelAxis kAxis>
 TILEWAVE_WITH_AMX void sum_rows(const char* panel, std::int64_t rows, std::int64_t times, float* sums) {
   struct alignas(64) Line {
     std::uint16_t elements[32] = {};
@@ -324,13 +324,13 @@ TILEWAVE_WITH_AMX void sum_rows(const char* panel, std::int64_t rows, std::int64
     _tile_loadd(1, &kOnes, 0);
     for (std::int64_t at = 0; at < times * kParts; ++at) {
       _tile_loadd(2, panel + at * kPartBytes, 64);
-      if constexpr (kSide == Side::j) _tile_dpbf16ps(0, 2, 1);
-      if constexpr (kSide == Side::i) _tile_dpbf16ps(0, 1, 2);
+      if constexpr (kAxis == PanelAxis::j) _tile_dpbf16ps(0, 2, 1);
+      if constexpr (kAxis == PanelAxis::i) _tile_dpbf16ps(0, 1, 2);
     }
     alignas(64) float products[kRegisterRows][kRegisterRows];
     _tile_stored(0, products, 64);
     for (std::int64_t r = 0; r < std::min(rows - first, kRegisterRows); ++r)
-      sums[first + r] += kSide == Side::j ? products[r][0] : products[0][r];
+      sums[first + r] += kAxis == PanelAxis::j ? products[r][0] : products[0][r];
   }
 }
 
@@ -378,12 +378,12 @@ class Tiles {
         char* const panel_i = at.panels_i + i / kAmxPanel * layout_.panel;
         const std::int64_t rows = std::min(rows_i - i, kAmxPanel);
         pack_panel<Lines::of_pairs>(along_i_, first_i + i, rows, k, steps, panel_i);
-        if (sums_i) sum_rows<kParts, Side::i>(panel_i, rows, times, at.row_sums + i);
+        if (sums_i) sum_rows<kParts, PanelAxis::i>(panel_i, rows, times, at.row_sums + i);
       }
       for (std::int64_t j = 0; j < rows_j; j += kAmxPanel) {
         const std::int64_t columns = std::min(rows_j - j, kAmxPanel);
         pack_panel<Lines::of_rows>(along_j_, first_j + j, columns, k, steps, at.panel_j);
-        if (sums_j) sum_rows<kParts, Side::j>(at.panel_j, columns, times, at.row_sums + j);
+        if (sums_j) sum_rows<kParts, PanelAxis::j>(at.panel_j, columns, times, at.row_sums + j);
         const Outputs outputs = {.i = first_i, .count = rows_i, .j = first_j + j, .columns = columns};
         multiply_row(outputs, {.first = k == 0, .last = k + steps == along_i_.k, .times = times}, at,
                      j / kAmxPanel * round_up(rows_i, kAmxPanel));
@@ -408,26 +408,26 @@ class Tiles {
   // All the tile's panels along i meet the one along j; sums wait from `place` on. A register tile is finished after the next one's
   // products are under way, since what the unit stores can be loaded much later only.
   void multiply_row(const Outputs& row, const BlockOfK& block, const Slot& at, std::int64_t place) const {
-    Outputs late;
-    float* late_sums = nullptr;
+    Outputs pending;
+    float* pending_sums = nullptr;
     for (std::int64_t i = 0; i < row.count; i += kAmxPanel) {
       const Outputs outputs = {.i = row.i + i, .count = std::min(row.count - i, kAmxPanel), .j = row.j, .columns = row.columns};
       const bool direct = block.last && plain_ && outputs.count == kAmxPanel && outputs.columns == kAmxPanel;
-      float* const kept = at.sums + (layout_.blocks_k == 1 ? i % (2 * kAmxPanel) : place + i) * kAmxPanel;
+      float* const kept = at.sums + (layout_.kc_blocks == 1 ? i % (2 * kAmxPanel) : place + i) * kAmxPanel;
       const Sums where = {.from = block.first ? nullptr : kept,
                           .to = direct ? args_.d.row<float>(outputs.j) + outputs.i : kept,
                           .ld = direct ? args_.d.ld : kAmxPanel};
       const char* const panel_i = at.panels_i + i / kAmxPanel * layout_.panel;
       if (swapped_) {
-        multiply_panels<kParts, Side::j>({.a = at.panel_j, .b = panel_i}, outputs, block.times, where, ahead_of(outputs, block));
+        multiply_panels<kParts, PanelAxis::j>({.a = at.panel_j, .b = panel_i}, outputs, block.times, where, ahead_of(outputs, block));
       } else {
-        multiply_panels<kParts, Side::i>({.a = panel_i, .b = at.panel_j}, outputs, block.times, where, ahead_of(outputs, block));
+        multiply_panels<kParts, PanelAxis::i>({.a = panel_i, .b = at.panel_j}, outputs, block.times, where, ahead_of(outputs, block));
       }
-      if (late_sums != nullptr) finish_outputs(args_, late, late_sums);
-      late = outputs;
-      late_sums = block.last && !direct ? kept : nullptr;
+      if (pending_sums != nullptr) finish_outputs(args_, pending, pending_sums);
+      pending = outputs;
+      pending_sums = block.last && !direct ? kept : nullptr;
     }
-    if (late_sums != nullptr) finish_outputs(args_, late, late_sums);
+    if (pending_sums != nullptr) finish_outputs(args_, pending, pending_sums);
   }
 
   Ahead ahead_of(const Outputs& outputs, const BlockOfK& block) const {
@@ -449,15 +449,15 @@ class Tiles {
 };
 
 template <class T>
-void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const GemmProblem problem = problem_of(args);
-  const AmxLayout layout(problem, plan.tile);
-  const Tiles<T> tiles(args, problem, layout);
-  char* const given = static_cast<char*>(args.workspace);
+void launch(CpuQueue& queue, const GemmCall& call) {
+  const GemmProblem& problem = call.problem;
+  const AmxLayout layout(problem, call.plan.tile);
+  const Tiles<T> tiles(call.args, problem, layout);
+  char* const given = static_cast<char*>(call.args.workspace);
   char* const workspace = given + (64 - reinterpret_cast<std::uintptr_t>(given) % 64) % 64;
   const TileLoop loop{.grid = layout.grid,
                       .multiply_adds = problem.flops() / 2,
-                      .threads = plan.tiling.slots,
+                      .threads = call.plan.tiling.slots,
                       .alone_below = small_amx_product(problem.operand_dtype)};
   for_each_tile(queue, loop, [&](std::int64_t tile, int thread) { tiles.run(tile, workspace + thread * layout.slot()); });
 }
@@ -477,12 +477,12 @@ bool cpu_has_amx() {
   return has;
 }
 
-void launch_amx_tiles(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  check_one_type(args, "amx_tiles");
-  if (args.a.dtype == DType::f32) {
-    launch<float>(queue, args, plan);
+void launch_amx_tiles(CpuQueue& queue, const GemmCall& call) {
+  check_one_type(call.args, "amx_tiles");
+  if (call.args.a.dtype == DType::f32) {
+    launch<float>(queue, call);
   } else {
-    launch<bf16>(queue, args, plan);
+    launch<bf16>(queue, call);
   }
 }
 

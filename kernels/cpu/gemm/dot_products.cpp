@@ -101,18 +101,18 @@ void run_tile(const Frame<T>& frame, Tile tile, std::int64_t first_m, std::int64
 }
 
 template <class T>
-void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const Frame<T> frame(args);
-  const TileLoop loop{.grid = {.i = frame.j, .j = frame.i, .tile_i = plan.tile.n, .tile_j = plan.tile.m},
+void launch(CpuQueue& queue, const GemmCall& call) {
+  const Frame<T> frame(call.args);
+  const TileLoop loop{.grid = {.i = frame.j, .j = frame.i, .tile_i = call.plan.tile.n, .tile_j = call.plan.tile.m},
                       .multiply_adds = frame.i * frame.j * frame.k,
-                      .threads = plan.tiling.slots};
+                      .threads = call.plan.tiling.slots};
   for_each_tile(queue, loop, [&](std::int64_t tile, int) {
-    run_tile(frame, plan.tile, tile / plan.tiling.tiles_n * plan.tile.m, tile % plan.tiling.tiles_n * plan.tile.n);
+    run_tile(frame, call.plan.tile, tile / call.plan.tiling.tiles_n * call.plan.tile.m, tile % call.plan.tiling.tiles_n * call.plan.tile.n);
   });
 }
 
-void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<float>(queue, args, plan); }
-void launch_f64(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<double>(queue, args, plan); }
+void launch_f32(CpuQueue& queue, const GemmCall& call) { launch<float>(queue, call); }
+void launch_f64(CpuQueue& queue, const GemmCall& call) { launch<double>(queue, call); }
 
 }  // namespace
 }  // namespace tilewave::HWY_NAMESPACE
@@ -127,12 +127,12 @@ HWY_EXPORT(launch_f64);
 
 }  // namespace
 
-void launch_dot_products(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  check_one_type(args, "dot_products");
-  if (args.d.dtype == DType::f32) {
-    HWY_DYNAMIC_DISPATCH(launch_f32)(queue, args, plan);
+void launch_dot_products(CpuQueue& queue, const GemmCall& call) {
+  check_one_type(call.args, "dot_products");
+  if (call.args.d.dtype == DType::f32) {
+    HWY_DYNAMIC_DISPATCH(launch_f32)(queue, call);
   } else {
-    HWY_DYNAMIC_DISPATCH(launch_f64)(queue, args, plan);
+    HWY_DYNAMIC_DISPATCH(launch_f64)(queue, call);
   }
 }
 

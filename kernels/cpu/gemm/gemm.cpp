@@ -9,8 +9,8 @@ namespace tilewave {
 void run(CpuQueue& queue, const GemmArgs& args) {
   // A plan holds for the number of threads that it was made for, whatever the queue has.
   const std::int64_t slots = args.plan != nullptr ? args.plan->tiling.slots : 0;
-  const GemmRow& row = check(args, {.backend = Backend::cpu, .name = {}, .sm_count = slots, .instruction_set = {}});
-  row.launch_cpu(queue, args, *args.plan);
+  const GemmCall call = check(args, {.backend = Backend::cpu, .name = {}, .sm_count = slots, .instruction_set = {}});
+  call.kernel.launch_cpu(queue, call);
 }
 
 }  // namespace tilewave

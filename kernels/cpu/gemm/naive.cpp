@@ -23,8 +23,9 @@ void set_element(const MatrixView& view, std::int64_t row, std::int64_t col, dou
 
 }  // namespace
 
-void launch_naive(CpuQueue& queue, const GemmArgs& args, const GemmPlan&) {
-  const GemmProblem problem = problem_of(args);
+void launch_naive(CpuQueue& queue, const GemmCall& call) {
+  const GemmArgs& args = call.args;
+  const GemmProblem& problem = call.problem;
   const auto a = [&](std::int64_t m, std::int64_t k) { return args.a_major == Major::k ? element(args.a, m, k) : element(args.a, k, m); };
   const auto b = [&](std::int64_t k, std::int64_t n) { return args.b_major == Major::k ? element(args.b, n, k) : element(args.b, k, n); };
 

@@ -103,13 +103,14 @@ void sum_bias_gradient(const GemmArgs& args, const Rows& b, std::int64_t first, 
 }
 
 template <class T>
-void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const PairsLayout layout(problem_of(args), plan.tile);
+void launch(CpuQueue& queue, const GemmCall& call) {
+  const GemmArgs& args = call.args;
+  const PairsLayout layout(call.problem, call.plan.tile);
   const bool swapped = args.d_major == Major::n;
   const Rows a = rows_of<bf16>(args.a, args.a_major), b = rows_of<bf16>(args.b, args.b_major);
   const Rows &along_i = swapped ? b : a, &along_j = swapped ? a : b;
   const TileGrid& grid = layout.grid;
-  const TileLoop loop{.grid = grid, .multiply_adds = args.d.rows * args.d.cols * along_i.k, .threads = plan.tiling.slots};
+  const TileLoop loop{.grid = grid, .multiply_adds = args.d.rows * args.d.cols * along_i.k, .threads = call.plan.tiling.slots};
   for_each_tile(queue, loop, [&](std::int64_t tile, int thread) {
     Pair* const panels_i = static_cast<Pair*>(args.workspace) + thread * (layout.panels_i + layout.panels_j);
     Pair* const panels_j = panels_i + layout.panels_i;
@@ -136,12 +137,12 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
 
 }  // namespace
 
-void launch_packed_pairs(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  check_one_type(args, "packed_pairs");
-  if (args.d.dtype == DType::f32) {
-    launch<float>(queue, args, plan);
+void launch_packed_pairs(CpuQueue& queue, const GemmCall& call) {
+  check_one_type(call.args, "packed_pairs");
+  if (call.args.d.dtype == DType::f32) {
+    launch<float>(queue, call);
   } else {
-    launch<bf16>(queue, args, plan);
+    launch<bf16>(queue, call);
   }
 }
 #else

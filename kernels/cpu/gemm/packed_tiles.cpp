@@ -1,5 +1,5 @@
 // packed_tiles on a CPU, in f32 and f64. A panel holds rows of an operand, interleaved over K; rows that can be read
-// where they lie are not packed. For each block of K a tile's panels along i stay in the second-level cache while
+// where they lie are not packed. For each kc block a tile's panels along i stay in the second-level cache while
 // those along j pass by, each in the first-level cache for as long as a register tile (SIMD vectors along i, broadcasts along j)
 // meets all of them. Sums wait in the workspace between blocks; the last block's meet the epilogue, or go straight to D.
 // Each output is summed in the order of K by one thread, or a part of K by one and the parts in their order: the number of threads
@@ -135,7 +135,7 @@ void sum_panel(const T* HWY_RESTRICT panel, const PanelRows& rows, std::int64_t 
 // Where a panel's columns lie: side by side in every step of k, or each in a row of its own along k.
 enum class Columns { adjacent, apart };
 
-// One panel of an operand for a block of k: `step` elements from one k to the next; where columns are apart, from one to the next.
+// One panel of an operand for a kc block: `step` elements from one k to the next; where columns are apart, from one to the next.
 template <class T>
 struct Panel {
   const T* data = nullptr;
@@ -307,13 +307,13 @@ class Tiles {
         } else if (next_block.size > 0) {
           ahead.packed_j = lines_of(frame_.along_j, part(tile_j, 0, kGroup), next_block);
         }
-        multiply_group(tile_i, tile_j, group, block, panels_i, panels_j, sums + (layout_.blocks_k > 1 ? offset * layout_.padded_i : 0),
+        multiply_group(tile_i, tile_j, group, block, panels_i, panels_j, sums + (layout_.kc_blocks > 1 ? offset * layout_.padded_i : 0),
                        ahead);
       }
     }
   }
 
-  // Panels of one block of k of a group of the tile's rows, but for those that are read in place.
+  // Panels of one kc block of a group of the tile's rows, but for those that are read in place.
   template <PanelShape kPanel>
   void pack(const Operand<T>& operand, Span tile, Span group, Span block, bool in_place, T* panels) const {
     const std::int64_t step = operand.row_stride == 1 ? kPackedAtOnce : block.size;
@@ -359,7 +359,7 @@ class Tiles {
                                : Panel<T>{.data = panels_i + offset_i * block.size, .step = K::kWidthI};
         const bool direct = last && plain_ && whole_i && whole_j;
         const MatrixView& d = frame_.args.d;
-        T* const kept = sums + (layout_.blocks_k > 1 ? offset_j * layout_.padded_i + offset_i * K::kWidthJ : 0);
+        T* const kept = sums + (layout_.kc_blocks > 1 ? offset_j * layout_.padded_i + offset_i * K::kWidthJ : 0);
         const Sums<T> place = {.from = block.first == 0 ? nullptr : kept,
                                .to = direct ? d.row<T>(columns.first) + rows.first : kept,
                                .ld = direct ? d.ld : K::kWidthI};
@@ -448,15 +448,16 @@ void add_bias_gradients(const GemmArgs& args, const PackedLayout& layout, const 
 }
 
 template <class T>
-void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const GemmProblem problem = problem_of(args);
-  const PackedLayout layout(problem, plan.tile);
+void launch(CpuQueue& queue, const GemmCall& call) {
+  const GemmArgs& args = call.args;
+  const GemmProblem& problem = call.problem;
+  const PackedLayout layout(problem, call.plan.tile);
   T* const workspace = static_cast<T*>(args.workspace);
-  T* const sums = workspace + plan.tiling.slots * layout.slot();
+  T* const sums = workspace + call.plan.tiling.slots * layout.slot();
   const Tiles<T> whole(args, layout);
   const std::int64_t count = layout.grid.tiles_i() * layout.grid.tiles_j();
   const TileLoop loop{
-      .grid = layout.grid, .multiply_adds = problem.flops() / 2, .threads = plan.tiling.slots, .alone_below = kSmallPackedProduct};
+      .grid = layout.grid, .multiply_adds = problem.flops() / 2, .threads = call.plan.tiling.slots, .alone_below = kSmallPackedProduct};
   if (layout.grid.parts == 1) {
     for_each_tile(queue, loop, [&](std::int64_t tile, int thread) { whole.run(tile, workspace + thread * layout.slot()); });
     return;
@@ -471,8 +472,8 @@ void launch(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
   if (args.bias_gradient) add_bias_gradients<T>(args, layout, sums);
 }
 
-void launch_f32(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<float>(queue, args, plan); }
-void launch_f64(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) { launch<double>(queue, args, plan); }
+void launch_f32(CpuQueue& queue, const GemmCall& call) { launch<float>(queue, call); }
+void launch_f64(CpuQueue& queue, const GemmCall& call) { launch<double>(queue, call); }
 
 }  // namespace
 }  // namespace tilewave::HWY_NAMESPACE
@@ -487,12 +488,12 @@ HWY_EXPORT(launch_f64);
 
 }  // namespace
 
-void launch_packed_tiles(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  check_one_type(args, "packed_tiles");
-  if (args.d.dtype == DType::f32) {
-    HWY_DYNAMIC_DISPATCH(launch_f32)(queue, args, plan);
+void launch_packed_tiles(CpuQueue& queue, const GemmCall& call) {
+  check_one_type(call.args, "packed_tiles");
+  if (call.args.d.dtype == DType::f32) {
+    HWY_DYNAMIC_DISPATCH(launch_f32)(queue, call);
   } else {
-    HWY_DYNAMIC_DISPATCH(launch_f64)(queue, args, plan);
+    HWY_DYNAMIC_DISPATCH(launch_f64)(queue, call);
   }
 }
 

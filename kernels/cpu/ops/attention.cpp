@@ -34,7 +34,7 @@ using Buffer = hwy::AlignedFreeUniquePtr<T[]>;
 template <class T>
 Buffer<T> buffer(std::int64_t elements) {
   Buffer<T> memory = hwy::AllocateAligned<T>(static_cast<std::size_t>(elements));
-  if (memory == nullptr) throw OutOfMemory(sentence("attention: out of memory for a tile of ", elements, " elements; ask for less."));
+  if (memory == nullptr) throw OutOfMemory(concat("attention: out of memory for a tile of ", elements, " elements; ask for less."));
   return memory;
 }
 

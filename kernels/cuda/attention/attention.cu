@@ -16,7 +16,7 @@ using namespace attention_on_gpu;
 namespace {
 
 constexpr int kWarp = 32, kThreads = 256;
-constexpr std::int64_t kMostRows = INT_MAX - 255;  // a window beyond them is counted in 32 bits still
+constexpr std::int64_t kMaxRows = INT_MAX - 255;  // a window beyond them is counted in 32 bits still
 
 // Query i of a segment sees keys up to i + k_length - q_length, so key j is seen by queries from j - (k_length - q_length) on.
 __device__ void write_spans(const Segments& segments, std::int64_t index, Mask mask, Span* query_spans, Span* key_spans) {
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads) segments_to_spans(Segments segments,
 // What the host can check of a GPU's own arguments.
 template <class Args>
 void check_rows(const Args& args) {
-  TW_CHECK(std::max(args.q.rows, args.k.rows) <= kMostRows, Args::kOperation, ": segments count rows in 32 bits, and there are ",
+  TW_CHECK(std::max(args.q.rows, args.k.rows) <= kMaxRows, Args::kOperation, ": segments count rows in 32 bits, and there are ",
            args.q.rows, " and ", args.k.rows, ".");
 }
 template <class Args>

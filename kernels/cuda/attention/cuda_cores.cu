@@ -207,7 +207,7 @@ struct BackwardStorage {
   A log_sum_exp[TileOf<A>::kSize], delta[TileOf<A>::kSize];  // of the tile's queries, own or other
 };
 
-template <class T, Side side>
+template <class T, AttentionSide side>
 __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op) {
   using A = Arithmetic<T>;
   constexpr int kMicro = TileOf<A>::kMicro, kSize = TileOf<A>::kSize;
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op
   const Window window = load_window<kMicro>(op.spans, first_row, op.own.first.rows);
   const A scale = static_cast<A>(op.scale), kept_scale = static_cast<A>(op.dropout.kept_scale);
 
-  if constexpr (side == Side::queries) {  // delta = sum(dout * out)
+  if constexpr (side == AttentionSide::queries) {  // delta = sum(dout * out)
 #pragma unroll
     for (int r = 0; r < kMicro; ++r) {
       const std::int64_t row = first_row + own(r);
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op
     multiply_over_head(storage.own, storage.other, op.own.first, first_row, op.other.first, row, window.all.end, head_column, head_end, p);
     multiply_over_head(storage.own, storage.other, op.own.second, first_row, op.other.second, row, window.all.end, head_column, head_end,
                        ds);
-    if constexpr (side == Side::keys) {
+    if constexpr (side == AttentionSide::keys) {
       __syncthreads();
       for (int i = threadIdx.y * kSide + threadIdx.x; i < kSize; i += kThreads) {
         const bool inside = row + i < window.all.end;
@@ -257,12 +257,12 @@ __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op
     for (int r = 0; r < kMicro; ++r) {
 #pragma unroll
       for (int c = 0; c < kMicro; ++c) {
-        const int query = side == Side::queries ? own(r) : other(c);
+        const int query = side == AttentionSide::queries ? own(r) : other(c);
         const std::int64_t own_row = first_row + own(r), other_row = row + other(c);
         const bool seen = window.of[r].holds(other_row);
         const A probability = seen ? exp_of(p.at[r][c] * scale - storage.log_sum_exp[query]) : A(0);
-        const bool keep =
-            side == Side::queries ? kept(op.dropout, own_row, other_row, blockIdx.y) : kept(op.dropout, other_row, own_row, blockIdx.y);
+        const bool keep = side == AttentionSide::queries ? kept(op.dropout, own_row, other_row, blockIdx.y)
+                                                         : kept(op.dropout, other_row, own_row, blockIdx.y);
         const A factor = keep ? kept_scale : A(0);
         storage.p.at[own(r)][other(c)] = probability * factor;
         storage.ds.at[own(r)][other(c)] = seen ? probability * (ds.at[r][c] * factor - storage.delta[query]) : A(0);
@@ -271,10 +271,10 @@ __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op
 
     __syncthreads();
     load_tile(storage.other, op.other.first, row, window.all.end, column, head_end);
-    if constexpr (side == Side::keys) load_tile(storage.own, op.other.second, row, window.all.end, column, head_end);
+    if constexpr (side == AttentionSide::keys) load_tile(storage.own, op.other.second, row, window.all.end, column, head_end);
     __syncthreads();
     multiply_rows_by_columns(storage.ds, storage.other, d_first);
-    if constexpr (side == Side::keys) multiply_rows_by_columns(storage.p, storage.own, d_second);
+    if constexpr (side == AttentionSide::keys) multiply_rows_by_columns(storage.p, storage.own, d_second);
   }
 
   // Store.
@@ -286,7 +286,7 @@ __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op
     for (int c = 0; c < kMicro; ++c) {
       if (column + other(c) >= head_end) continue;
       op.d_first.row(row)[column + other(c)] = store<T>(d_first.at[r][c] * scale);
-      if constexpr (side == Side::keys) op.d_second.row(row)[column + other(c)] = store<T>(d_second.at[r][c]);
+      if constexpr (side == AttentionSide::keys) op.d_second.row(row)[column + other(c)] = store<T>(d_second.at[r][c]);
     }
   }
 }
@@ -315,12 +315,12 @@ void attend_on_cuda_cores(CudaQueue& queue, const AttentionArgs& args) {
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionBackwardArgs& args) {
   with_float(args.q.dtype, "attention_backward", [&]<class T>(T) {
     using A = Arithmetic<T>;
-    const auto pass = [&]<Side side>(std::integral_constant<Side, side>, std::int64_t rows) {
+    const auto pass = [&]<AttentionSide side>(std::integral_constant<AttentionSide, side>, std::int64_t rows) {
       launch<BackwardStorage<A>>(queue, "attention_backward", attend_backward<T, side>, Backward<T>(args, side), rows, args.heads,
                                  TileOf<A>::kSize);
     };
-    pass(std::integral_constant<Side, Side::queries>{}, args.q.rows);
-    pass(std::integral_constant<Side, Side::keys>{}, args.k.rows);
+    pass(std::integral_constant<AttentionSide, AttentionSide::queries>{}, args.q.rows);
+    pass(std::integral_constant<AttentionSide, AttentionSide::keys>{}, args.k.rows);
   });
 }
 

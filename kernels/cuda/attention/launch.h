@@ -84,7 +84,7 @@ struct Forward {
 
 // The backward pass runs twice, each time over windows of one side's rows, which own their gradients: no two blocks write one.
 //   queries: dq = dS k     keys: dk = dS^T q, dv = P^T dout
-enum class Side { queries, keys };
+enum class AttentionSide { queries, keys };
 
 // An owner's rows are held against the other side's: scores = first first^T, dP = second second^T.
 template <class T>
@@ -103,7 +103,7 @@ struct Backward {
   double scale = 0.0;
   Dropout dropout;
 
-  Backward(const AttentionBackwardArgs& args, Side side)
+  Backward(const AttentionBackwardArgs& args, AttentionSide side)
       : out(args.out),
         log_sum_exp(args.log_sum_exp),
         delta(args.delta),
@@ -111,7 +111,7 @@ struct Backward {
         scale(1.0 / std::sqrt(static_cast<double>(head_size))),
         dropout(args.dropout) {
     const Operands queries{Rows<const T>(args.q), Rows<const T>(args.dout)}, keys{Rows<const T>(args.k), Rows<const T>(args.v)};
-    if (side == Side::queries) {
+    if (side == AttentionSide::queries) {
       own = queries, other = keys;
       d_first = Rows<T>(args.dq);
       spans = args.spans.row<Span>(0);
@@ -123,8 +123,8 @@ struct Backward {
   }
 };
 
-// Each launches one kernel a pass. Warpgroups (Hopper's own instructions) take bf16 and f16 with heads of 64 and 128 where the copy
-// engine takes every matrix; Tensor Cores take those types with heads of 32, 64 and 128; CUDA cores take everything.
+// Each launches one kernel a pass. Warpgroups (Hopper's own instructions) take bf16 and f16 with heads of 64 and 128 where TMA takes every
+// matrix; Tensor Cores take those types with heads of 32, 64 and 128; CUDA cores take everything.
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionBackwardArgs& args);
 inline bool tensor_cores_take(DType dtype, std::int64_t head_size) {

@@ -20,7 +20,7 @@ struct SegmentBackward {
   Mask mask = Mask::none;
   float scale = 0.0F;  // of the scores
   Dropout dropout;
-  Access access = Access::narrow;
+  RowAccess access = RowAccess::narrow;
 
   SegmentBackward(const AttentionBackwardArgs& args, int head_size)
       : q(args.q),
@@ -38,8 +38,8 @@ struct SegmentBackward {
         dropout(args.dropout),
         access(moves_16_bytes(q) && moves_16_bytes(k) && moves_16_bytes(v) && moves_16_bytes(dout) && moves_16_bytes(dq) &&
                        moves_16_bytes(dk) && moves_16_bytes(dv)
-                   ? Access::wide
-                   : Access::narrow) {}
+                   ? RowAccess::wide
+                   : RowAccess::narrow) {}
 };
 
 using SharedScores = SharedRows<kTileRows, kTileRows>;  // [queries, keys of their head]
@@ -202,10 +202,10 @@ __global__ void __launch_bounds__(kThreads, kResident<kHeadSize>)
   });
   for_each_window(windows, [&](unsigned window) {
     if (window < query_windows) {
-      for_each_row_outside(storage.covered, op.segments, Side::queries, window,
+      for_each_row_outside(storage.covered, op.segments, AttentionSide::queries, window,
                            [&](std::int64_t row) { clear_row(op.dq, row, op.heads * kHeadSize, op.access); });
     } else {
-      for_each_row_outside(storage.covered, op.segments, Side::keys, window - query_windows, [&](std::int64_t row) {
+      for_each_row_outside(storage.covered, op.segments, AttentionSide::keys, window - query_windows, [&](std::int64_t row) {
         clear_row(op.dk, row, op.heads * kHeadSize, op.access);
         clear_row(op.dv, row, op.heads * kHeadSize, op.access);
       });

@@ -19,7 +19,7 @@ struct SegmentForward {
   Mask mask = Mask::none;
   float scale = 0.0F;  // of the scores
   Dropout dropout;
-  Access access = Access::narrow;
+  RowAccess access = RowAccess::narrow;
 
   SegmentForward(const AttentionArgs& args, int head_size)
       : q(args.q),
@@ -32,7 +32,7 @@ struct SegmentForward {
         mask(args.mask),
         scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))),
         dropout(args.dropout),
-        access(moves_16_bytes(q) && moves_16_bytes(k) && moves_16_bytes(v) && moves_16_bytes(out) ? Access::wide : Access::narrow) {}
+        access(moves_16_bytes(q) && moves_16_bytes(k) && moves_16_bytes(v) && moves_16_bytes(out) ? RowAccess::wide : RowAccess::narrow) {}
 };
 
 template <int kHeadSize>
@@ -156,9 +156,9 @@ __global__ void __launch_bounds__(kThreads, kResident<kHeadSize>) attend_segment
     }
   });
   for_each_window(windows, [&](unsigned window) {
-    for_each_row_outside(storage.covered, op.segments, Side::queries, window, [&](std::int64_t row) {
+    for_each_row_outside(storage.covered, op.segments, AttentionSide::queries, window, [&](std::int64_t row) {
       clear_row(op.out, row, op.heads * kHeadSize, op.access);
-      if (op.log_sum_exp.data != nullptr) clear_row(op.log_sum_exp, row, op.heads, Access::narrow);
+      if (op.log_sum_exp.data != nullptr) clear_row(op.log_sum_exp, row, op.heads, RowAccess::narrow);
     });
   });
 }

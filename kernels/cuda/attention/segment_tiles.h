@@ -95,11 +95,11 @@ __device__ __forceinline__ void for_each_window(unsigned windows, Fn&& fn) {
 
 // Calls fn(row), a warp together, for each row of the window that no segment covers.
 template <class Fn>
-__device__ __forceinline__ void for_each_row_outside(unsigned (&covered)[kWindowWords], const Segments& segments, Side side,
+__device__ __forceinline__ void for_each_row_outside(unsigned (&covered)[kWindowWords], const Segments& segments, AttentionSide side,
                                                      unsigned window, Fn&& fn) {
   constexpr int kLines = 4;  // a thread's at once
-  const std::int64_t first_row = std::int64_t{window} * kWindow, rows = side == Side::queries ? segments.q_rows : segments.k_rows;
-  const int thread = static_cast<int>(threadIdx.x), column = side == Side::queries ? 0 : 2;
+  const std::int64_t first_row = std::int64_t{window} * kWindow, rows = side == AttentionSide::queries ? segments.q_rows : segments.k_rows;
+  const int thread = static_cast<int>(threadIdx.x), column = side == AttentionSide::queries ? 0 : 2;
   if (thread < kWindowWords) {  // beyond the last row there is nothing to clear
     const std::int64_t left = rows - first_row - 32 * thread;
     covered[thread] = left >= 32 ? 0u : left <= 0 ? ~0u : ~0u << left;
@@ -133,9 +133,9 @@ __device__ __forceinline__ void for_each_row_outside(unsigned (&covered)[kWindow
 
 // A warp clears a row.
 template <class T>
-__device__ __forceinline__ void clear_row(const Rows<T>& rows, std::int64_t row, int columns, Access access) {
+__device__ __forceinline__ void clear_row(const Rows<T>& rows, std::int64_t row, int columns, RowAccess access) {
   T* target = rows.row(row);
-  if (access == Access::wide) {
+  if (access == RowAccess::wide) {
     for (int column = 8 * lane_index(); column < columns; column += 8 * kWarp) *reinterpret_cast<uint4*>(target + column) = uint4{};
   } else {
     for (int column = lane_index(); column < columns; column += kWarp) target[column] = T{};
@@ -172,7 +172,7 @@ __device__ __forceinline__ void with_parts(const Segment& segment, Fn&& fn) {
 // Rows of one side of the segment on their way, those of as many heads as the block works on at once; zero beyond the segment's.
 template <int kParts, class Tile, class T>
 __device__ __forceinline__ void load_segment(Tile& tile, const Rows<const T>& rows, int begin, int length, const Work& work, int heads,
-                                             Access access) {
+                                             RowAccess access) {
   constexpr int kHeadSize = 8 * Tile::kChunks, kStep = kThreads / Tile::kChunks, kHeadRows = kParts * kPart;
   static_assert(kStep % 8 == 0, "a thread's rows have one permutation");
   static_assert(kStep % kHeadRows == 0 || kHeadRows % kStep == 0, "a thread's rows are as far from their head's first, or in other heads");
@@ -185,7 +185,7 @@ __device__ __forceinline__ void load_segment(Tile& tile, const Rows<const T>& ro
   const int rows_left = length - first_row, heads_left = heads - first_head;
   const auto present = [&](int row) { return row % kHeadRows < rows_left && (kParts == kWarps || row / kHeadRows < heads_left); };
   const auto at = [&](int row) { return source + row % kHeadRows * rows.ld + row / kHeadRows * kHeadSize; };
-  if (access == Access::wide) {
+  if (access == RowAccess::wide) {
     const std::uint32_t address = shared_address(tile.bytes) + offset;
 #pragma unroll
     for (int row = 0; row < Tile::kRows; row += kStep) cp_async<16>(address + row * Tile::kRowBytes, at(row), present(row) ? 16 : 0);
@@ -219,12 +219,12 @@ struct WarpPlace {
 // A warp's rows of a tile to one side of the segment.
 template <int kParts, class Tile, class T>
 __device__ __forceinline__ void store_segment(const Tile& tile, const WarpPlace<kParts>& place, const Rows<T>& rows, int begin, int length,
-                                              Access access) {
+                                              RowAccess access) {
   constexpr int kStep = kWarp / Tile::kChunks;
   const int lane = opaque(lane_index()), first = lane / Tile::kChunks, chunk = lane % Tile::kChunks;
   const int count = place.present ? length - place.row : 0;
   T* target = rows.row(begin + place.row + first) + place.head * (8 * Tile::kChunks) + 8 * chunk;
-  if (access == Access::wide) {
+  if (access == RowAccess::wide) {
 #pragma unroll
     for (int row = 0; row < kPart; row += kStep) {
       if (first + row >= count) continue;

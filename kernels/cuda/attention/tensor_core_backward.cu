@@ -13,16 +13,16 @@ namespace {
 
 constexpr int kSub = 32, kSubN = kSub / 8;  // columns of scores at a time
 
-template <int kHeadSize, Side side>
+template <int kHeadSize, AttentionSide side>
 struct Config {
   static constexpr bool kWideHead = kHeadSize > 64;
-  static constexpr int kM = side == Side::keys && kWideHead ? 1 : 2;  // two gradients of 32 wide rows would not fit the registers
+  static constexpr int kM = side == AttentionSide::keys && kWideHead ? 1 : 2;  // two gradients of 32 wide rows would not fit the registers
   static constexpr int kWarpRows = 16 * kM, kWindow = kWarps * kWarpRows;
   static constexpr int kTile = kWideHead ? 32 : 64;
-  static constexpr bool kKeepsOwn = side == Side::queries && !kWideHead;  // in registers
+  static constexpr bool kKeepsOwn = side == AttentionSide::queries && !kWideHead;  // in registers
 };
 
-template <int kHeadSize, Side side>
+template <int kHeadSize, AttentionSide side>
 struct Storage {
   using C = Config<kHeadSize, side>;
   SharedRows<C::kWindow, kHeadSize> own_first, own_second;
@@ -34,14 +34,14 @@ struct Storage {
 // delta = sum(dout * out) of a row: a quad's lanes take every fourth chunk each and then have the sum, all of them.
 template <class T, class Tile>
 __device__ __forceinline__ float row_delta(const Rows<const T>& out, std::int64_t row, int column, const Tile& dout, int tile_row,
-                                           Access access) {
+                                           RowAccess access) {
   float sum = 0.0F;
   if (row < out.rows) {
 #pragma unroll
     for (int chunk = lane_index() % 4; chunk < Tile::kChunks; chunk += 4) {
       const T* source = out.row(row) + column + 8 * chunk;
       alignas(16) T values[8];
-      if (access == Access::wide) {
+      if (access == RowAccess::wide) {
         *reinterpret_cast<uint4*>(values) = *reinterpret_cast<const uint4*>(source);
       } else {
         for (int c = 0; c < 8; ++c) values[c] = source[c];
@@ -54,8 +54,8 @@ __device__ __forceinline__ float row_delta(const Rows<const T>& out, std::int64_
   return quad_sum(sum);
 }
 
-template <class T, int kHeadSize, Side side, bool kDraws>
-__global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T> op, Access access) {
+template <class T, int kHeadSize, AttentionSide side, bool kDraws>
+__global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T> op, RowAccess access) {
   using C = Config<kHeadSize, side>;
   constexpr int kM = C::kM, kSteps = kHeadSize / 16, kSumsN = kHeadSize / 8, kTile = C::kTile;
   using Own = SharedRows<C::kWindow, kHeadSize>;
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
   extern __shared__ __align__(256) std::byte memory[];
   auto& storage = *reinterpret_cast<Storage<kHeadSize, side>*>(memory);
   // The longest walks begin first: those of a causal sequence's last queries and of its first keys.
-  const int window = static_cast<int>(side == Side::queries ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+  const int window = static_cast<int>(side == AttentionSide::queries ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
   const int first_row = window * C::kWindow, warp_row = warp_index() * C::kWarpRows;
   const int head = static_cast<int>(blockIdx.y), column = head * kHeadSize;
   const float scale = static_cast<float>(op.scale), log2_scale = scale * kLog2E;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
       const int row = begin + tile * kTile;
       load_rows(storage.first[tile % 2], op.other.first, row, seen, column, access);
       load_rows(storage.second[tile % 2], op.other.second, row, seen, column, access);
-      if (side == Side::keys && threadIdx.x < 2 * kTile) {
+      if (side == AttentionSide::keys && threadIdx.x < 2 * kTile) {
         const int i = static_cast<int>(threadIdx.x) % kTile;
         const bool present = seen.holds(row + i);
         const std::int64_t from = present ? row + i : seen.first;
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
   __syncthreads();
 
   float own_log_sum_exp[kM][2], own_delta[kM][2];  // log_sum_exp times log2(e)
-  if constexpr (side == Side::queries) {
+  if constexpr (side == AttentionSide::queries) {
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
 #pragma unroll
       for (int n = 0; n < kSubN; ++n) {
         float2 log_sum_exp, delta;  // of a lane's two columns, where these are the queries
-        if constexpr (side == Side::keys) {
+        if constexpr (side == AttentionSide::keys) {
           const int at = sub + 8 * n + lane_column();
           log_sum_exp = *reinterpret_cast<const float2*>(&storage.log_sum_exp[tile % 2][at]);
           delta = *reinterpret_cast<const float2*>(&storage.delta[tile % 2][at]);
@@ -184,14 +184,16 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
         for (int m = 0; m < kM; ++m) {
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            const float row_log_sum_exp = side == Side::queries ? own_log_sum_exp[m][i / 2] : i % 2 == 0 ? log_sum_exp.x : log_sum_exp.y;
-            const float row_delta = side == Side::queries ? own_delta[m][i / 2] : i % 2 == 0 ? delta.x : delta.y;
+            const float row_log_sum_exp = side == AttentionSide::queries ? own_log_sum_exp[m][i / 2]
+                                          : i % 2 == 0                   ? log_sum_exp.x
+                                                                         : log_sum_exp.y;
+            const float row_delta = side == AttentionSide::queries ? own_delta[m][i / 2] : i % 2 == 0 ? delta.x : delta.y;
             p[m][n][i] = exp2_of(fmaf(p[m][n][i], log2_scale, -row_log_sum_exp));
             ds[m][n][i] = p[m][n][i] * (ds[m][n][i] - row_delta);
           }
         }
       }
-      if constexpr (side == Side::keys && kDraws) {
+      if constexpr (side == AttentionSide::keys && kDraws) {
 #pragma unroll
         for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -210,7 +212,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
         Terms<kM> terms;
         as_terms<T>(terms, ds, step);
         multiply_columns<T>(d_first, terms, first_by_rows, sub + 16 * step);
-        if constexpr (side == Side::keys) {
+        if constexpr (side == AttentionSide::keys) {
           as_terms<T>(terms, p, step);
           multiply_columns<T>(d_second, terms, second_by_rows, sub + 16 * step);
         }
@@ -229,10 +231,10 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
   };
   __syncwarp();
   store_gradient(storage.own_first, op.d_first, d_first, scale);
-  if constexpr (side == Side::keys) store_gradient(storage.own_second, op.d_second, d_second, kept_scale);
+  if constexpr (side == AttentionSide::keys) store_gradient(storage.own_second, op.d_second, d_second, kept_scale);
 }
 
-template <class T, int kHeadSize, Side side, bool kDraws>
+template <class T, int kHeadSize, AttentionSide side, bool kDraws>
 void launch(const CudaQueue& queue, const AttentionBackwardArgs& args) {
   using C = Config<kHeadSize, side>;
   const Backward<T> op(args, side);
@@ -243,7 +245,7 @@ void launch(const CudaQueue& queue, const AttentionBackwardArgs& args) {
   constexpr int kBytes = sizeof(Storage<kHeadSize, side>);
   static_assert(kBytes <= 99 << 10, "a block has 99 KiB of shared memory on compute capability 8.6");
   TW_CUDA(cudaFuncSetAttribute(attend_backward<T, kHeadSize, side, kDraws>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  attend_backward<T, kHeadSize, side, kDraws><<<grid, kThreads, kBytes, stream_of(queue)>>>(op, wide ? Access::wide : Access::narrow);
+  attend_backward<T, kHeadSize, side, kDraws><<<grid, kThreads, kBytes, stream_of(queue)>>>(op, wide ? RowAccess::wide : RowAccess::narrow);
   TW_CUDA_LAUNCHED("attention_backward");
 }
 
@@ -253,8 +255,8 @@ void launch(const CudaQueue& queue, const AttentionBackwardArgs& args) {
 void attend_on_tensor_cores(CudaQueue& queue, const AttentionBackwardArgs& args) {
   with_head(args.q.dtype, args.q.cols / args.heads, [&]<class T, int kHeadSize>(Head<T, kHeadSize>) {
     const auto passes = [&]<bool kDraws>(std::bool_constant<kDraws>) {
-      launch<T, kHeadSize, Side::queries, kDraws>(queue, args);
-      launch<T, kHeadSize, Side::keys, kDraws>(queue, args);
+      launch<T, kHeadSize, AttentionSide::queries, kDraws>(queue, args);
+      launch<T, kHeadSize, AttentionSide::keys, kDraws>(queue, args);
     };
     args.dropout.probability > 0.0 ? passes(std::true_type{}) : passes(std::false_type{});
   });

@@ -64,7 +64,7 @@ __device__ __forceinline__ void softmax_step(Softmax& softmax, Sums<kM, kN>& sco
 }
 
 template <class T, int kHeadSize, bool kDraws>
-__global__ void __launch_bounds__(kThreads, kHeadSize <= 64 ? 3 : 2) attend(const Forward<T> op, Access access) {
+__global__ void __launch_bounds__(kThreads, kHeadSize <= 64 ? 3 : 2) attend(const Forward<T> op, RowAccess access) {
   constexpr int kSteps = kHeadSize / 16, kSumsN = kHeadSize / 8;
   using Q = SharedRows<kWindow, kHeadSize>;
   using K = SharedRows<kKeys, kHeadSize>;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, kHeadSize <= 64 ? 3 : 2) attend(cons
 #pragma unroll
           for (int n = 0; n < kSubN; ++n) {
             bool kept[4];
-            draw_kept<Side::queries>(kept, op.dropout, draws, blockIdx.y, first_row + warp_row + 16 * m, key + 8 * n);
+            draw_kept<AttentionSide::queries>(kept, op.dropout, draws, blockIdx.y, first_row + warp_row + 16 * m, key + 8 * n);
 #pragma unroll
             for (int i = 0; i < 4; ++i) p[m][n][i] = kept[i] ? p[m][n][i] : 0.0F;
           }
@@ -170,7 +170,7 @@ void launch(const CudaQueue& queue, const AttentionArgs& args) {
   constexpr int kBytes = sizeof(Storage<kHeadSize>);
   static_assert(kBytes <= 99 << 10, "a block has 99 KiB of shared memory on compute capability 8.6");
   TW_CUDA(cudaFuncSetAttribute(attend<T, kHeadSize, kDraws>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  attend<T, kHeadSize, kDraws><<<grid, kThreads, kBytes, stream_of(queue)>>>(op, wide ? Access::wide : Access::narrow);
+  attend<T, kHeadSize, kDraws><<<grid, kThreads, kBytes, stream_of(queue)>>>(op, wide ? RowAccess::wide : RowAccess::narrow);
   TW_CUDA_LAUNCHED("attention");
 }
 

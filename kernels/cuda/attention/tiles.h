@@ -55,11 +55,11 @@ template <class T>
 bool moves_16_bytes(const Rows<T>& rows) {
   return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.ld % 8 == 0;
 }
-enum class Access { wide, narrow };
+enum class RowAccess { wide, narrow };
 
 // Rows from `first` and columns from `column` on their way; zero outside the span.
 template <class Tile, class T>
-__device__ __forceinline__ void load_rows(Tile& tile, const Rows<const T>& rows, int first, Span inside, int column, Access access) {
+__device__ __forceinline__ void load_rows(Tile& tile, const Rows<const T>& rows, int first, Span inside, int column, RowAccess access) {
   const std::uint32_t address = shared_address(tile.bytes);
 #pragma unroll
   for (int i = 0; i < Tile::kRows * Tile::kChunks / kThreads; ++i) {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void load_rows(Tile& tile, const Rows<const T>& rows,
     const bool present = inside.holds(first + row);
     const T* source = rows.row(present ? first + row : inside.first) + column + 8 * chunk;
     const int offset = Tile::offset(row, chunk);
-    if (access == Access::wide) {
+    if (access == RowAccess::wide) {
       cp_async<16>(address + offset, source, present ? 16 : 0);
     } else {
       T* target = reinterpret_cast<T*>(tile.bytes + offset);
@@ -79,14 +79,15 @@ __device__ __forceinline__ void load_rows(Tile& tile, const Rows<const T>& rows,
 
 // A warp's rows of a tile, kRows of them from `row`, to rows from `first` of the matrix.
 template <int kRows, class Tile, class T>
-__device__ __forceinline__ void store_rows(const Tile& tile, int row, const Rows<T>& rows, std::int64_t first, int column, Access access) {
+__device__ __forceinline__ void store_rows(const Tile& tile, int row, const Rows<T>& rows, std::int64_t first, int column,
+                                           RowAccess access) {
 #pragma unroll
   for (int i = 0; i < kRows * Tile::kChunks / kWarp; ++i) {
     const int at = lane_index() + i * kWarp, r = row + at / Tile::kChunks, chunk = at % Tile::kChunks;
     if (first + r >= rows.rows) continue;
     const std::byte* source = tile.bytes + Tile::offset(r, chunk);
     T* target = rows.row(first + r) + column + 8 * chunk;
-    if (access == Access::wide) {
+    if (access == RowAccess::wide) {
       *reinterpret_cast<uint4*>(target) = *reinterpret_cast<const uint4*>(source);
     } else {
       for (int c = 0; c < 8; ++c) target[c] = reinterpret_cast<const T*>(source)[c];
@@ -236,13 +237,13 @@ __device__ __forceinline__ std::uint32_t word_of(const PhiloxCounter& words, int
 
 // Which of an accumulator's four elements are kept: its draws are four times four keys of one query, a quad to a lane, exchanged
 // among the lanes that need them. `row` and `column` are the accumulator's first, the key of the two a multiple of 4.
-template <Side rows>
+template <AttentionSide rows>
 __device__ __forceinline__ void draw_kept(bool (&kept)[4], const Dropout& dropout, const DrawKey& draws, unsigned head, int row,
                                           int column) {
   const auto draw = [&](int query, int quad) {
     return philox(draws.key, {static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(quad), draws.site, head});
   };
-  if constexpr (rows == Side::queries) {
+  if constexpr (rows == AttentionSide::queries) {
     // Two lanes share two quads: row g's is drawn by the even one, row g + 8's by the odd one, and each has use for half of both.
     const bool odd = lane_index() % 2 != 0;
     const PhiloxCounter mine = draw(row + lane_row() + (odd ? 8 : 0), column / 4 + lane_column() / 4);

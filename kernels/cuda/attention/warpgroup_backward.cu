@@ -16,11 +16,11 @@ namespace {
 constexpr int kTile = 64;  // rows that pass by at a time
 constexpr int kSlots = 2;  // windows under way
 
-template <int kSize, Side kOwner, bool kHasDraws>
+template <int kSize, AttentionSide kOwner, bool kHasDraws>
 struct Config {
   static constexpr int kHeadSize = kSize;
-  static constexpr Side kSide = kOwner;
-  static constexpr bool kOwnsKeys = kSide == Side::keys, kDraws = kHasDraws;
+  static constexpr AttentionSide kSide = kOwner;
+  static constexpr bool kOwnsKeys = kSide == AttentionSide::keys, kDraws = kHasDraws;
   static constexpr int kConsumers = kHeadSize == 64 && !kDraws ? 3 : 2;
   static constexpr bool kReadsAhead = kHeadSize == 64;                     // what P takes, before its scores are there
   static constexpr int kStages = kHeadSize == 64 ? 6 : kOwnsKeys ? 2 : 3;  // what shared memory has room for
@@ -335,13 +335,13 @@ __device__ __forceinline__ void consume(SharedStorage<C>& shared, const Backward
     sync_warpgroup(consumer);
     stage_rows<T>(own.first, 0, d_first, {op.scale, op.scale});
     if constexpr (C::kOwnsKeys) stage_rows<T>(own.second, 0, d_second, {kept_scale, kept_scale});
-    fence_shared_for_engines();
+    fence_proxy_async_shared();
     sync_warpgroup(consumer);
     if (leads) {
       store_tile(op.d_first, own.first, first_row, walk.head * C::kHeadSize);
       if constexpr (C::kOwnsKeys) store_tile(op.d_second, own.second, first_row, walk.head * C::kHeadSize);
-      commit_boxes();
-      wait_boxes_read<0>();
+      tma_store_commit();
+      tma_store_wait_read<0>();
       mbarrier_arrive(shared.own_empty[slot.stage]);
     }
   }
@@ -360,18 +360,18 @@ __global__ void __launch_bounds__(C::kThreads, 1) attend_backward_in_warpgroups(
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {
-    give_up_registers<C::kProducerRegisters>();
+    reg_dealloc<C::kProducerRegisters>();
     if (threadIdx.x < kWarp) produce<C>(shared, op);
   } else {
-    take_registers<C::kConsumerRegisters>();
+    reg_alloc<C::kConsumerRegisters>();
     consume<T, C>(pinned(shared), op);
   }
 }
 
-BackwardPass backward_pass(const AttentionBackwardArgs& args, Side side, int window) {
+BackwardPass backward_pass(const AttentionBackwardArgs& args, AttentionSide side, int window) {
   const auto map = [](const ConstMatrixView& view) { return make_tensor_map(view, kTile); };
   const BackwardPass::Operands queries{.first = map(args.q), .second = map(args.dout)}, keys{.first = map(args.k), .second = map(args.v)};
-  const bool owns_keys = side == Side::keys;
+  const bool owns_keys = side == AttentionSide::keys;
   const std::int64_t own_rows = owns_keys ? args.k.rows : args.q.rows;
   Span* const spans = args.spans.row<Span>(0);
   return {.own = owns_keys ? keys : queries,
@@ -408,8 +408,8 @@ void launch(const CudaQueue& queue, const AttentionBackwardArgs& args) {
 // The queries' pass leaves delta for the keys'.
 void attend_on_warpgroups(CudaQueue& queue, const AttentionBackwardArgs& args) {
   const auto passes = [&]<class T, int kHeadSize, bool kDraws>() {
-    launch<T, Config<kHeadSize, Side::queries, kDraws>>(queue, args);
-    launch<T, Config<kHeadSize, Side::keys, kDraws>>(queue, args);
+    launch<T, Config<kHeadSize, AttentionSide::queries, kDraws>>(queue, args);
+    launch<T, Config<kHeadSize, AttentionSide::keys, kDraws>>(queue, args);
   };
   const auto with_draws = [&]<class T, int kHeadSize>() {
     args.dropout.probability > 0.0 ? passes.template operator()<T, kHeadSize, true>() : passes.template operator()<T, kHeadSize, false>();

@@ -1,9 +1,9 @@
 // The forward pass on Hopper's own instructions, after Shah et al., "FlashAttention-3", 2024. Adds to tensor_core_forward: a warpgroup
-// owns 64 queries and multiplies by wgmma, whose operands the copy engine brings, swizzled, and nobody transposes. Scores of the next
+// owns 64 queries and multiplies by wgmma, whose operands TMA brings, swizzled, and nobody transposes. Scores of the next
 // tile are asked for before the values of this one, so that values are multiplied while the next softmax is taken. A maximum that grows
 // little is not moved to: exp keeps clear of its limits, and the sums are left as they are.
 // Nobody is a producer: the last warpgroup that is done with a stage sends for what comes there next. Heads of 64 have a warpgroup a
-// block and four blocks an SM, since their softmax takes as long as their products; heads of 128 share their tiles between two.
+// block and four blocks per SM, since their softmax takes as long as their products; heads of 128 share their tiles between two.
 // Dropout is taken too.
 // Rows whose base or pitch is no multiple of 16 bytes stay with tensor_core_forward.
 #include "kernels/cuda/attention/warpgroup_tiles.h"
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
 
     float scores[C::kKeys / 2];             // [64, keys]
     WarpgroupTerms weights[C::kKeys / 16];  // [64, keys]
-    const auto ask_for_scores = [&](float(&scores)[C::kKeys / 2], int tile) {
+    const auto issue_score_mmas = [&](float(&scores)[C::kKeys / 2], int tile) {
       await_keys(tile);
       wgmma_fence();
       if constexpr (C::kHoldsQueries) {
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
 #pragma unroll
         for (int i = 0; i < C::kKeys / 2; i += 4) {
           bool kept[4];
-          draw_kept<Side::queries>(kept, pass.dropout, draws, blockIdx.y, warp_row, key_of(tile) + 2 * i);
+          draw_kept<AttentionSide::queries>(kept, pass.dropout, draws, blockIdx.y, warp_row, key_of(tile) + 2 * i);
 #pragma unroll
           for (int j = 0; j < 4; ++j) scores[i + j] = kept[j] ? scores[i + j] : 0.0F;
         }
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
     };
 
     // The first tile.
-    ask_for_scores(scores, walk_begin);
+    issue_score_mmas(scores, walk_begin);
     wgmma_wait<0>();
     sums_arrive(scores);
     release_keys(walk_begin);
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
     // Main loop. Values are multiplied while the next tile's softmax is taken.
 #pragma unroll 1
     for (int tile = walk_begin + 1; tile < walk_end; ++tile) {
-      ask_for_scores(scores, tile);
+      issue_score_mmas(scores, tile);
       add_values(tile - 1);
       wgmma_wait<1>();
       sums_arrive(scores);
@@ -262,15 +262,15 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
     }
   }
   stage_rows<T>(shared.q[warpgroup], 0, sums, factor);
-  fence_shared_for_engines();
+  fence_proxy_async_shared();
   __syncwarp();
   if (lane_index() == 0 && warp_row < pass.q.rows) {
     for (int box = 0; box < C::Queries::kBoxes; ++box) {
       const std::byte* const rows = shared.q[warpgroup].boxes[box] + C::Queries::offset(warp_of_group() * kWarpRows, 0);
-      store_box(op.out, rows, column + box * kBox, warp_row);
+      tma_store(op.out, rows, column + box * kBox, warp_row);
     }
-    commit_boxes();
-    wait_boxes_read<0>();
+    tma_store_commit();
+    tma_store_wait_read<0>();
   }
 }
 

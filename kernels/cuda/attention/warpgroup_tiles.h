@@ -1,4 +1,4 @@
-// A warpgroup's view of attention on Hopper: rows of a head as tiles that the copy engine brings and wgmma reads either way, sums in
+// A warpgroup's view of attention on Hopper: rows of a head as tiles that TMA brings and wgmma reads either way, sums in
 // registers that are the next product's terms, and what 64 rows see. Thread t of warp w holds rows 16 w + t / 4 and 8 below of its
 // warpgroup's 64, and of each 8 columns 2 (t % 4) and the next (prim/wgmma.h), so that a lane's rows and columns are tiles.h's.
 #pragma once
@@ -34,12 +34,12 @@ struct alignas(1024) HeadTile {
 template <class Tile>
 __device__ __forceinline__ void load_tile(Tile& tile, const CUtensorMap& map, Mbarrier& barrier, int row, int column) {
 #pragma unroll
-  for (int box = 0; box < Tile::kBoxes; ++box) load_box(tile.boxes[box], map, barrier, column + box * kBox, row);
+  for (int box = 0; box < Tile::kBoxes; ++box) tma_load(tile.boxes[box], map, barrier, column + box * kBox, row);
 }
 template <class Tile>
 __device__ __forceinline__ void store_tile(const CUtensorMap& map, const Tile& tile, int row, int column) {
 #pragma unroll
-  for (int box = 0; box < Tile::kBoxes; ++box) store_box(map, tile.boxes[box], column + box * kBox, row);
+  for (int box = 0; box < Tile::kBoxes; ++box) tma_store(map, tile.boxes[box], column + box * kBox, row);
 }
 
 // A tile as an operand whose K runs along its columns, from column 16 step on.
@@ -121,7 +121,7 @@ __device__ __forceinline__ void load_terms(WarpgroupTerms (&terms)[Tile::kColumn
   }
 }
 
-// factor[row half] * sums into a tile's 64 rows, from `row`. The copy engine may read them after fence_shared_for_engines().
+// factor[row half] * sums into a tile's 64 rows, from `row`. TMA may read them after fence_proxy_async_shared().
 template <class T, class Tile>
 __device__ __forceinline__ void stage_rows(Tile& tile, int row, const float (&sums)[Tile::kColumns / 2], const float (&factor)[2]) {
   const int lane_at = row + 16 * warp_of_group() + lane_index() % 16;

@@ -13,7 +13,7 @@ std::int64_t attribute(cudaDeviceAttr which, int index) {
   return value;
 }
 
-std::string version(int number) { return sentence(number / 1000, ".", number % 1000 / 10); }
+std::string version(int number) { return concat(number / 1000, ".", number % 1000 / 10); }
 
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ...": the first word with a dot that begins with a digit.
 std::string driver_version() {
@@ -23,7 +23,7 @@ std::string driver_version() {
   }
   int number = 0;
   TW_CUDA(cudaDriverGetVersion(&number));
-  return sentence("of CUDA ", version(number));
+  return concat("of CUDA ", version(number));
 }
 
 DeviceInfo probe(int index) {
@@ -55,24 +55,24 @@ CudaDevices probe_cuda_devices() {
     cudaRuntimeGetVersion(&runtime);
     if (driver == 0) return {.usable = {}, .refused = "this machine has no NVIDIA driver; install one, or use --device cpu."};
     return {.usable = {},
-            .refused = sentence("the NVIDIA driver knows CUDA ", version(driver), " and this build needs ", version(runtime),
-                                "; install a newer driver, or use --device cpu.")};
+            .refused = concat("the NVIDIA driver knows CUDA ", version(driver), " and this build needs ", version(runtime),
+                              "; install a newer driver, or use --device cpu.")};
   }
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
     return {.usable = {}, .refused = "the NVIDIA driver shows no GPU to this process; see CUDA_VISIBLE_DEVICES, or use --device cpu."};
   }
   if (status != cudaSuccess) {
-    return {.usable = {}, .refused = sentence("the GPUs cannot be asked for: ", cudaGetErrorString(status), "; use --device cpu.")};
+    return {.usable = {}, .refused = concat("the GPUs cannot be asked for: ", cudaGetErrorString(status), "; use --device cpu.")};
   }
   CudaDevices devices;
   for (int index = 0; index < count; ++index) {
     const DeviceInfo device = probe(index);
-    if (device.capability >= kLeastCudaCapability) {
+    if (device.capability >= kMinCudaCapability) {
       devices.usable.push_back(device);
       continue;
     }
-    devices.refused += sentence(devices.refused.empty() ? "" : " ", "GPU ", index, ", ", device.name, ", has compute capability ",
-                                device.capability / 10, ".", device.capability % 10, ", and tilewave needs 8.0 or newer.");
+    devices.refused += concat(devices.refused.empty() ? "" : " ", "GPU ", index, ", ", device.name, ", has compute capability ",
+                              device.capability / 10, ".", device.capability % 10, ", and tilewave needs 8.0 or newer.");
   }
   return devices;
 }

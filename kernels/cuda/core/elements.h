@@ -60,7 +60,7 @@ void with_float(DType dtype, const char* operation, Fn&& fn) {
     case DType::i32:
       break;
   }
-  throw Error(sentence(operation, ": it takes floating-point matrices, not ", name_of(dtype), "."));
+  throw Error(concat(operation, ": it takes floating-point matrices, not ", name_of(dtype), "."));
 }
 
 // Calls fn with a value of the element type of 16 bits.

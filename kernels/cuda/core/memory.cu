@@ -24,9 +24,9 @@ void* allocate(CudaQueue& queue, std::int64_t bytes) {
   const cudaError_t status = cudaMallocAsync(&data, static_cast<std::size_t>(bytes), stream_of(queue));
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw OutOfMemory(sentence("out of memory on ", device_of(queue).name, ": ", bytes, " bytes were asked for and ", free_bytes(queue),
-                               " of ", device_of(queue).memory_bytes,
-                               " are free; ask for less: a smaller batch.target_tokens, a smaller model, smaller operands."));
+    throw OutOfMemory(concat("out of memory on ", device_of(queue).name, ": ", bytes, " bytes were asked for and ", free_bytes(queue),
+                             " of ", device_of(queue).memory_bytes,
+                             " are free; ask for less: a smaller batch.target_tokens, a smaller model, smaller operands."));
   }
   TW_CUDA(status);
   return data;

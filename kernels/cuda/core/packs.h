@@ -76,17 +76,17 @@ __device__ __forceinline__ Pack<T, kWidth> pack_of(const Arithmetic<T> (&values)
 template <int kWords>
 using Words = std::conditional_t<kWords % 4 == 0, uint4, std::conditional_t<kWords % 2 == 0, uint2, unsigned>>;
 
-enum class Access : std::uint8_t { whole, wide, narrow };  // whole: wide, and no row ends within a pack
+enum class PackAccess : std::uint8_t { whole, wide, narrow };  // whole: wide, and no row ends within a pack
 
-template <Access kAccess, int kWidth>
+template <PackAccess kAccess, int kWidth>
 __device__ __forceinline__ bool moves_whole(std::int64_t column, std::int64_t cols) {
-  return kAccess == Access::whole || (kAccess == Access::wide && column + kWidth <= cols);
+  return kAccess == PackAccess::whole || (kAccess == PackAccess::wide && column + kWidth <= cols);
 }
 
 // Whether a pack of 16 bytes that does not move whole moves in two halves: rows of a vocabulary of 33,708 start on 8 bytes. A wide pack
 // that does not move whole ends its row; code for halves it cannot take would cost its kernel registers.
-template <Access kAccess, class Moved>
-inline constexpr bool kMayMoveInHalves = kAccess == Access::narrow && sizeof(Moved) == 16;
+template <PackAccess kAccess, class Moved>
+inline constexpr bool kMayMoveInHalves = kAccess == PackAccess::narrow && sizeof(Moved) == 16;
 __device__ __forceinline__ bool moves_in_halves(const void* at, int width, std::int64_t left) {
   return width <= left && reinterpret_cast<std::uintptr_t>(at) % 8 == 0;
 }
@@ -95,7 +95,7 @@ __device__ __forceinline__ bool moves_in_halves(const void* at, int width, std::
 enum class Reuse : std::uint8_t { soon, none };
 
 // Elements from `cols` on are zero.
-template <Access kAccess, int kWidth, Reuse kReuse = Reuse::soon, class T>
+template <PackAccess kAccess, int kWidth, Reuse kReuse = Reuse::soon, class T>
 __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t column, std::int64_t cols) {
   Pack<T, kWidth> pack;
   if (moves_whole<kAccess, kWidth>(column, cols)) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ Pack<T, kWidth> load_pack(const T* row, std::int64_t 
   return pack;
 }
 
-template <Access kAccess, Reuse kReuse = Reuse::soon, int kWidth, class T>
+template <PackAccess kAccess, Reuse kReuse = Reuse::soon, int kWidth, class T>
 __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int64_t cols, const Pack<T, kWidth>& pack) {
   if (moves_whole<kAccess, kWidth>(column, cols)) {
     using W = Words<Pack<T, kWidth>::kWords>;
@@ -162,36 +162,36 @@ __device__ __forceinline__ void store_pack(T* row, std::int64_t column, std::int
 
 // Whether packs of `width` elements can be moved whole: bases, and pitches where there is more than one row. Absent matrices ask
 // for nothing.
-inline Access access_of(int width, std::initializer_list<ConstMatrixView> views) {
+inline PackAccess access_of(int width, std::initializer_list<ConstMatrixView> views) {
   for (const ConstMatrixView& view : views) {
     const std::int64_t bytes = std::min<std::int64_t>(16, width * size_of(view.dtype));
     const bool base_fits = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(bytes) == 0;
     const bool pitch_fits = view.rows <= 1 || view.ld * size_of(view.dtype) % bytes == 0;
-    if (view && !(base_fits && pitch_fits)) return Access::narrow;
+    if (view && !(base_fits && pitch_fits)) return PackAccess::narrow;
   }
-  return Access::wide;
+  return PackAccess::wide;
 }
 
 // Calls fn with the access as a constant.
 template <class Fn>
-void with_access(Access access, Fn&& fn) {
-  if (access == Access::wide) {
-    fn(std::integral_constant<Access, Access::wide>{});
+void with_access(PackAccess access, Fn&& fn) {
+  if (access == PackAccess::wide) {
+    fn(std::integral_constant<PackAccess, PackAccess::wide>{});
   } else {
-    fn(std::integral_constant<Access, Access::narrow>{});
+    fn(std::integral_constant<PackAccess, PackAccess::narrow>{});
   }
 }
 
 // For rows of so many columns: a pack that ends a row makes all accesses narrow.
-constexpr Access whole_access(Access access, std::int64_t cols, int width) {
-  return access == Access::wide && cols % width == 0 ? Access::whole : Access::narrow;
+constexpr PackAccess whole_access(PackAccess access, std::int64_t cols, int width) {
+  return access == PackAccess::wide && cols % width == 0 ? PackAccess::whole : PackAccess::narrow;
 }
 template <class Fn>
-void with_whole_access(Access access, std::int64_t cols, int width, Fn&& fn) {
-  if (whole_access(access, cols, width) == Access::whole) {
-    fn(std::integral_constant<Access, Access::whole>{});
+void with_whole_access(PackAccess access, std::int64_t cols, int width, Fn&& fn) {
+  if (whole_access(access, cols, width) == PackAccess::whole) {
+    fn(std::integral_constant<PackAccess, PackAccess::whole>{});
   } else {
-    fn(std::integral_constant<Access, Access::narrow>{});
+    fn(std::integral_constant<PackAccess, PackAccess::narrow>{});
   }
 }
 
@@ -220,16 +220,16 @@ class PackDivisor {
 // a gap between its rows.
 struct Extent {
   std::int64_t rows = 0, cols = 0;
-  Access access = Access::wide;
+  PackAccess access = PackAccess::wide;
 };
 inline Extent extent_of(int width, std::initializer_list<ConstMatrixView> views) {
   const ConstMatrixView& y = *views.begin();
   const bool packed = std::all_of(views.begin(), views.end(), [&](const ConstMatrixView& view) { return !view || view.ld == y.cols; });
   if (!packed) return {.rows = y.rows, .cols = y.cols, .access = access_of(width, views)};
-  Access access = Access::wide;
+  PackAccess access = PackAccess::wide;
   for (ConstMatrixView view : views) {
     view.rows = 1;
-    if (access_of(width, {view}) == Access::narrow) access = Access::narrow;
+    if (access_of(width, {view}) == PackAccess::narrow) access = PackAccess::narrow;
   }
   return {.rows = 1, .cols = y.rows * y.cols, .access = access};
 }
@@ -242,10 +242,10 @@ struct Place {
 
 inline constexpr int kElementwiseThreads = 256;
 // Packs a thread loads before it stores the first.
-template <Access kAccess>
-inline constexpr int kElementwiseBatch = kAccess == Access::wide ? 2 : 1;
+template <PackAccess kAccess>
+inline constexpr int kElementwiseBatch = kAccess == PackAccess::wide ? 2 : 1;
 
-template <Access kAccess, class Body>
+template <PackAccess kAccess, class Body>
 __global__ void __launch_bounds__(kElementwiseThreads)
     for_each_pack(const Body body, const PackDivisor packs_a_row, const std::int64_t packs) {
   constexpr int kBatch = kElementwiseBatch<kAccess>;
@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 }
 
 template <class Body>
-void launch_elementwise(CudaQueue& queue, const char* name, const Body& body, std::int64_t rows, Access access) {
+void launch_elementwise(CudaQueue& queue, const char* name, const Body& body, std::int64_t rows, PackAccess access) {
   const std::int64_t packs_a_row = ceil_div(body.cols, Body::kWidth), packs = rows * packs_a_row;
   if (packs == 0) return;
   with_access(access, [&](auto kAccess) {

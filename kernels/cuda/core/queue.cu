@@ -41,7 +41,7 @@ std::shared_ptr<CudaStream> make_cuda_stream(int index) {
   for (const DeviceInfo& device : devices.usable) {
     if (device.index == index) return std::make_shared<CudaStream>(device);
   }
-  throw Error(devices.refused.empty() ? sentence("there is no GPU number ", index, "; tilewave devices lists those there are.")
+  throw Error(devices.refused.empty() ? concat("there is no GPU number ", index, "; tilewave devices lists those there are.")
                                       : devices.refused);
 }
 

@@ -61,7 +61,7 @@ __device__ __forceinline__ double exponential_of_distance(double x) { return exp
 
 // Calls fn(column, pack) for the packs of one row that this thread of the group owns. Up to kPacks of them stay in registers
 // from load() on; with kPacks = 0 there can be any number, and each pass reads them again.
-template <class T, int kThreads, int kPacks, Access kAccess>
+template <class T, int kThreads, int kPacks, PackAccess kAccess>
 class RowPacks {
  public:
   static constexpr int kWidth = kPackWidth<T>;
@@ -100,7 +100,7 @@ class RowPacks {
   // fn(value) for each element.
   template <class Fn>
   __device__ __forceinline__ void each_element(const Fn& fn) const {
-    each([&](std::int64_t column, const Pack<T>& pack) { each_of_pack(pack, kAccess == Access::whole ? kWidth : cols_ - column, fn); });
+    each([&](std::int64_t column, const Pack<T>& pack) { each_of_pack(pack, kAccess == PackAccess::whole ? kWidth : cols_ - column, fn); });
   }
 
  private:

@@ -14,10 +14,10 @@ void launch(CudaQueue& queue, const BulkCopyLaunch& launch, const Contiguities& 
 }
 
 // The engine would write the whole of a row's last 16 bytes.
-ConstMatrixView stored_sums(const GemmArgs& args) {
+ConstMatrixView stored_accumulators(const GemmArgs& args) {
   ConstMatrixView d = args.d;
   const auto alignment = alignment_of(reinterpret_cast<std::uintptr_t>(d.data), d.ld * size_of(d.dtype));
-  if (alignment < 16 || !stores_sums(problem_of(args))) return {};
+  if (alignment < 16 || !stores_accumulators(problem_of(args))) return {};
   if (!args.owns_gaps) d.cols -= d.cols % (16 / size_of(d.dtype));
   return d.cols > 0 ? d : ConstMatrixView{};
 }
@@ -25,19 +25,20 @@ ConstMatrixView stored_sums(const GemmArgs& args) {
 }  // namespace
 
 // The row refuses a right operand along depth beside a left one across it.
-void launch_bulk_copy_mma(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+void launch_bulk_copy_mma(CudaQueue& queue, const GemmCall& call) {
+  const GemmArgs& args = call.args;
   const bool along_m = args.d_major == Major::m;
-  BulkCopyLaunch bulk_copy = {.tiles = persistent_launch(args, plan),
+  BulkCopyLaunch bulk_copy = {.tiles = persistent_launch(call),
                               .left = along_m ? args.b : args.a,
                               .right = along_m ? args.a : args.b,
-                              .sums = stored_sums(args)};
+                              .accumulators = stored_accumulators(args)};
   const PersistentProblem& problem = bulk_copy.tiles.problem;
   if (problem.split > 1) {
     bulk_copy.parts = {problem.parts.parts, (problem.items - problem.whole_tiles) * bulk_copy.tiles.rows, bulk_copy.tiles.cols,
                        problem.parts.pitch, DType::f32};
   }
   with_half(args.a.dtype, "gemm bulk_copy_mma", [&]<class T>(T) { launch<T>(queue, bulk_copy, contiguous_of(args)); });
-  add_parts_of_tiles(queue, bulk_copy.tiles);
+  reduce_tile_partials(queue, bulk_copy.tiles);
 }
 
 }  // namespace tilewave

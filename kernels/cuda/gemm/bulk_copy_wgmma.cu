@@ -1,4 +1,4 @@
-// The first row on Hopper's own instructions. One thread asks the bulk copy engine for boxes of A and B, which arrive in shared
+// The first row on Hopper's own instructions. One thread asks TMA for boxes of A and B, which arrive in shared
 // memory swizzled and counted by a barrier; two warpgroups multiply straight from there with wgmma, 64 rows each, and store from
 // their registers. One tile a block. A stage is loaded anew as soon as both warpgroups are done with it.
 #include "kernels/cuda/gemm/warpgroup_gemm.h"
@@ -17,7 +17,7 @@ struct SharedStorage {
   alignas(1024) Mbarrier full[kStages];
 };
 static_assert(sizeof(SharedStorage) == bulk_copy_wgmma_shared_bytes(kTile), "the plan knows what a block needs");
-static_assert(kThreads / 32 * 2 * kStripBytes <= sizeof(OperandStage<kTile.n, kTile.m>), "a stage has room for the warps' sums");
+static_assert(kThreads / 32 * 2 * kStagingBytes <= sizeof(OperandStage<kTile.n, kTile.m>), "a stage has room for the warps' sums");
 static_assert(kTile.n == 2 * kBox, "a warpgroup takes 64 rows");
 
 __global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_constant__ WarpgroupGemm gemm) {
@@ -27,44 +27,44 @@ __global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_cons
   const int row = tile / gemm.tiles_m * static_cast<int>(kTile.n), col = tile % gemm.tiles_m * static_cast<int>(kTile.m);
 
   // Prologue.
-  const auto load = [&](int block) {
-    load_stage(shared.stages[block % kStages], gemm, shared.full[block % kStages], block * kBox, row, col);
+  const auto load = [&](int k_tile) {
+    load_stage(shared.stages[k_tile % kStages], gemm, shared.full[k_tile % kStages], k_tile * kBox, row, col);
   };
   if (threadIdx.x == 0) {
     mbarrier_init(shared.full, 1);
     mbarrier_init_fence();
-    for (int block = 0; block < min(kStages, gemm.blocks_k); ++block) load(block);
+    for (int k_tile = 0; k_tile < min(kStages, gemm.k_tiles); ++k_tile) load(k_tile);
   }
   shared.ones.fill(gemm.operand_dtype);
   __syncthreads();
 
   // Main loop.
-  float sums[1][kTile.m / 2];  // [64, tile m]
-  with_product(AnyProduct{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+  float accumulators[1][kTile.m / 2];  // [64, tile m]
+  with_mma_form(AnyMmaForm{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto mma_form) {
     float row_sums[1][4];  // [64, 8]
     RingPosition<kStages> at;
-    for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+    for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
       mbarrier_wait(shared.full[at.stage], at.parity);
-      multiply(product, shared.stages[at.stage], shared.ones, warpgroup, block > 0, sums, row_sums);
+      multiply(mma_form, shared.stages[at.stage], shared.ones, warpgroup, k_tile > 0, accumulators, row_sums);
       wgmma_wait<0>();
       __syncthreads();
-      if (block + kStages < gemm.blocks_k && elect_lane_of(0)) load(block + kStages);
+      if (k_tile + kStages < gemm.k_tiles && elect_lane_of(0)) load(k_tile + kStages);
     }
-    if constexpr (product.kSumsRows) finish_bias_gradient(gemm.epilogue, row + warpgroup * kBox, row_sums[0]);
+    if constexpr (mma_form.kSumsRows) finish_bias_gradient(gemm.epilogue, row + warpgroup * kBox, row_sums[0]);
   });
 
   // Epilogue.
-  std::byte* const scratch = shared.stages[0].rows[0] + threadIdx.x / 32 * (2 * kStripBytes);  // every stage is done with
-  for_each_share<1>(gemm.epilogue, row + warpgroup * kBox, col, sums,
-                    [&](int, const ShareAt& at, const float(&z)[kShare]) { finish_elements(gemm.epilogue, scratch, at, z); });
+  std::byte* const scratch = shared.stages[0].rows[0] + threadIdx.x / 32 * (2 * kStagingBytes);  // every stage is done with
+  for_each_subtile<1>(gemm.epilogue, row + warpgroup * kBox, col, accumulators,
+                      [&](int, const SubtileAt& at, const float(&z)[kSubtileValues]) { finish_elements(gemm.epilogue, scratch, at, z); });
 }
 
 }  // namespace
 
-void launch_bulk_copy_wgmma(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+void launch_bulk_copy_wgmma(CudaQueue& queue, const GemmCall& call) {
+  const WarpgroupGemm gemm = warpgroup_gemm(call);
   TW_CUDA(cudaFuncSetAttribute(bulk_copy_wgmma, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(SharedStorage)));
-  bulk_copy_wgmma<<<static_cast<unsigned>(plan.blocks), kThreads, sizeof(SharedStorage), stream_of(queue)>>>(gemm);
+  bulk_copy_wgmma<<<static_cast<unsigned>(call.plan.blocks), kThreads, sizeof(SharedStorage), stream_of(queue)>>>(gemm);
   TW_CUDA_LAUNCHED("bulk_copy_wgmma");
 }
 

@@ -11,24 +11,24 @@ namespace {
 template <int kM, int kN>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = split_stages(kTile), kStrips = kSplitStrips, kWarps = kSplitWarps, kConsumers = 2;
+  static constexpr int kStages = split_stages(kTile), kStagingBuffers = kSplitStagingBuffers, kWarps = kSplitWarps, kConsumers = 2;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-  static constexpr int kShares = kM / kShareColumns;  // of a warp
+  static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
 
   // The sums of each warp's shares, as its threads hold them: [share][4 sums at a time][thread][4].
-  using Partial = float4[kWarps * kShares][kShare / 4][32];
+  using Partial = float4[kWarps * kSubtiles][kSubtileValues / 4][32];
 
   struct SharedStorage {
     union {
       OperandStage<kN, kM> stages[kStages];
       Partial partial;
     };
-    std::byte strips[kWarps][kStrips * kStripBytes];  // a warp's own
+    std::byte staging[kWarps][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
-    Mbarrier sides[kWarps][kStrips];
+    Mbarrier sides[kWarps][kStagingBuffers];
     float row_sums[kN];
   };
   static_assert(sizeof(SharedStorage) == cluster_split_k_shared_bytes(kTile), "the plan knows what a block needs");
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
   const int row = static_cast<int>(gemm.by_tiles_m.quotient(tile)) * kTileN,
             col = static_cast<int>(gemm.by_tiles_m.remainder(tile)) * kTileM;
   const auto first_of = [&](int part) {
-    return static_cast<int>(gemm.by_cluster.quotient(static_cast<unsigned>(gemm.blocks_k) * static_cast<unsigned>(part)));
+    return static_cast<int>(gemm.by_cluster.quotient(static_cast<unsigned>(gemm.k_tiles) * static_cast<unsigned>(part)));
   };
   const int begin = first_of(rank), end = first_of(rank + 1);
   const bool sums_rows = gemm.epilogue.bias_gradient.data != nullptr && col == 0;
@@ -64,40 +64,40 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
   __syncthreads();
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
-    give_up_registers<C::kProducerRegisters>();
+    reg_dealloc<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       RingPosition<C::kStages> at;
-      for (int block = begin; block < end; ++block, at.advance()) {
+      for (int k_tile = begin; k_tile < end; ++k_tile, at.advance()) {
         mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
         wait_for_operands();
-        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col);
       }
     }
     __syncwarp();
     cluster_sync();
   } else {  // A consumer.
-    take_registers<C::kConsumerRegisters>();
+    reg_alloc<C::kConsumerRegisters>();
     wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const bool leads = threadIdx.x % kWarpgroup == 0;
 
     // Main loop.
-    float sums[1][kTileM / 2];  // [64, tile m]
-    with_product(P{}, gemm, sums_rows, [&](auto product) {
+    float accumulators[1][kTileM / 2];  // [64, tile m]
+    with_mma_form(P{}, gemm, sums_rows, [&](auto mma_form) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<C::kStages> at;
       int previous = 0;
-      for (int block = begin; block < end; ++block, at.advance()) {
+      for (int k_tile = begin; k_tile < end; ++k_tile, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(product, shared.stages[at.stage], shared.ones, consumer, block > begin, sums, row_sums);
+        multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, k_tile > begin, accumulators, row_sums);
         wgmma_wait<1>();
-        if (leads && block > begin) mbarrier_arrive(shared.empty[previous]);
+        if (leads && k_tile > begin) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
       }
       wgmma_wait<0>();
-      if constexpr (product.kSumsRows) {
+      if constexpr (mma_form.kSumsRows) {
         for_each_row_sum(row_sums[0], [&](int own, float sum) { shared.row_sums[consumer * kBox + own] = sum; });
       }
     });
@@ -106,71 +106,73 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     sync_warps<C::kConsumers * kWarpgroup>();  // both are done with the stages
 #pragma unroll
     for (int i = 0; i < kTileM / 2; i += 4) {
-      shared.partial[warp * C::kShares + i / kShare][i % kShare / 4][lane] = {sums[0][i], sums[0][i + 1], sums[0][i + 2], sums[0][i + 3]};
+      shared.partial[warp * C::kSubtiles + i / kSubtileValues][i % kSubtileValues / 4][lane] = {
+          accumulators[0][i], accumulators[0][i + 1], accumulators[0][i + 2], accumulators[0][i + 3]};
     }
     cluster_sync();
 
     // Epilogue, of every so many shares of the tile.
-    WarpStrips<C::kStrips> strips = {
-        .first = shared.strips[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
+    WarpStaging<C::kStagingBuffers> staging = {
+        .first = shared.staging[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
 #pragma unroll 1
-    for (int share = rank + gemm.cluster * warp; share < C::kWarps * C::kShares; share += gemm.cluster * C::kWarps) {
-      const int share_row = row + share / C::kShares * kStripRows, share_col = col + share % C::kShares * kShareColumns;
-      if (share_row >= gemm.epilogue.rows || share_col >= gemm.epilogue.cols) continue;
-      const ShareAt at = {.row = share_row, .col = share_col};
-      ShareBias bias;
-      const bool through_strips =
-          gemm.epilogue.through_strips && min(share_col + kShareColumns, gemm.epilogue.cols) <= gemm.epilogue.d.mapped_cols;
-      if (through_strips && gemm.epilogue.bias.data != nullptr) ask_for_bias(gemm.epilogue, share_row, share_col, bias);
-      if (through_strips && gemm.epilogue.has_side) strips.ask(gemm.epilogue.side_map, 0, share_row, share_col);
-      float z[kShare] = {};
+    for (int subtile = rank + gemm.cluster * warp; subtile < C::kWarps * C::kSubtiles; subtile += gemm.cluster * C::kWarps) {
+      const int subtile_row = row + subtile / C::kSubtiles * kSubtileRows, subtile_col = col + subtile % C::kSubtiles * kSubtileColumns;
+      if (subtile_row >= gemm.epilogue.rows || subtile_col >= gemm.epilogue.cols) continue;
+      const SubtileAt at = {.row = subtile_row, .col = subtile_col};
+      SubtileBias bias;
+      const bool through_staging =
+          gemm.epilogue.through_staging && min(subtile_col + kSubtileColumns, gemm.epilogue.cols) <= gemm.epilogue.d.mapped_cols;
+      if (through_staging && gemm.epilogue.bias.data != nullptr) load_bias_async(gemm.epilogue, subtile_row, subtile_col, bias);
+      if (through_staging && gemm.epilogue.has_side) staging.load_async(gemm.epilogue.side_map, 0, subtile_row, subtile_col);
+      float z[kSubtileValues] = {};
       for (int other = 0; other < gemm.cluster; ++other) {
 #pragma unroll
-        for (int i = 0; i < kShare; i += 4) {
-          const float4 sum = load_from_block(shared.partial[share][i / 4][lane], other);
+        for (int i = 0; i < kSubtileValues; i += 4) {
+          const float4 sum = load_from_cta(shared.partial[subtile][i / 4][lane], other);
           z[i] += sum.x;
           z[i + 1] += sum.y;
           z[i + 2] += sum.z;
           z[i + 3] += sum.w;
         }
       }
-      if (!through_strips) {
-        strips.settle();
-        finish_elements(gemm.epilogue, strips.first, at, z);
+      if (!through_staging) {
+        staging.settle();
+        finish_elements(gemm.epilogue, staging.first, at, z);
         continue;
       }
       if (gemm.epilogue.d.dtype == DType::f32) {
-        strips.put(gemm.epilogue.d_map, at, z, gemm.epilogue.accumulate);
+        staging.put(gemm.epilogue.d_map, at, z, gemm.epilogue.accumulate);
       } else {
-        if constexpr (std::is_same_v<P, AnyProduct>) {
-          with_share_form(gemm.epilogue, [&](auto form) {
+        if constexpr (std::is_same_v<P, AnyMmaForm>) {
+          with_subtile_form(gemm.epilogue, [&](auto form) {
             if (gemm.epilogue.bias.data != nullptr) add_bias<typename decltype(form)::T>(gemm.epilogue, bias, z);
-            finish_share(form, gemm.epilogue, strips, 0, at, z);
+            finish_subtile(form, gemm.epilogue, staging, 0, at, z);
           });
         } else {
-          strips.template put<typename P::T>(strips.next(), gemm.epilogue.d_map, at, z);
+          staging.template put<typename P::T>(staging.next(), gemm.epilogue.d_map, at, z);
         }
       }
     }
     if (sums_rows && rank == 0 && warp * 32 + lane < kTileN) {
       float sum = 0.0f;
-      for (int other = 0; other < gemm.cluster; ++other) sum += load_from_block(shared.row_sums[warp * 32 + lane], other);
+      for (int other = 0; other < gemm.cluster; ++other) sum += load_from_cta(shared.row_sums[warp * 32 + lane], other);
       store_bias_gradient(gemm.epilogue, row + warp * 32 + lane, sum);
     }
-    wait_boxes_read<0>();
+    tma_store_wait_read<0>();
   }
-  cluster_meet();  // nobody leaves while another still reads from it
+  cluster_sync_relaxed();  // nobody leaves while another still reads from it
 }
 
 }  // namespace
 
-void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  with_tile<kClusterSplitKTiles>("cluster_split_k", plan.tile, [&]<int kM, int kN>() {
+void launch_cluster_split_k(CudaQueue& queue, const GemmCall& call) {
+  with_tile<kClusterSplitKTiles>("cluster_split_k", call.plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
-    const ClusterGemm gemm = {warpgroup_gemm(args, plan), Divisor::of(static_cast<unsigned>(plan.cluster)),
-                              Divisor::of(static_cast<unsigned>(plan.tiling.tiles_m))};
-    with_gradient_product(gemm, [&]<class P>(P) {
-      launch_clusters(queue, "cluster_split_k", cluster_split_k<C, P>, gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+    const ClusterGemm gemm = {warpgroup_gemm(call), Divisor::of(static_cast<unsigned>(call.plan.cluster)),
+                              Divisor::of(static_cast<unsigned>(call.plan.tiling.tiles_m))};
+    with_wgrad_mma_form(gemm, [&]<class P>(P) {
+      launch_clusters(queue, "cluster_split_k", cluster_split_k<C, P>, gemm, call.plan.blocks, C::kThreads,
+                      sizeof(typename C::SharedStorage));
     });
   });
 }

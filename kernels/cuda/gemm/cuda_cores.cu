@@ -31,9 +31,9 @@ __global__ void __launch_bounds__(kAcross* kDown) cuda_cores(const __grid_consta
 
 }  // namespace
 
-void launch_cuda_cores(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  with_float(args.a.dtype, "gemm", [&]<class T>(T) {
-    cuda_cores<T><<<static_cast<unsigned>(plan.blocks), dim3(kAcross, kDown), 0, stream_of(queue)>>>(core_problem_of<T>(args, plan, 1));
+void launch_cuda_cores(CudaQueue& queue, const GemmCall& call) {
+  with_float(call.args.a.dtype, "gemm", [&]<class T>(T) {
+    cuda_cores<T><<<static_cast<unsigned>(call.plan.blocks), dim3(kAcross, kDown), 0, stream_of(queue)>>>(core_problem_of<T>(call, 1));
     TW_CUDA_LAUNCHED("gemm cuda_cores");
   });
 }

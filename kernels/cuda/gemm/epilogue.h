@@ -164,7 +164,7 @@ struct InRow {
 // Strip: kRun elements, every 32nd of a row and then of the rows below, so that a warp's lanes hold neighbours: for rows that start
 // anywhere, and for the edges of D. What lies outside is left alone.
 template <int kAcross>
-struct Strip {
+struct StridedRun {
   static constexpr int kCount = kRun;
   std::int64_t row = 0, col = 0;     // of element 0
   std::int64_t stride = 1;           // from one of its rows to the next
@@ -235,52 +235,53 @@ __device__ __forceinline__ void with_activation(Activation activation, bool to_b
 }
 
 // Stores a thread's sums z[x], which lie at places[x] of D. What is read beside them is asked for at once.
-template <class Place, int kPlaces, class T, int kWidth = Place::kCount>
-__device__ __forceinline__ void finish(const GemmEpilogue& e, const Place (&places)[kPlaces], T (&z)[kPlaces][Place::kCount]) {
-  T other[kPlaces][kWidth];
+template <class Location, int kLocations, class T, int kWidth = Location::kCount>
+__device__ __forceinline__ void finish(const GemmEpilogue& e, const Location (&locations)[kLocations],
+                                       T (&z)[kLocations][Location::kCount]) {
+  T other[kLocations][kWidth];
   const auto all = [&](auto&& fn) {
 #pragma unroll
-    for (int x = 0; x < kPlaces; ++x) fn(places[x], z[x], other[x]);
+    for (int x = 0; x < kLocations; ++x) fn(locations[x], z[x], other[x]);
   };
   const auto add = [&](const Plane& p) {
-    all([&](const Place& place, auto&, T(&o)[kWidth]) { place.load(p, o); });
-    all([&](const Place&, T(&sums)[kWidth], T(&o)[kWidth]) {
+    all([&](const Location& location, auto&, T(&o)[kWidth]) { location.load(p, o); });
+    all([&](const Location&, T(&sums)[kWidth], T(&o)[kWidth]) {
 #pragma unroll
       for (int c = 0; c < kWidth; ++c) sums[c] += o[c];
     });
   };
   if (e.bias.data != nullptr) {
-    all([&](const Place& place, T(&sums)[kWidth], T(&o)[kWidth]) {
-      place.load_bias(e.bias, e.bias_along_rows, o);
+    all([&](const Location& location, T(&sums)[kWidth], T(&o)[kWidth]) {
+      location.load_bias(e.bias, e.bias_along_rows, o);
 #pragma unroll
       for (int c = 0; c < kWidth; ++c) sums[c] += o[c];
     });
   }
-  if (e.saved_input.data != nullptr) all([&](const Place& place, T(&sums)[kWidth], auto&) { place.store(e.saved_input, sums); });
+  if (e.saved_input.data != nullptr) all([&](const Location& location, T(&sums)[kWidth], auto&) { location.store(e.saved_input, sums); });
   const bool to_bf16 = e.d.dtype == DType::bf16 && e.residual.data == nullptr && !e.accumulate;
   with_activation<kWidth, T>(e.activation, to_bf16, [&]<Activation kActivation, class To>(int c) {
-    all([&](const Place&, T(&sums)[kWidth], auto&) { sums[c] = activate_to<To>(kActivation, sums[c]); });
+    all([&](const Location&, T(&sums)[kWidth], auto&) { sums[c] = activate_to<To>(kActivation, sums[c]); });
   });
   if (e.derivative_of.data != nullptr) {
-    all([&](const Place& place, auto&, T(&o)[kWidth]) { place.load(e.derivative_of, o); });
+    all([&](const Location& location, auto&, T(&o)[kWidth]) { location.load(e.derivative_of, o); });
     with_activation<kWidth, T>(e.derivative, to_bf16, [&]<Activation kActivation, class To>(int c) {
-      all([&](const Place&, T(&sums)[kWidth], T(&o)[kWidth]) { sums[c] *= activation_derivative_to<To>(kActivation, o[c]); });
+      all([&](const Location&, T(&sums)[kWidth], T(&o)[kWidth]) { sums[c] *= activation_derivative_to<To>(kActivation, o[c]); });
     });
   }
   if (e.residual.data != nullptr) add(e.residual);
   if (e.accumulate) add(e.d);
-  all([&](const Place& place, T(&sums)[kWidth], auto&) { place.store(e.d, sums); });
+  all([&](const Location& location, T(&sums)[kWidth], auto&) { location.store(e.d, sums); });
 }
 template <int kWidth, class T>
 __device__ __forceinline__ void finish(const GemmEpilogue& e, std::int64_t row, std::int64_t col, T (&z)[kWidth]) {
-  const InRow<kWidth> place[] = {{.row = row, .col = col}};
-  finish(e, place, reinterpret_cast<T(&)[1][kWidth]>(z));
+  const InRow<kWidth> location[] = {{.row = row, .col = col}};
+  finish(e, location, reinterpret_cast<T(&)[1][kWidth]>(z));
 }
 
 // Asks the second-level cache for what the epilogue of a tile will read, long before it does.
 template <int kRows, int kCols, int kThreads>
 __device__ __forceinline__ void prefetch_sides(const GemmEpilogue& e, std::int64_t row, std::int64_t col, int thread) {
-  const auto ask = [&](const Plane& p) {
+  const auto prefetch = [&](const Plane& p) {
     const int in_line = p.dtype == DType::f32 ? 32 : 64, lines = kCols / in_line;  // elements of 128 bytes, and those of a row
 #pragma unroll 1
     for (int x = thread; x < kRows * lines; x += kThreads) {
@@ -290,9 +291,9 @@ __device__ __forceinline__ void prefetch_sides(const GemmEpilogue& e, std::int64
       asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
     }
   };
-  if (e.derivative_of.data != nullptr) ask(e.derivative_of);
-  if (e.residual.data != nullptr) ask(e.residual);
-  if (e.accumulate) ask(e.d);
+  if (e.derivative_of.data != nullptr) prefetch(e.derivative_of);
+  if (e.residual.data != nullptr) prefetch(e.residual);
+  if (e.accumulate) prefetch(e.d);
 }
 
 template <class T>
@@ -304,20 +305,20 @@ __device__ __forceinline__ void finish_bias_gradient(const GemmEpilogue& e, std:
 // Where the parts of a split sum lie: part s is a [rows, pitch] matrix of T, then come the parts of the bias gradient, [rows] each
 // (or [cols] where N runs along the columns).
 template <class T>
-struct SplitSums {
+struct SplitKPartials {
   T* parts = nullptr;
   std::int64_t pitch = 0, part = 0;  // elements of a row, and from one part to the next
   T* bias_gradients = nullptr;
   std::int64_t n = 0;
 
-  SplitSums(void* workspace, std::int64_t rows, std::int64_t cols, std::int64_t split, std::int64_t size_n)
+  SplitKPartials(void* workspace, std::int64_t rows, std::int64_t cols, std::int64_t split, std::int64_t size_n)
       : parts(static_cast<T*>(workspace)),
         pitch(round_up(cols, kSplitPitch)),
         part(rows * pitch),
         bias_gradients(parts + split * part),
         n(size_n) {}
-  SplitSums(void* workspace, const GemmEpilogue& e, std::int64_t split, std::int64_t size_n)
-      : SplitSums(workspace, e.rows, e.cols, split, size_n) {}
+  SplitKPartials(void* workspace, const GemmEpilogue& e, std::int64_t split, std::int64_t size_n)
+      : SplitKPartials(workspace, e.rows, e.cols, split, size_n) {}
 
   // An element of the bias gradient: the sum of it in parts 0, `step` and so on, in order.
   __device__ T bias_gradient(std::int64_t split, std::int64_t step, std::int64_t index) const {
@@ -341,8 +342,8 @@ struct SplitSums {
 // Adds kWidth sums, `at` elements from the beginning of part 0, and as far behind in part `step` and so on, in order, and finishes those
 // that lie in D.
 template <int kWidth, class T>
-__device__ __forceinline__ void finish_parts(const GemmEpilogue& e, std::int64_t row, std::int64_t col, const SplitSums<T>& sums,
-                                             std::int64_t split, std::int64_t step, std::int64_t at) {
+__device__ __forceinline__ void finish_partials(const GemmEpilogue& e, std::int64_t row, std::int64_t col, const SplitKPartials<T>& sums,
+                                                std::int64_t split, std::int64_t step, std::int64_t at) {
   constexpr int kAtOnce = 4;  // parts that are asked for before the first of them is added
   T z[kWidth] = {};
   for (std::int64_t first = 0; first < split; first += kAtOnce) {
@@ -372,9 +373,9 @@ __device__ __forceinline__ void finish_parts(const GemmEpilogue& e, std::int64_t
 
 // All of D, from the parts of a split.
 template <class T>
-void reduce_split_sums(CudaQueue& queue, const GemmEpilogue& e, const SplitSums<T>& sums, std::int64_t split);
+void reduce_split_k(CudaQueue& queue, const GemmEpilogue& e, const SplitKPartials<T>& sums, std::int64_t split);
 
-extern template void reduce_split_sums<float>(CudaQueue&, const GemmEpilogue&, const SplitSums<float>&, std::int64_t);
-extern template void reduce_split_sums<double>(CudaQueue&, const GemmEpilogue&, const SplitSums<double>&, std::int64_t);
+extern template void reduce_split_k<float>(CudaQueue&, const GemmEpilogue&, const SplitKPartials<float>&, std::int64_t);
+extern template void reduce_split_k<double>(CudaQueue&, const GemmEpilogue&, const SplitKPartials<double>&, std::int64_t);
 
 }  // namespace tilewave

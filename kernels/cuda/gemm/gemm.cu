@@ -5,6 +5,9 @@
 
 namespace tilewave {
 
-void run(CudaQueue& queue, const GemmArgs& args) { check(args, device_of(queue)).launch_cuda(queue, args, *args.plan); }
+void run(CudaQueue& queue, const GemmArgs& args) {
+  const GemmCall call = check(args, device_of(queue));
+  call.kernel.launch_cuda(queue, call);
+}
 
 }  // namespace tilewave

@@ -29,7 +29,7 @@ class Library {
  public:
   explicit Library(std::string name) : name_(std::move(name)), handle_(dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     TW_CHECK_INPUT(handle_ != nullptr, name_, " cannot be opened: ", dlerror(),
-                   "; install it beside CUDA, or use gemm.engine = \"in_house\".");
+                   "; install it beside CUDA, or use gemm.engine = \"tilewave\".");
   }
   template <class Function>
   Function* symbol(const char* name) const {
@@ -96,7 +96,7 @@ struct Scalars {
 };
 
 struct Cublas {
-  Library library{sentence("libcublas.so.", CUBLAS_VER_MAJOR)};
+  Library library{concat("libcublas.so.", CUBLAS_VER_MAJOR)};
   decltype(cublasCreate_v2)* create = library.symbol<decltype(cublasCreate_v2)>("cublasCreate_v2");
   decltype(cublasSetStream_v2)* set_stream = library.symbol<decltype(cublasSetStream_v2)>("cublasSetStream_v2");
   decltype(cublasSetWorkspace_v2)* set_workspace = library.symbol<decltype(cublasSetWorkspace_v2)>("cublasSetWorkspace_v2");
@@ -116,7 +116,7 @@ struct Matmul {
 };
 
 struct CublasLt {
-  Library library{sentence("libcublasLt.so.", CUBLAS_VER_MAJOR)};
+  Library library{concat("libcublasLt.so.", CUBLAS_VER_MAJOR)};
   template <class Function>
   Function* find(const char* name) const {
     return library.symbol<Function>(name);
@@ -298,8 +298,8 @@ struct LtLaunch {
 
 }  // namespace
 
-void launch_cublas(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
-  const GemmProblem problem = problem_of(args);
+void launch_cublas(CudaQueue& queue, const GemmCall& call) {
+  const GemmProblem& problem = call.problem;
   const bool straight = library_sums_bytes(problem) == 0;
   {
     const std::lock_guard lock(library_mutex);
@@ -307,8 +307,8 @@ void launch_cublas(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
     cublasHandle_t& handle = library.handles[device_of(queue).index];
     if (handle == nullptr) check_status(library.create(&handle), "cublasCreate");
     check_status(library.set_stream(handle, stream_of(queue)), "cublasSetStream");
-    check_status(library.set_workspace(handle, args.workspace, kLibraryWorkspace), "cublasSetWorkspace");
-    const ColumnMajor p(args, problem, library_target(args, straight));
+    check_status(library.set_workspace(handle, call.args.workspace, kLibraryWorkspace), "cublasSetWorkspace");
+    const ColumnMajor p(call.args, problem, library_target(call.args, straight));
     const bool fp64 = p.type == CUDA_R_64F;
     const Scalars scalars;
     check_status(library.gemm(handle, p.first_op, p.second_op, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k),
@@ -317,29 +317,29 @@ void launch_cublas(CudaQueue& queue, const GemmArgs& args, const GemmPlan&) {
                               static_cast<int>(p.c.ld), p.compute, CUBLAS_GEMM_DEFAULT),
                  "cublasGemmEx");
   }
-  finish_library(queue, args, straight);
+  finish_library(queue, call.args, straight);
 }
 
-void launch_cublaslt(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  GemmArgs rest = args;  // what the pass behind it does
+void launch_cublaslt(CudaQueue& queue, const GemmCall& call) {
+  GemmArgs rest = call.args;  // what the pass behind it does
   bool direct = false;
   {
     const std::lock_guard lock(library_mutex);
     CublasLt& lt = cublaslt();
     const int device = device_of(queue).index;
-    const LtLaunch launch(lt, device, args);
+    const LtLaunch launch(lt, device, call.args);
     const ColumnMajor& p = launch.product;
     const Matmul& matmul = *launch.matmul;
     direct = launch.direct;
     if (launch.epilogue.epilogue == CUBLASLT_EPILOGUE_BGRADB) rest.bias_gradient = {};
-    TW_CHECK(plan.algorithm >= 0 && plan.algorithm < static_cast<int>(matmul.candidates.size()), "gemm ", name_of(args.role),
-             ": cuBLASLt's heuristic has ", matmul.candidates.size(), " candidates for this problem, and number ", plan.algorithm,
+    TW_CHECK(call.plan.algorithm >= 0 && call.plan.algorithm < static_cast<int>(matmul.candidates.size()), "gemm ", name_of(call.args.role),
+             ": cuBLASLt's heuristic has ", matmul.candidates.size(), " candidates for this problem, and number ", call.plan.algorithm,
              " was planned.");
     const bool fp64 = p.type == CUDA_R_64F;
     const Scalars scalars;
     check_status(lt.cublasLtMatmul(lt_handle(lt, device), matmul.description, scalars.one(fp64), p.first.data, matmul.first, p.second.data,
                                    matmul.second, p.c.accumulate ? scalars.one(fp64) : scalars.zero(fp64), p.c.data, matmul.c, p.c.data,
-                                   matmul.c, &matmul.candidates[static_cast<std::size_t>(plan.algorithm)], args.workspace,
+                                   matmul.c, &matmul.candidates[static_cast<std::size_t>(call.plan.algorithm)], call.args.workspace,
                                    kLibraryWorkspace, stream_of(queue)),
                  "cublasLtMatmul");
   }

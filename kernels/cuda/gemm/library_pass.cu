@@ -27,7 +27,7 @@ __global__ void sum_over_k(const T* b, std::int64_t along_n, std::int64_t along_
 }
 
 template <class T>
-SplitSums<Arithmetic<T>> sums_of(const GemmArgs& args, const GemmEpilogue& epilogue) {
+SplitKPartials<Arithmetic<T>> sums_of(const GemmArgs& args, const GemmEpilogue& epilogue) {
   return {static_cast<std::byte*>(args.workspace) + kLibraryWorkspace, epilogue, 1, args.bias_gradient.cols};
 }
 
@@ -48,7 +48,7 @@ void finish_library(CudaQueue& queue, const GemmArgs& args, bool straight) {
   const GemmProblem problem = problem_of(args);
   GemmEpilogue epilogue = epilogue_of(args);
   with_float(problem.operand_dtype, "gemm", [&]<class T>(T) {
-    const SplitSums<Arithmetic<T>> sums = sums_of<T>(args, epilogue);
+    const SplitKPartials<Arithmetic<T>> sums = sums_of<T>(args, epilogue);
     if (args.bias_gradient) {
       const bool along_k = args.b_major == Major::k;
       sum_over_k<T><<<static_cast<unsigned>(ceil_div(problem.n, kSumColumns)), kSumThreads, 0, stream_of(queue)>>>(
@@ -56,7 +56,7 @@ void finish_library(CudaQueue& queue, const GemmArgs& args, bool straight) {
       TW_CUDA_LAUNCHED("gemm, a library's bias gradient");
     }
     if (straight) epilogue.rows = 0;  // the bias gradient alone is left
-    reduce_split_sums(queue, epilogue, sums, 1);
+    reduce_split_k(queue, epilogue, sums, 1);
   });
 }
 

@@ -91,8 +91,9 @@ __global__ void sum_outputs(const Operands o) {
 
 }  // namespace
 
-void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const GemmProblem problem = problem_of(args);
+void launch_naive(CudaQueue& queue, const GemmCall& call) {
+  const GemmArgs& args = call.args;
+  const GemmProblem& problem = call.problem;
   const Operands operands = {.a = args.a,
                              .b = args.b,
                              .bias = args.bias,
@@ -112,7 +113,7 @@ void launch_naive(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) 
                              .m = problem.m,
                              .n = problem.n,
                              .k = problem.k};
-  outputs<<<static_cast<unsigned>(plan.blocks), kThreads, 0, stream_of(queue)>>>(operands);
+  outputs<<<static_cast<unsigned>(call.plan.blocks), kThreads, 0, stream_of(queue)>>>(operands);
   TW_CUDA_LAUNCHED("gemm naive");
   if (args.bias_gradient) {
     bias_gradients<<<static_cast<unsigned>(ceil_div(problem.n, kThreads)), kThreads, 0, stream_of(queue)>>>(operands);

@@ -1,7 +1,7 @@
 // Adds to warp_specialized: blocks that stay and take tile after tile in an order that keeps operands in L2, so that the producer
 // loads the next tile's stages while the consumers finish this one; clusters of two blocks, one above the other in D, that share
-// each load of their columns; and stores by the copy engine from swizzled strips, which run under the next tile's products. A block's
-// last tile has no next: its consumers take the last blocks of K in turn, so that one finishes under the other's products.
+// each load of their columns; and stores by TMA from swizzled strips, which run under the next tile's products. A block's
+// last tile has no next: its consumers take the last k_tiles in turn, so that one finishes under the other's products.
 #include "kernels/cuda/gemm/tile_loads.h"
 #include "kernels/gemm/rows/persistent_cooperative.h"
 #include "kernels/gemm/with_tile.h"
@@ -13,23 +13,24 @@ namespace {
 template <int kM, int kN, bool kGradient>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = cooperative_stages(kTile, kGradient), kStrips = cooperative_strips(kTile, kGradient);
-  static constexpr int kConsumers = cooperative_consumers(kTile), kBlocks = kN / kBox / kConsumers;  // of 64 rows, each consumer's
-  static constexpr int kInTurn = kStages - 1;  // of the last tile's blocks of K: the ring's but one, since a stage is released a block late
+  static constexpr int kStages = cooperative_stages(kTile, kGradient), kStagingBuffers = cooperative_staging_buffers(kTile, kGradient);
+  static constexpr int kConsumers = cooperative_consumers(kTile), kMmaTiles = kN / kBox / kConsumers;  // of 64 rows, each consumer's
+  static constexpr int kOrderedKTiles =
+      kStages - 1;  // of the last tile's k_tiles: the ring's but one, since a stage is released a block late
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
-    std::byte strips[kConsumers * 4][kStrips * kStripBytes];  // a warp's own
+    std::byte staging[kConsumers * 4][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
     LoadsBegun loads;
-    Mbarrier sides[kConsumers * 4][kStrips];
+    Mbarrier sides[kConsumers * 4][kStagingBuffers];
   };
   static_assert(sizeof(SharedStorage) == cooperative_bytes(kTile, kGradient), "the plan knows what a block needs");
-  static_assert(kConsumers * kBlocks * kBox == kN, "consumers share the rows of a tile");
+  static_assert(kConsumers * kMmaTiles * kBox == kN, "consumers share the rows of a tile");
 };
 
 template <class C, class P>
@@ -47,82 +48,82 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_cooperative(const _
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
-  bring_first_blocks<C::kThreads>(gemm);
+  prefetch_first_k_tiles<C::kThreads>(gemm);
   __syncthreads();
-  cluster_meet();
+  cluster_sync_relaxed();
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
-    give_up_registers<C::kProducerRegisters>();
+    reg_dealloc<C::kProducerRegisters>();
     feed_tiles<C>(shared, gemm);
   } else {  // A consumer.
-    take_registers<C::kConsumerRegisters>();
+    reg_alloc<C::kConsumerRegisters>();
     wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int warp = consumer * 4 + thread / 32;
-    WarpStrips<C::kStrips> strips = {
-        .first = shared.strips[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
+    WarpStaging<C::kStagingBuffers> staging = {
+        .first = shared.staging[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
     RingPosition<C::kStages> at;
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
-    for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
-      const TileAt tile = own_tile(gemm, turn);
-      const int row = tile.n * kTileN + consumer * C::kBlocks * kBox, col = tile.m * kTileM;
+    for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+      const TileAt tile = own_tile(gemm, tile_index);
+      const int row = tile.n * kTileN + consumer * C::kMmaTiles * kBox, col = tile.m * kTileM;
 
-      TileEpilogue<C::kBlocks, kTileM, C::kStrips> epilogue(gemm.epilogue, strips, row, col);
+      TileEpilogue<C::kMmaTiles, kTileM, C::kStagingBuffers> epilogue(gemm.epilogue, staging, row, col);
 
-      const bool last = turn + gemm.clusters >= gemm.raster.tiles;  // nothing follows to finish under
-      const int waits_at = last && consumer > 0 ? max(gemm.blocks_k - C::kInTurn, 0) : -1;
-      const int passes_at = last && consumer + 1 < C::kConsumers ? gemm.blocks_k - 1 : -1;
+      const bool last = tile_index + gemm.clusters >= gemm.raster.tiles;  // nothing follows to finish under
+      const int waits_at = last && consumer > 0 ? max(gemm.k_tiles - C::kOrderedKTiles, 0) : -1;
+      const int passes_at = last && consumer + 1 < C::kConsumers ? gemm.k_tiles - 1 : -1;
 
       // Main loop.
-      float sums[C::kBlocks][kTileM / 2];  // [64, tile m] of each
-      with_product(P{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
-        float row_sums[C::kBlocks][4];  // [64, 8] of each
+      float accumulators[C::kMmaTiles][kTileM / 2];  // [64, tile m] of each
+      with_mma_form(P{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto mma_form) {
+        float row_sums[C::kMmaTiles][4];  // [64, 8] of each
         int previous = 0;
-        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
-          if (block == waits_at) wait_for_turn(consumer - 1);
+        for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
+          if (k_tile == waits_at) order_barrier_wait(consumer - 1);
           mbarrier_wait(shared.full[at.stage], at.parity);
-          multiply(product, shared.stages[at.stage], shared.ones, consumer * C::kBlocks, block > 0, sums, row_sums);
-          if (block == passes_at) pass_turn(consumer);
+          multiply(mma_form, shared.stages[at.stage], shared.ones, consumer * C::kMmaTiles, k_tile > 0, accumulators, row_sums);
+          if (k_tile == passes_at) order_barrier_arrive(consumer);
           wgmma_wait<1>();
-          if (block > 0) release(previous);
+          if (k_tile > 0) release(previous);
           previous = at.stage;
         }
         wgmma_wait<0>();
         release(previous);
-        if constexpr (product.kSumsRows) {
-          for (int i = 0; i < C::kBlocks; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
+        if constexpr (mma_form.kSumsRows) {
+          for (int i = 0; i < C::kMmaTiles; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
         }
       });
 
       // Epilogue.
-      if constexpr (std::is_same_v<P, AnyProduct>) {
-        epilogue.finish(sums);
-      } else if constexpr (C::kStrips == 1) {
-        epilogue.template store_whole<typename P::T>(sums);
+      if constexpr (std::is_same_v<P, AnyMmaForm>) {
+        epilogue.finish(accumulators);
+      } else if constexpr (C::kStagingBuffers == 1) {
+        epilogue.template store_whole<typename P::T>(accumulators);
       } else {
-        epilogue.template store<typename P::T>(sums);
+        epilogue.template store<typename P::T>(accumulators);
       }
     }
-    wait_boxes_read<0>();
+    tma_store_wait_read<0>();
   }
 }
 
 }  // namespace
 
-void launch_persistent_cooperative(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  with_tile<kPersistentCooperativeTiles>("persistent_cooperative", plan.tile, [&]<int kM, int kN>() {
-    const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
-    const auto launch_product = [&]<class P>(P) {
-      using C = Config<kM, kN, !std::is_same_v<P, AnyProduct>>;
-      launch_clusters(queue, "persistent_cooperative", persistent_cooperative<C, P>, gemm, plan.blocks, C::kThreads,
+void launch_persistent_cooperative(CudaQueue& queue, const GemmCall& call) {
+  with_tile<kPersistentCooperativeTiles>("persistent_cooperative", call.plan.tile, [&]<int kM, int kN>() {
+    const WarpgroupGemm gemm = warpgroup_gemm(call);
+    const auto launch_mma_form = [&]<class P>(P) {
+      using C = Config<kM, kN, !std::is_same_v<P, AnyMmaForm>>;
+      launch_clusters(queue, "persistent_cooperative", persistent_cooperative<C, P>, gemm, call.plan.blocks, C::kThreads,
                       sizeof(typename C::SharedStorage));
     };
-    if (is_cooperative_gradient(problem_of(args), plan.tile)) {
-      with_gradient_product(gemm, launch_product);
+    if (is_cooperative_gradient(call.problem, call.plan.tile)) {
+      with_wgrad_mma_form(gemm, launch_mma_form);
     } else {
-      launch_product(AnyProduct{});
+      launch_mma_form(AnyMmaForm{});
     }
   });
 }

@@ -5,34 +5,34 @@
 namespace tilewave {
 namespace {
 
-LateForm form_of(const WarpgroupEpilogue& e) {
-  if (e.activation != Activation::none) return LateForm::activation;
-  return e.d.mapped_cols == e.cols && e.cols % 8 == 0 ? LateForm::sums : LateForm::elements;
+DeferredForm form_of(const WarpgroupEpilogue& e) {
+  if (e.activation != Activation::none) return DeferredForm::activation;
+  return e.d.mapped_cols == e.cols && e.cols % 8 == 0 ? DeferredForm::accumulators : DeferredForm::elements;
 }
 
 }  // namespace
 
-void launch_persistent_late_store(CudaQueue& queue, const GemmArgs& whole_args, const GemmPlan& plan) {
-  const std::int64_t last_columns = late_store_last_columns(problem_of(whole_args));
-  GemmArgs args = whole_args;
+void launch_persistent_late_store(CudaQueue& queue, const GemmCall& call) {
+  const std::int64_t last_columns = deferred_store_last_columns(call.problem);
+  GemmArgs args = call.args;
   args.a.rows -= last_columns;
   args.d.cols -= last_columns;
-  WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+  WarpgroupGemm gemm = warpgroup_gemm({.args = args, .problem = problem_of(args), .plan = call.plan, .kernel = call.kernel});
   if (column_order(form_of(gemm.epilogue), gemm.cols_fastest) == Columns::dealt) {
-    gemm.cols = make_map_of_eights(args.d_major == Major::m ? args.a : args.b, 2, static_cast<int>(plan.tile.m / 8));
+    gemm.cols = make_tensor_map_3d(args.d_major == Major::m ? args.a : args.b, 2, static_cast<int>(call.plan.tile.m / 8));
   }
   const auto with_form = [&]<class T>(T) {
     switch (form_of(gemm.epilogue)) {
-      case LateForm::sums:
-        return launch_late_form<T, LateForm::sums>(queue, gemm, plan);
-      case LateForm::activation:
-        return launch_late_form<T, LateForm::activation>(queue, gemm, plan);
-      case LateForm::elements:
-        return launch_late_form<T, LateForm::elements>(queue, gemm, plan);
+      case DeferredForm::accumulators:
+        return launch_deferred_form<T, DeferredForm::accumulators>(queue, gemm, call.plan);
+      case DeferredForm::activation:
+        return launch_deferred_form<T, DeferredForm::activation>(queue, gemm, call.plan);
+      case DeferredForm::elements:
+        return launch_deferred_form<T, DeferredForm::elements>(queue, gemm, call.plan);
     }
   };
   with_half(gemm.operand_dtype, "persistent_late_store", with_form);
-  if (last_columns > 0) launch_last_columns(queue, whole_args, last_columns);
+  if (last_columns > 0) launch_last_columns(queue, call.args, last_columns);
 }
 
 }  // namespace tilewave

@@ -2,7 +2,7 @@
 // of the epilogue and the stores follow part by part under the next tile's products, straight from registers, so that the tensor
 // cores pause for the packing alone and shared memory, which the products and their filling keep busy, sees nothing of D. An activation
 // takes what was packed: the sums as saved_input stores them, in 16 bits. In a block's last tile, which has no products after it, the
-// consumers take the last blocks of K, which the ring holds by then, one after the other: one stores under the next one's products. A
+// consumers take the last k_tiles, which the ring holds by then, one after the other: one stores under the next one's products. A
 // kernel for each type, majors and form: a loop that keeps sums and packed sums has no register to spare.
 #pragma once
 
@@ -15,21 +15,21 @@ namespace tilewave {
 
 // What happens to a packed part on its way to D: it is stored as it is; it is an activation's input, which may be stored beside D; or it
 // is stored element by element, where D's rows do not begin and end on 16 bytes.
-enum class LateForm { sums, activation, elements };
+enum class DeferredForm { accumulators, activation, elements };
 
-template <int kM, int kN, LateForm kHow, Activation kWhich>
-struct LateStoreConfig {
+template <int kM, int kN, DeferredForm kHow, Activation kWhich>
+struct DeferredStoreConfig {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr LateForm kForm = kHow;
+  static constexpr DeferredForm kForm = kHow;
   static constexpr Activation kActivation = kWhich;
-  static constexpr int kStages = late_store_stages(kTile), kConsumers = late_store_consumers(kTile);
-  static constexpr int kInTurn = kStages - 1;  // of the last tile's last blocks of K: what loads them waits for none of these
+  static constexpr int kStages = deferred_store_stages(kTile), kConsumers = deferred_store_consumers(kTile);
+  static constexpr int kOrderedKTiles = kStages - 1;  // of the last tile's last k_tiles: what loads them waits for none of these
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
-    alignas(1024) unsigned bias[kStages][kM / 2];  // in pairs, with a tile's last block of K
+    alignas(1024) unsigned bias[kStages][kM / 2];  // in pairs, with a tile's last k_tile
     Mbarrier full[kStages];
     Mbarrier empty[kStages];
   };
@@ -37,30 +37,30 @@ struct LateStoreConfig {
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
 };
 
-// Whether the copy engine can bring a tile's bias.
+// Whether TMA can bring a tile's bias.
 __host__ __device__ inline bool comes_in_lines(const WarpgroupEpilogue& e) {
   return !e.bias_along_rows && e.bias.dtype == e.d.dtype && e.cols % 8 == 0 && reinterpret_cast<std::uintptr_t>(e.bias.data) % 16 == 0;
 }
 // Adds it to a thread's sums of the rows from `row` on and the columns from `col` on: from there, `pairs`, or element by element.
 template <class T, Columns kOrder, int kColumns>
-__device__ __forceinline__ void add_late_bias(const WarpgroupEpilogue& e, bool in_lines, const unsigned (&pairs)[kColumns / 2], int row,
-                                              int col, float (&sums)[kColumns / 2]) {
+__device__ __forceinline__ void add_deferred_bias(const WarpgroupEpilogue& e, bool in_lines, const unsigned (&pairs)[kColumns / 2], int row,
+                                                  int col, float (&accumulators)[kColumns / 2]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const auto at = [&](int i, int end) { return i < end ? load_element(e.bias.data, e.bias.dtype, i) : 0.0f; };
   if (e.bias_along_rows) {
     const float above = at(row + lane / 4, e.rows), below = at(row + lane / 4 + 8, e.rows);
 #pragma unroll
-    for (int i = 0; i < kColumns / 2; ++i) sums[i] += i % 4 < 2 ? above : below;
+    for (int i = 0; i < kColumns / 2; ++i) accumulators[i] += i % 4 < 2 ? above : below;
     return;
   }
   const auto with_pairs = [&](auto&& pair) {
 #pragma unroll
     for (int g = 0; g < kColumns / 8; ++g) {
       const float2 both = pair(g);
-      sums[4 * g] += both.x;
-      sums[4 * g + 1] += both.y;
-      sums[4 * g + 2] += both.x;
-      sums[4 * g + 3] += both.y;
+      accumulators[4 * g] += both.x;
+      accumulators[4 * g + 1] += both.y;
+      accumulators[4 * g + 2] += both.x;
+      accumulators[4 * g + 3] += both.y;
     }
   };
   if (in_lines) {
@@ -74,14 +74,14 @@ __device__ __forceinline__ void add_late_bias(const WarpgroupEpilogue& e, bool i
 }
 
 // A consumer's packed sums of one tile, and what is left to be done with them.
-template <class T, int kColumns, LateForm kForm, Activation kActivation, Columns kOrder>
-struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16, kOrder> {
+template <class T, int kColumns, DeferredForm kForm, Activation kActivation, Columns kOrder>
+struct DeferredTile : PackedWords<kColumns, kForm == DeferredForm::activation ? 8 : 16, kOrder> {
   const WarpgroupEpilogue& e;
   int row = 0, col = 0;                        // of D, the thread's first and, once a quad has transposed, its first
   int rows = 0, cols = 0;                      // of D from there on
   std::byte *to = nullptr, *beside = nullptr;  // there in D, and in saved_input
 
-  __device__ __forceinline__ explicit LateTile(const WarpgroupEpilogue& epilogue) : e(epilogue) {}
+  __device__ __forceinline__ explicit DeferredTile(const WarpgroupEpilogue& epilogue) : e(epilogue) {}
 
   __device__ __forceinline__ void aim(int warp_row, int tile_col) {
     row = warp_row + static_cast<int>(threadIdx.x % 32 / 4);
@@ -89,30 +89,30 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16, 
     rows = e.rows - row;
     cols = e.cols - col;
     to = at(e.d);
-    if constexpr (kForm == LateForm::activation) beside = at(e.saved_input);
+    if constexpr (kForm == DeferredForm::activation) beside = at(e.saved_input);
   }
 
   // Finishes the parts whose turn it is and stores them.
-  __device__ __forceinline__ void store_turn(int stages) {
-    this->for_turn(stages, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
+  __device__ __forceinline__ void store_due(int stages) {
+    this->for_due(stages, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
   }
   // The same of all of a tile that none follows.
-  __device__ __forceinline__ void store_all(const float (&sums)[kColumns / 2]) const {
-    this->for_all(T{}, sums, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
+  __device__ __forceinline__ void store_all(const float (&accumulators)[kColumns / 2]) const {
+    this->for_all(T{}, accumulators, [&](int g, int h, unsigned(&w)[4]) { finish(g, h, w); });
   }
 
  private:
   __device__ __forceinline__ std::byte* at(const LikeD& m) const { return m.data + 2 * (row * m.ld + col); }
 
   __device__ __forceinline__ void finish(int g, int h, unsigned (&w)[4]) const {
-    if constexpr (kForm == LateForm::elements) {
+    if constexpr (kForm == DeferredForm::elements) {
       store_elements(8 * g, 8 * h, w);
     } else {
       if (8 * h < rows && 8 * g < cols) finish_line(g, h, w);
     }
   }
   __device__ __forceinline__ void finish_line(int g, int h, unsigned (&w)[4]) const {
-    if constexpr (kForm == LateForm::activation) {
+    if constexpr (kForm == DeferredForm::activation) {
       if (e.saved_input.data != nullptr) {
         *reinterpret_cast<uint4*>(beside + 2 * (8 * h * e.saved_input.ld + 8 * g)) = {w[0], w[1], w[2], w[3]};
       }
@@ -131,15 +131,15 @@ struct LateTile : PackedWords<kColumns, kForm == LateForm::activation ? 8 : 16, 
   }
   // Two packed sums.
   __device__ __forceinline__ static unsigned finished(unsigned pair) {
-    if constexpr (kForm != LateForm::activation) return pair;
+    if constexpr (kForm != DeferredForm::activation) return pair;
     const float2 z = unpack<T>(pair);
     return pack<T>(activate_to<T>(kActivation, z.x), activate_to<T>(kActivation, z.y));
   }
 };
 
-// Columns are dealt out by the copy engine, whole eights of them, where it finds them one below the other.
-constexpr Columns column_order(LateForm form, Fastest cols_fastest) {
-  return form != LateForm::elements && cols_fastest == Fastest::k ? Columns::dealt : Columns::in_order;
+// Columns are dealt out by TMA, whole eights of them, where it finds them one below the other.
+constexpr Columns column_order(DeferredForm form, Fastest cols_fastest) {
+  return form != DeferredForm::elements && cols_fastest == Fastest::k ? Columns::dealt : Columns::in_order;
 }
 template <int kTileRows, int kTileCols>
 __device__ __forceinline__ void load_dealt_stage(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
@@ -150,12 +150,12 @@ __device__ __forceinline__ void load_dealt_stage(OperandStage<kTileRows, kTileCo
     load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
   if (gemm.cluster == 1) {
     for (int pair = 0; pair < kPairs; ++pair) {
-      load_box_of_eights(stage.cols[0] + pair * kPairBytes, gemm.cols, full, k, 2 * pair, col / 8);
+      tma_load_3d(stage.cols[0] + pair * kPairBytes, gemm.cols, full, k, 2 * pair, col / 8);
     }
   } else {  // two blocks, each every other one, for both
     for (int other = 0; other < kPairs; other += 2) {
       const int pair = other + static_cast<int>(rank);
-      load_box_of_eights_multicast(stage.cols[0] + pair * kPairBytes, gemm.cols, full, k, 2 * pair, col / 8, 0b11);
+      tma_load_3d_multicast(stage.cols[0] + pair * kPairBytes, gemm.cols, full, k, 2 * pair, col / 8, 0b11);
     }
   }
 }
@@ -172,128 +172,128 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
 
   // Prologue.
   if (threadIdx.x == 0) {
-    prefetch_map(gemm.rows);
-    prefetch_map(gemm.cols);
+    prefetch_tensor_map(gemm.rows);
+    prefetch_tensor_map(gemm.cols);
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
-  bring_first_blocks<C::kThreads>(gemm);
+  prefetch_first_k_tiles<C::kThreads>(gemm);
   __syncthreads();
-  if (gemm.cluster > 1) cluster_meet();
+  if (gemm.cluster > 1) cluster_sync_relaxed();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
-    give_up_registers<C::kProducerRegisters>();
+    reg_dealloc<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
       const unsigned rank = cluster_rank();
       WaitOnce wait_for_operands;
-      for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
-        const TileAt tile = own_tile(gemm, turn);
+      for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+        const TileAt tile = own_tile(gemm, tile_index);
         const int row = tile.n * kTileN, col = tile.m * kTileM;
-        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+        for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
           wait_for_operands();
-          if (bias_in_lines && block + 1 == gemm.blocks_k) {
+          if (bias_in_lines && k_tile + 1 == gemm.k_tiles) {
             const unsigned bytes = 2u * static_cast<unsigned>(min(kTileM, e.cols - col));
             mbarrier_expect(shared.full[at.stage], bytes);
-            load_line(shared.bias[at.stage], e.bias.data + std::int64_t{2} * col, bytes, shared.full[at.stage]);
+            tma_load_1d(shared.bias[at.stage], e.bias.data + std::int64_t{2} * col, bytes, shared.full[at.stage]);
           }
           if constexpr (kOrder == Columns::dealt) {
-            load_dealt_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
+            load_dealt_stage(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col, rank);
           } else {
-            load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
+            load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col, rank);
           }
         }
       }
       wait_for_readers(gemm.cluster, shared.empty, at);
     }
   } else {  // A consumer.
-    take_registers<C::kConsumerRegisters>();
+    reg_alloc<C::kConsumerRegisters>();
     wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup, warp = thread / 32;
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
-    LateTile<T, kTileM, C::kForm, C::kActivation, kOrder> late(e);
-    for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
-      const TileAt tile = own_tile(gemm, turn);
-      const int row = tile.n * kTileN + consumer * kBox + warp * kStripRows, col = tile.m * kTileM;
+    DeferredTile<T, kTileM, C::kForm, C::kActivation, kOrder> deferred(e);
+    for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+      const TileAt tile = own_tile(gemm, tile_index);
+      const int row = tile.n * kTileN + consumer * kBox + warp * kSubtileRows, col = tile.m * kTileM;
 
-      const bool last = turn + gemm.clusters >= gemm.raster.tiles;
-      const int together = last && gemm.blocks_k > C::kStages ? gemm.blocks_k - C::kInTurn : gemm.blocks_k;  // blocks of K
+      const bool last = tile_index + gemm.clusters >= gemm.raster.tiles;
+      const int together = last && gemm.k_tiles > C::kStages ? gemm.k_tiles - C::kOrderedKTiles : gemm.k_tiles;  // k_tiles
 
       // Main loop, and the rest of the tile before.
-      float sums[1][kTileM / 2];  // [64, tile m]
+      float accumulators[1][kTileM / 2];  // [64, tile m]
       int previous = 0;
-      for (int block = 0; block < together; ++block, at.advance()) {
+      for (int k_tile = 0; k_tile < together; ++k_tile, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(P{}, shared.stages[at.stage], consumer, block > 0, sums);
+        multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators);
         wgmma_wait<1>();
-        if (block > 0) release(previous);
+        if (k_tile > 0) release(previous);
         previous = at.stage;
-        late.store_turn(together);  // after the release, so that the next load waits for none of it
+        deferred.store_due(together);  // after the release, so that the next load waits for none of it
       }
-      if (together < gemm.blocks_k) {
-        if (consumer > 0) wait_for_turn(consumer - 1);
+      if (together < gemm.k_tiles) {
+        if (consumer > 0) order_barrier_wait(consumer - 1);
 #pragma unroll 1
-        for (int block = together; block < gemm.blocks_k; ++block, at.advance()) {
+        for (int k_tile = together; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
           mbarrier_wait(shared.full[at.stage], at.parity);
-          multiply(P{}, shared.stages[at.stage], consumer, true, sums);
+          multiply(P{}, shared.stages[at.stage], consumer, true, accumulators);
           previous = at.stage;
         }
-        if (consumer + 1 < C::kConsumers) pass_turn(consumer);
+        if (consumer + 1 < C::kConsumers) order_barrier_arrive(consumer);
       }
-      late.aim(row, col);
+      deferred.aim(row, col);
       wgmma_wait<0>();
 
       // Epilogue.
-      if (e.bias.data != nullptr) add_late_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, sums[0]);
+      if (e.bias.data != nullptr) add_deferred_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, accumulators[0]);
       if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it
-      if (gemm.cluster > 1 && together < gemm.blocks_k) {
-        // The ring holds the last blocks of K, and whoever loaded them waits for their readers.
+      if (gemm.cluster > 1 && together < gemm.k_tiles) {
+        // The ring holds the last k_tiles, and whoever loaded them waits for their readers.
         for (int stage = 0; stage < C::kStages; ++stage) release(stage);
       } else {
         release(previous);
       }
       if (last) {
-        late.store_all(sums[0]);
+        deferred.store_all(accumulators[0]);
         break;
       }
-      late.take(T{}, sums[0]);
+      deferred.take(T{}, accumulators[0]);
     }
   }
 }
 
 // Launches it with the tile planned.
-template <LateForm kForm, Activation kActivation, class P>
-void launch_late_tiles(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
+template <DeferredForm kForm, Activation kActivation, class P>
+void launch_deferred_tiles(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
   with_tile<kPersistentLateStoreTiles>("persistent_late_store", plan.tile, [&]<int kM, int kN>() {
-    using C = LateStoreConfig<kM, kN, kForm, kActivation>;
+    using C = DeferredStoreConfig<kM, kN, kForm, kActivation>;
     launch_clusters(queue, "persistent_late_store", persistent_late_store<C, P>, gemm, plan.blocks, C::kThreads,
                     sizeof(typename C::SharedStorage));
   });
 }
 
 // Each form's instances are compiled in a file of their own for each type. Activations have the majors of a forward alone.
-template <class T, LateForm kForm>
-void launch_late_form(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
-  if constexpr (kForm == LateForm::activation) {
-    using P = Product<T, Fastest::k, Fastest::k, false>;
-    if (gemm.epilogue.activation == Activation::relu) return launch_late_tiles<kForm, Activation::relu, P>(queue, gemm, plan);
+template <class T, DeferredForm kForm>
+void launch_deferred_form(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
+  if constexpr (kForm == DeferredForm::activation) {
+    using P = MmaForm<T, Fastest::k, Fastest::k, false>;
+    if (gemm.epilogue.activation == Activation::relu) return launch_deferred_tiles<kForm, Activation::relu, P>(queue, gemm, plan);
     TW_CHECK(gemm.epilogue.activation == Activation::gelu_tanh, "persistent_late_store has no kernel for the activation ",
              name_of(gemm.epilogue.activation), "; take another row.");
-    launch_late_tiles<kForm, Activation::gelu_tanh, P>(queue, gemm, plan);
+    launch_deferred_tiles<kForm, Activation::gelu_tanh, P>(queue, gemm, plan);
   } else {
-    with_majors_of<T>(gemm, [&]<class P>(P) { launch_late_tiles<kForm, Activation::none, P>(queue, gemm, plan); });
+    with_majors_of<T>(gemm, [&]<class P>(P) { launch_deferred_tiles<kForm, Activation::none, P>(queue, gemm, plan); });
   }
 }
 
-extern template void launch_late_form<bf16, LateForm::sums>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
-extern template void launch_late_form<f16, LateForm::sums>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
-extern template void launch_late_form<bf16, LateForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
-extern template void launch_late_form<f16, LateForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
-extern template void launch_late_form<bf16, LateForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
-extern template void launch_late_form<f16, LateForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_deferred_form<bf16, DeferredForm::accumulators>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_deferred_form<f16, DeferredForm::accumulators>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_deferred_form<bf16, DeferredForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_deferred_form<f16, DeferredForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_deferred_form<bf16, DeferredForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+extern template void launch_deferred_form<f16, DeferredForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 
 }  // namespace tilewave

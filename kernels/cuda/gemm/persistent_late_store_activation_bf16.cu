@@ -3,6 +3,6 @@
 
 namespace tilewave {
 
-template void launch_late_form<bf16, LateForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+template void launch_deferred_form<bf16, DeferredForm::activation>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 
 }  // namespace tilewave

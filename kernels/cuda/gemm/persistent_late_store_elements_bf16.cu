@@ -3,6 +3,6 @@
 
 namespace tilewave {
 
-template void launch_late_form<bf16, LateForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+template void launch_deferred_form<bf16, DeferredForm::elements>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 
 }  // namespace tilewave

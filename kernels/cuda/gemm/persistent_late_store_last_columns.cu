@@ -8,7 +8,7 @@
 namespace tilewave {
 namespace {
 
-constexpr int kWarps = 8, kRowsOfWarp = 4, kMostColumns = 7, kRun = 8;  // kRun: elements that a lane reads at a time
+constexpr int kWarps = 8, kRowsOfWarp = 4, kMaxColumns = 7, kRun = 8;  // kRun: elements that a lane reads at a time
 
 struct LastColumns {
   const void *a = nullptr, *b = nullptr;  // [columns, K] and [rows, K]
@@ -36,20 +36,20 @@ __global__ void __launch_bounds__(kWarps * 32) last_columns(const LastColumns p)
   const std::int64_t first = (std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32) * kRowsOfWarp;
   const auto row_of_b = [&](int row) { return static_cast<const T*>(p.b) + min(first + row, p.rows - 1) * p.b_ld; };
   const auto row_of_a = [&](int column) { return static_cast<const T*>(p.a) + column * p.a_ld; };
-  float sums[kRowsOfWarp][kMostColumns] = {};
+  float sums[kRowsOfWarp][kMaxColumns] = {};
 
   // Whole words, all of a step's asked for at once, and what of K is left.
   const std::int64_t words_end = p.k / kRun * kRun;
   for (std::int64_t k = lane * kRun; k < words_end; k += 32 * kRun) {
-    uint4 b[kRowsOfWarp], a[kMostColumns];
+    uint4 b[kRowsOfWarp], a[kMaxColumns];
 #pragma unroll
     for (int row = 0; row < kRowsOfWarp; ++row) b[row] = *reinterpret_cast<const uint4*>(row_of_b(row) + k);
 #pragma unroll
-    for (int column = 0; column < kMostColumns; ++column) {
+    for (int column = 0; column < kMaxColumns; ++column) {
       if (column < p.columns) a[column] = *reinterpret_cast<const uint4*>(row_of_a(column) + k);
     }
 #pragma unroll
-    for (int column = 0; column < kMostColumns; ++column) {
+    for (int column = 0; column < kMaxColumns; ++column) {
       if (column >= p.columns) continue;
 #pragma unroll
       for (int row = 0; row < kRowsOfWarp; ++row) sums[row][column] = dot<T>(a[column], b[row], sums[row][column]);
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kWarps * 32) last_columns(const LastColumns p)
   }
   if (words_end + lane < p.k) {
 #pragma unroll
-    for (int column = 0; column < kMostColumns; ++column) {
+    for (int column = 0; column < kMaxColumns; ++column) {
       if (column >= p.columns) continue;
 #pragma unroll
       for (int row = 0; row < kRowsOfWarp; ++row) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kWarps * 32) last_columns(const LastColumns p)
 #pragma unroll
   for (int row = 0; row < kRowsOfWarp; ++row) {
 #pragma unroll
-    for (int column = 0; column < kMostColumns; ++column) {
+    for (int column = 0; column < kMaxColumns; ++column) {
       float sum = sums[row][column];
 #pragma unroll
       for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);

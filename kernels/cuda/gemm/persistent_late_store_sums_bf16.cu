@@ -3,6 +3,6 @@
 
 namespace tilewave {
 
-template void launch_late_form<bf16, LateForm::sums>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+template void launch_deferred_form<bf16, DeferredForm::accumulators>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 
 }  // namespace tilewave

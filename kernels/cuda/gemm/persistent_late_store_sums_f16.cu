@@ -3,6 +3,6 @@
 
 namespace tilewave {
 
-template void launch_late_form<f16, LateForm::sums>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
+template void launch_deferred_form<f16, DeferredForm::accumulators>(CudaQueue&, const WarpgroupGemm&, const GemmPlan&);
 
 }  // namespace tilewave

@@ -11,20 +11,20 @@ namespace {
 template <int kM, int kN>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = ping_pong_stages(kTile), kStrips = kPingPongStrips;
-  static constexpr int kConsumers = kPingPongConsumers, kBlocks = kN / kBox;  // of 64 rows
+  static constexpr int kStages = ping_pong_stages(kTile), kStagingBuffers = kPingPongStagingBuffers;
+  static constexpr int kConsumers = kPingPongConsumers, kMmaTiles = kN / kBox;  // of 64 rows
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
-    std::byte strips[kConsumers * 4][kStrips * kStripBytes];  // a warp's own
+    std::byte staging[kConsumers * 4][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
     LoadsBegun loads;
-    Mbarrier sides[kConsumers * 4][kStrips];
-    Mbarrier turn[kConsumers];
+    Mbarrier sides[kConsumers * 4][kStagingBuffers];
+    Mbarrier order[kConsumers];
   };
   static_assert(sizeof(SharedStorage) == persistent_ping_pong_shared_bytes(kTile), "the plan knows what a block needs");
 };
@@ -40,79 +40,79 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
     shared.loads.set(0);
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, gemm.cluster);
-    mbarrier_init(shared.turn, 1);
+    mbarrier_init(shared.order, 1);
     mbarrier_init(shared.sides, 1);
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
-  bring_first_blocks<C::kThreads>(gemm);
+  prefetch_first_k_tiles<C::kThreads>(gemm);
   __syncthreads();
-  cluster_meet();
+  cluster_sync_relaxed();
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
-    give_up_registers<C::kProducerRegisters>();
+    reg_dealloc<C::kProducerRegisters>();
     feed_tiles<C>(shared, gemm);
   } else {  // A consumer.
-    take_registers<C::kConsumerRegisters>();
+    reg_alloc<C::kConsumerRegisters>();
     wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int warp = consumer * 4 + thread / 32;
-    WarpStrips<C::kStrips> strips = {
-        .first = shared.strips[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
+    WarpStaging<C::kStagingBuffers> staging = {
+        .first = shared.staging[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
     RingPosition<C::kStages> at;
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
-    if (consumer == 1) at.advance(gemm.blocks_k);
-    unsigned turn = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
-    for (int index = first_turn(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
+    if (consumer == 1) at.advance(gemm.k_tiles);
+    unsigned order_parity = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
+    for (int index = first_tile_index(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
       const TileAt tile = own_tile(gemm, index);
       const int row = tile.n * kTileN, col = tile.m * kTileM;
 
-      TileEpilogue<C::kBlocks, kTileM, C::kStrips> epilogue(gemm.epilogue, strips, row, col);
+      TileEpilogue<C::kMmaTiles, kTileM, C::kStagingBuffers> epilogue(gemm.epilogue, staging, row, col);
 
       // Main loop.
-      mbarrier_wait(shared.turn[consumer], turn);
-      turn ^= 1;
-      float sums[C::kBlocks][kTileM / 2];  // [64, tile m] of each
-      with_product(P{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
-        float row_sums[C::kBlocks][4];  // [64, 8] of each
+      mbarrier_wait(shared.order[consumer], order_parity);
+      order_parity ^= 1;
+      float accumulators[C::kMmaTiles][kTileM / 2];  // [64, tile m] of each
+      with_mma_form(P{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto mma_form) {
+        float row_sums[C::kMmaTiles][4];  // [64, 8] of each
         int previous = 0;
-        for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+        for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
           mbarrier_wait(shared.full[at.stage], at.parity);
-          multiply(product, shared.stages[at.stage], shared.ones, 0, block > 0, sums, row_sums);
+          multiply(mma_form, shared.stages[at.stage], shared.ones, 0, k_tile > 0, accumulators, row_sums);
           wgmma_wait<1>();
-          if (block > 0) release(previous);
+          if (k_tile > 0) release(previous);
           previous = at.stage;
         }
-        if (thread == 0) mbarrier_arrive(shared.turn[1 - consumer]);
+        if (thread == 0) mbarrier_arrive(shared.order[1 - consumer]);
         wgmma_wait<0>();
         release(previous);
-        if constexpr (product.kSumsRows) {
-          for (int i = 0; i < C::kBlocks; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
+        if constexpr (mma_form.kSumsRows) {
+          for (int i = 0; i < C::kMmaTiles; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
         }
       });
-      at.advance(gemm.blocks_k);  // the partner's
+      at.advance(gemm.k_tiles);  // the partner's
 
       // Epilogue.
-      if constexpr (std::is_same_v<P, AnyProduct>) {
-        epilogue.finish(sums);
+      if constexpr (std::is_same_v<P, AnyMmaForm>) {
+        epilogue.finish(accumulators);
       } else {
-        epilogue.template store<typename P::T>(sums);
+        epilogue.template store<typename P::T>(accumulators);
       }
     }
-    wait_boxes_read<0>();
+    tma_store_wait_read<0>();
   }
 }
 
 }  // namespace
 
-void launch_persistent_ping_pong(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  with_tile<kPersistentPingPongTiles>("persistent_ping_pong", plan.tile, [&]<int kM, int kN>() {
+void launch_persistent_ping_pong(CudaQueue& queue, const GemmCall& call) {
+  with_tile<kPersistentPingPongTiles>("persistent_ping_pong", call.plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
-    const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
-    with_gradient_product(gemm, [&]<class P>(P) {
-      launch_clusters(queue, "persistent_ping_pong", persistent_ping_pong<C, P>, gemm, plan.blocks, C::kThreads,
+    const WarpgroupGemm gemm = warpgroup_gemm(call);
+    with_wgrad_mma_form(gemm, [&]<class P>(P) {
+      launch_clusters(queue, "persistent_ping_pong", persistent_ping_pong<C, P>, gemm, call.plan.blocks, C::kThreads,
                       sizeof(typename C::SharedStorage));
     });
   });

@@ -21,7 +21,7 @@ struct PackedTarget {
 
 // Packed sums, and where they go as they are.
 template <int kColumns>
-struct PackedSums : PackedWords<kColumns, 16> {
+struct PackedAccumulators : PackedWords<kColumns, 16> {
   using PackedWords<kColumns, 16>::words;
   std::byte* to = nullptr;  // in D, the thread's first row and, once a quad has transposed, its first column
   int rows = 0, cols = 0;   // of D from there on
@@ -35,8 +35,8 @@ struct PackedSums : PackedWords<kColumns, 16> {
     first_whole = col >= target.own.first_whole();
   }
   // Stores the words of 8 columns that are the row's own.
-  __device__ __forceinline__ void store_turn(std::int64_t ld, int stages) {
-    this->for_turn(stages, [&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
+  __device__ __forceinline__ void store_due(std::int64_t ld, int stages) {
+    this->for_due(stages, [&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
   }
   __device__ __forceinline__ void store_all(std::int64_t ld) {
     this->for_all([&](int g, int h, const unsigned(&w)[4]) { store(ld, g, h, w); });
@@ -87,31 +87,31 @@ struct Residue {
   CUtensorMap rows;  // of the row operand
   PackedTarget d;
   int k = 0, columns = 0;  // elements that K or D's columns begin early
-  int blocks_k = 0;        // of 64, what is early included
+  int k_tiles = 0;         // of 64, what is early included
 };
 struct ResidueGemm {
   CUtensorMap cols;
-  Residue of[kMostResidues];
+  Residue of[kMaxResidues];
   std::int64_t d_ld = 0;  // from one row of a residue to the next
   int residues = 1;       // that have rows
   int cluster = 1;
   int whole_tiles = 0, items = 0, split = 1;  // an item is a tile, or one of `split` parts of its K
-  float4* sums = nullptr;                     // [parts of tiles][consumers' warps][tile m / 8][lanes]: as a part's threads hold them
+  float4* partials = nullptr;                 // [parts of tiles][consumers' warps][tile m / 8][lanes]: as a part's threads hold them
   Raster raster;
 };
 
 // Where a warp's sums of a part lie.
-__device__ __forceinline__ float4* sums_of(const ResidueGemm& gemm, int part_item, int warp, int tile_m) {
-  return gemm.sums + (std::int64_t{part_item} * 4 * kPersistentResiduesConsumers + warp) * (tile_m / 8 * 32) + threadIdx.x % 32;
+__device__ __forceinline__ float4* partials_of(const ResidueGemm& gemm, int part_item, int warp, int tile_m) {
+  return gemm.partials + (std::int64_t{part_item} * 4 * kPersistentResiduesConsumers + warp) * (tile_m / 8 * 32) + threadIdx.x % 32;
 }
 
 // Zeros for the first elements of a consumer's 64 rows, in the box where K begins.
 __device__ __forceinline__ void clear_early(std::byte* box, int elements, int consumer) {
   const int row = static_cast<int>(threadIdx.x) % kWarpgroup;
   if (row < kBox) {
-    auto* const first = reinterpret_cast<unsigned short*>(box + row * 128 + row % 8 * 16);  // as the copy engine swizzles
+    auto* const first = reinterpret_cast<unsigned short*>(box + row * 128 + row % 8 * 16);  // as TMA swizzles
     for (int i = 0; i < elements; ++i) first[i] = 0;
-    fence_shared_for_engines();
+    fence_proxy_async_shared();
   }
   sync_warpgroup(consumer);
 }
@@ -125,8 +125,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
   // Prologue.
   const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
   if (threadIdx.x == 0) {
-    prefetch_map(gemm.cols);
-    for (int residue = 0; residue < gemm.residues; ++residue) prefetch_map(gemm.of[residue].rows);
+    prefetch_tensor_map(gemm.cols);
+    for (int residue = 0; residue < gemm.residues; ++residue) prefetch_tensor_map(gemm.of[residue].rows);
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, C::kConsumers);
     mbarrier_init_fence();
@@ -135,42 +135,42 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
-    give_up_registers<C::kProducerRegisters>();
+    reg_dealloc<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       for (int item = first; item < gemm.items; item += step) {
-        const TilePart take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
+        const TileSlice take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
         const TileAt tile = gemm.raster(take.tile);
         const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kTileN);
         const Residue& residue = gemm.of[down.residue];
         const int col = tile.m * kTileM - residue.columns;
-        const StagesOfK k = stages_of_part(residue.blocks_k, take.part, item < gemm.whole_tiles ? 1 : gemm.split);
-        for (int block = k.begin; block < k.end; ++block, at.advance()) {
+        const StagesOfK k = stages_of_slice(residue.k_tiles, take.part, item < gemm.whole_tiles ? 1 : gemm.split);
+        for (int k_tile = k.begin; k_tile < k.end; ++k_tile, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
           wait_for_operands();
           auto& stage = shared.stages[at.stage];
           Mbarrier& full = shared.full[at.stage];
           mbarrier_arrive_expecting(full, stage.kBytes);
           for (int box = 0; box < stage.kRowBoxes; ++box)
-            load_operand_box(stage.rows[box], residue.rows, P::kRows, full, block * kBox, down.row + box * kBox);
+            load_operand_box(stage.rows[box], residue.rows, P::kRows, full, k_tile * kBox, down.row + box * kBox);
           for (int box = 0; box < stage.kColBoxes; ++box)
-            load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, block * kBox - residue.k, col + box * kBox);
+            load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k_tile * kBox - residue.k, col + box * kBox);
         }
       }
     }
   } else {  // A consumer.
-    take_registers<C::kConsumerRegisters>();
+    reg_alloc<C::kConsumerRegisters>();
     wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
-    PackedSums<kTileM> packed;
+    PackedAccumulators<kTileM> packed;
     for (int item = first; item < gemm.items; item += step) {
       const bool whole = item < gemm.whole_tiles;
-      const TilePart take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
+      const TileSlice take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
       const TileAt tile = gemm.raster(take.tile);
       const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kTileN);
       const Residue& residue = gemm.of[down.residue];
-      const StagesOfK k = stages_of_part(residue.blocks_k, take.part, whole ? 1 : gemm.split);
+      const StagesOfK k = stages_of_slice(residue.k_tiles, take.part, whole ? 1 : gemm.split);
       const int stages = k.end - k.begin;
       if (residue.k > 0 && k.begin == 0) {
         mbarrier_wait(shared.full[at.stage], at.parity);
@@ -178,28 +178,29 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
       }
 
       // Main loop, and the stores of the tile before.
-      float sums[1][kTileM / 2];  // [64, tile m]
+      float accumulators[1][kTileM / 2];  // [64, tile m]
       int previous = 0;
-      for (int block = 0; block < stages; ++block, at.advance()) {
+      for (int k_tile = 0; k_tile < stages; ++k_tile, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(P{}, shared.stages[at.stage], consumer, block > 0, sums);
+        multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators);
         wgmma_wait<1>();
-        if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
+        if (leads && k_tile > 0) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
-        packed.store_turn(gemm.d_ld, stages);
+        packed.store_due(gemm.d_ld, stages);
       }
       wgmma_wait<0>();
       if (leads) mbarrier_arrive(shared.empty[previous]);
 
       // Epilogue.
       if (whole) {
-        packed.aim(residue.d, down.row + consumer * kBox + warp * kStripRows, tile.m * kTileM);
-        packed.take(typename P::T{}, sums[0]);
+        packed.aim(residue.d, down.row + consumer * kBox + warp * kSubtileRows, tile.m * kTileM);
+        packed.take(typename P::T{}, accumulators[0]);
         packed.store_ends(residue.d, tile.m * kTileM);
       } else {
-        float4* const to = sums_of(gemm, item - gemm.whole_tiles, consumer * 4 + warp, kTileM);
+        float4* const to = partials_of(gemm, item - gemm.whole_tiles, consumer * 4 + warp, kTileM);
 #pragma unroll
-        for (int i = 0; i < kTileM / 8; ++i) to[i * 32] = {sums[0][4 * i], sums[0][4 * i + 1], sums[0][4 * i + 2], sums[0][4 * i + 3]};
+        for (int i = 0; i < kTileM / 8; ++i)
+          to[i * 32] = {accumulators[0][4 * i], accumulators[0][4 * i + 1], accumulators[0][4 * i + 2], accumulators[0][4 * i + 3]};
       }
     }
     packed.store_all(gemm.d_ld);
@@ -208,46 +209,47 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
 
 // Adds the parts of a tile's K in order: a warp the sums of one, a block those of one consumer.
 template <class T, int kTileM>
-__global__ void __launch_bounds__(kWarpgroup) add_parts(const __grid_constant__ ResidueGemm gemm) {
+__global__ void __launch_bounds__(kWarpgroup) reduce_partials(const __grid_constant__ ResidueGemm gemm) {
   const int cut = static_cast<int>(blockIdx.x) / kPersistentResiduesConsumers,
             consumer = static_cast<int>(blockIdx.x) % kPersistentResiduesConsumers;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const TileAt tile = gemm.raster(gemm.whole_tiles + cut);
   const TileOfResidue down = tile_of_residue(tile.n, gemm.residues, kPersistentResiduesConsumers * kBox);
   const Residue& residue = gemm.of[down.residue];
-  float sums[kTileM / 2] = {};
+  float accumulators[kTileM / 2] = {};
   for (int part = 0; part < gemm.split; ++part) {
-    const float4* const from = sums_of(gemm, cut * gemm.split + part, consumer * 4 + warp, kTileM);
+    const float4* const from = partials_of(gemm, cut * gemm.split + part, consumer * 4 + warp, kTileM);
 #pragma unroll
     for (int i = 0; i < kTileM / 8; ++i) {
       const float4 more = from[i * 32];
-      sums[4 * i] += more.x;
-      sums[4 * i + 1] += more.y;
-      sums[4 * i + 2] += more.z;
-      sums[4 * i + 3] += more.w;
+      accumulators[4 * i] += more.x;
+      accumulators[4 * i + 1] += more.y;
+      accumulators[4 * i + 2] += more.z;
+      accumulators[4 * i + 3] += more.w;
     }
   }
-  PackedSums<kTileM> packed;
-  packed.aim(residue.d, down.row + consumer * kBox + warp * kStripRows, tile.m * kTileM);
-  packed.take(T{}, sums);
+  PackedAccumulators<kTileM> packed;
+  packed.aim(residue.d, down.row + consumer * kBox + warp * kSubtileRows, tile.m * kTileM);
+  packed.take(T{}, accumulators);
   packed.store_all(gemm.d_ld);
   packed.store_ends(residue.d, tile.m * kTileM);
 }
 
-ResidueGemm residue_gemm(const GemmArgs& args, const GemmPlan& plan) {
-  const GemmProblem problem = problem_of(args);
-  const ResidueTiles tiles = residue_tiles(problem, plan.tile);
+ResidueGemm residue_gemm(const GemmCall& call) {
+  const GemmArgs& args = call.args;
+  const GemmProblem& problem = call.problem;
+  const ResidueTiles tiles = residue_tiles(problem, call.plan.tile);
   const bool along_m = args.d_major == Major::m;
   const ConstMatrixView rows = along_m ? args.b : args.a;
   ResidueGemm gemm = {.cols = make_tensor_map(along_m ? args.a : args.b, kBox),
                       .d_ld = args.d.ld * tiles.residues,
                       .residues = static_cast<int>(tiles.used),
-                      .whole_tiles = static_cast<int>(plan.whole_tiles),
-                      .items = static_cast<int>(plan.items()),
-                      .split = plan.split,
-                      .sums = static_cast<float4*>(args.workspace),
+                      .whole_tiles = static_cast<int>(call.plan.whole_tiles),
+                      .items = static_cast<int>(call.plan.items()),
+                      .split = call.plan.split,
+                      .partials = static_cast<float4*>(args.workspace),
                       .raster = Raster::of(static_cast<int>(tiles.across), static_cast<int>(tiles.down),
-                                           static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m)))};
+                                           static_cast<int>(ceil_div(group_columns(problem.k), call.plan.tile.m)))};
   for (std::int64_t i = 0; i < tiles.used; ++i) {
     const RowsOfResidue operand = rows_of_residue(rows, tiles.residues, i), d = rows_of_residue(args.d, tiles.residues, i);
     gemm.of[i] = {.rows = make_tensor_map(operand.view, kBox),
@@ -257,30 +259,30 @@ ResidueGemm residue_gemm(const GemmArgs& args, const GemmPlan& plan) {
                         .own = {.begin = static_cast<int>(d.shift), .end = static_cast<int>(d.view.cols)}},
                   .k = static_cast<int>(operand.shift),
                   .columns = static_cast<int>(d.shift),
-                  .blocks_k = static_cast<int>(ceil_div(operand.view.cols, kBox))};
+                  .k_tiles = static_cast<int>(ceil_div(operand.view.cols, kBox))};
   }
   return gemm;
 }
 
 }  // namespace
 
-void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const ResidueGemm gemm = residue_gemm(args, plan);
-  with_tile<kPersistentResiduesTiles>("persistent_residues", plan.tile, [&]<int kM, int kN>() {
+void launch_persistent_residues(CudaQueue& queue, const GemmCall& call) {
+  const ResidueGemm gemm = residue_gemm(call);
+  with_tile<kPersistentResiduesTiles>("persistent_residues", call.plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const auto with_type = [&]<class T>(T) {
-      using AlongK = Product<T, Fastest::k, Fastest::k, false>;
-      using Across = Product<T, Fastest::k, Fastest::other, false>;
-      const bool cols_along_k = (args.d_major == Major::m ? args.a_major : args.b_major) == Major::k;
+      using AlongK = MmaForm<T, Fastest::k, Fastest::k, false>;
+      using Across = MmaForm<T, Fastest::k, Fastest::other, false>;
+      const bool cols_along_k = (call.args.d_major == Major::m ? call.args.a_major : call.args.b_major) == Major::k;
       launch_clusters(queue, "persistent_residues", cols_along_k ? persistent_residues<C, AlongK> : persistent_residues<C, Across>, gemm,
-                      plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+                      call.plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
       if (gemm.whole_tiles < gemm.raster.tiles) {
-        add_parts<T, kM><<<kPersistentResiduesConsumers* static_cast<unsigned>(gemm.raster.tiles - gemm.whole_tiles), kWarpgroup, 0,
-                           stream_of(queue)>>>(gemm);
+        reduce_partials<T, kM><<<kPersistentResiduesConsumers* static_cast<unsigned>(gemm.raster.tiles - gemm.whole_tiles), kWarpgroup, 0,
+                                 stream_of(queue)>>>(gemm);
         TW_CUDA_LAUNCHED("persistent_residues, the parts' sum");
       }
     };
-    with_half(args.a.dtype, "persistent_residues", with_type);
+    with_half(call.args.a.dtype, "persistent_residues", with_type);
   });
 }
 

@@ -14,7 +14,7 @@ namespace {
 template <int kM, int kN>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = realigned_stages(kTile), kStrips = kRealignedStrips, kConsumers = kRealignedConsumers;
+  static constexpr int kStages = realigned_stages(kTile), kStagingBuffers = kRealignedStagingBuffers, kConsumers = kRealignedConsumers;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
 
@@ -24,7 +24,7 @@ struct Config {
   };
   struct SharedStorage {
     Stage stages[kStages];
-    std::byte strips[kRealignedWarps][kStrips * kStripBytes];  // a warp's own
+    std::byte staging[kRealignedWarps][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
@@ -35,13 +35,13 @@ struct Config {
 
 struct ResidueOfK {
   CUtensorMap rows, edge, cols;
-  int shift = 0;     // elements that a row begins early
-  int blocks_k = 0;  // of 64
+  int shift = 0;    // elements that a row begins early
+  int k_tiles = 0;  // of 64
 };
 struct RealignedGemm {
-  ResidueOfK of[kMostResidues];
+  ResidueOfK of[kMaxResidues];
   int residues = 1;               // of K, that have any
-  int blocks_k = 0;               // of all
+  int k_tiles = 0;                // of all
   int cluster = 1, clusters = 1;  // as WarpgroupGemm has them
   DType operand_dtype = DType::bf16;
   Raster raster;
@@ -55,7 +55,7 @@ __device__ __forceinline__ std::uint32_t load_word(unsigned address) {
 }
 
 // A thread has two neighbouring rows of D, not two that are 8 apart: where the shift is even, one word of shared memory has both.
-inline constexpr SumRows kRows = SumRows::neighbours;
+inline constexpr AccumulatorRows kRows = AccumulatorRows::neighbours;
 
 // A thread's part of a stage's rows as it comes from there: words of two rows of one k, and of the next. They are put together only when
 // no product is running any more, since ptxas serialises products whose registers are made beside others.
@@ -85,7 +85,7 @@ struct ShiftedRows {
     odd = shift % 2 != 0;
 #pragma unroll
     for (int word = 0; word < 2; ++word) {
-      const unsigned col = warp * kStripRows + lane / 4 * 2 + shift / 2 * 2 + 2 * word;
+      const unsigned col = warp * kSubtileRows + lane / 4 * 2 + shift / 2 * 2 + 2 * word;
       first[word] = in_stage(k, col, C::kTile.n, kEdge);
       second[word] = in_stage(k + 1, col, C::kTile.n, kEdge);
     }
@@ -116,17 +116,17 @@ struct ShiftedRows {
 };
 
 // A share goes through the warp's strip where the engine can store all of its columns, else straight from registers.
-template <class T, int kStrips>
-__device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStrips<kStrips, kRows>& strips, const ShareAt& at,
-                                       const float (&z)[kShare]) {
-  if (min(at.col + kShareColumns, e.cols) <= e.d.mapped_cols) {
-    if (e.d.dtype == DType::f32) return strips.put(e.d_map, at, z, e.accumulate);
-    return strips.template put<T>(strips.next(), e.d_map, at, z);
+template <class T, int kStagingBuffers>
+__device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStaging<kStagingBuffers, kRows>& staging, const SubtileAt& at,
+                                       const float (&z)[kSubtileValues]) {
+  if (min(at.col + kSubtileColumns, e.cols) <= e.d.mapped_cols) {
+    if (e.d.dtype == DType::f32) return staging.put(e.d_map, at, z, e.accumulate);
+    return staging.template put<T>(staging.next(), e.d_map, at, z);
   }
 #pragma unroll
-  for (int i = 0; i < kShare; ++i) {
-    const std::int64_t row = at.row + strips.row_of(i % 4 / 2);
-    const int col = at.col + i / 4 * 8 + strips.lane % 4 * 2 + i % 2;
+  for (int i = 0; i < kSubtileValues; ++i) {
+    const std::int64_t row = at.row + staging.row_of(i % 4 / 2);
+    const int col = at.col + i / 4 * 8 + staging.lane % 4 * 2 + i % 2;
     if (row >= e.rows || col >= e.cols) continue;
     const std::int64_t place = row * e.d.ld + col;
     store_element(e.d.data, e.d.dtype, place, e.accumulate ? load_element(e.d.data, e.d.dtype, place) + z[i] : z[i]);
@@ -141,9 +141,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 
   // Prologue.
-  const int begin = cluster_of_block(gemm.cluster);
-  const auto tile_of = [&](int turn) -> TileAt {
-    const TileAt tile = gemm.raster(turn);
+  const int begin = cluster_of_cta(gemm.cluster);
+  const auto tile_of = [&](int tile_index) -> TileAt {
+    const TileAt tile = gemm.raster(tile_index);
     return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
   };
   if (threadIdx.x == 0) {
@@ -153,41 +153,41 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
   __syncthreads();
-  cluster_meet();
+  cluster_sync_relaxed();
 
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
-    give_up_registers<C::kProducerRegisters>();
+    reg_dealloc<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
-      for (int turn = begin; turn < gemm.raster.tiles; turn += gemm.clusters) {
-        const TileAt tile = tile_of(turn);
+      for (int tile_index = begin; tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+        const TileAt tile = tile_of(tile_index);
         const int row = tile.n * kTileN, col = tile.m * kTileM;
         for (int i = 0; i < gemm.residues; ++i) {
           const ResidueOfK& residue = gemm.of[i];
-          for (int k = 0; k < residue.blocks_k * kBox; k += kBox, at.advance()) {
+          for (int k = 0; k < residue.k_tiles * kBox; k += kBox, at.advance()) {
             mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
             wait_for_operands();
             auto& stage = shared.stages[at.stage];
             Mbarrier& full = shared.full[at.stage];
             mbarrier_arrive_expecting(full, stage.boxes.kBytes + sizeof(stage.edge));
-            for (int box = 0; box < stage.boxes.kRowBoxes; ++box) load_box(stage.boxes.rows[box], residue.rows, full, row + box * kBox, k);
-            load_box(stage.edge, residue.edge, full, row + kTileN, k);
+            for (int box = 0; box < stage.boxes.kRowBoxes; ++box) tma_load(stage.boxes.rows[box], residue.rows, full, row + box * kBox, k);
+            tma_load(stage.edge, residue.edge, full, row + kTileN, k);
             const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
             for (int box = static_cast<int>(cluster_rank()); box < stage.boxes.kColBoxes; box += gemm.cluster)
-              load_box_multicast(stage.boxes.cols[box], residue.cols, full, col + box * kBox, k, everyone);
+              tma_load_multicast(stage.boxes.cols[box], residue.cols, full, col + box * kBox, k, everyone);
           }
         }
       }
       wait_for_readers(gemm.cluster, shared.empty, at);
     }
   } else {  // A consumer.
-    take_registers<C::kConsumerRegisters>();
+    reg_alloc<C::kConsumerRegisters>();
     wait_for_previous_kernel();
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4, consumer = warp / 4;
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    for (int turn = begin; turn < gemm.raster.tiles; turn += gemm.clusters) {
-      float sums[1][kTileM / 2];  // [64, tile m]
+    for (int tile_index = begin; tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+      float accumulators[1][kTileM / 2];  // [64, tile m]
       const auto run_tile = [&](auto sums_rows) {
         // Main loop. A stage's rows are read while the stage before is multiplied.
         float row_sums[4];  // [64, 8]
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
         const auto read = [&] {
           if (left == 0) {
             rows.aim(gemm.of[residue].shift);
-            left = gemm.of[residue].blocks_k;
+            left = gemm.of[residue].k_tiles;
             ++residue;
           }
           --left;
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
           rows.load(shared.stages[at.stage], loaded);
         };
         read();
-        for (int block = 0; block < gemm.blocks_k; ++block) {
+        for (int block = 0; block < gemm.k_tiles; ++block) {
           std::uint32_t fragments[kBox / 16][4];
           loaded.pack(fragments);
           const int here = at.stage;
@@ -214,50 +214,54 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
 #pragma unroll
           for (int part = 0; part < kBox / 16; ++part) {
             const bool add = block > 0 || part > 0;
-            wgmma<T, Fastest::other, kTileM>(sums[0], fragments[part], operand<Fastest::other>(operand_at(stage.cols), part), add);
+            wgmma<T, Fastest::other, kTileM>(accumulators[0], fragments[part], operand<Fastest::other>(operand_at(stage.cols), part), add);
             if constexpr (sums_rows)
               wgmma<T, Fastest::k, 8>(row_sums, fragments[part], operand<Fastest::k>(operand_at(shared.ones.bytes), 0), add);
           }
           wgmma_commit();
           at.advance();
-          if (block + 1 < gemm.blocks_k) read();
+          if (block + 1 < gemm.k_tiles) read();
           wgmma_wait<0>();
           if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[here], thread);  // to every producer that writes here
         }
         if constexpr (sums_rows) {
-          for_each_row_sum<kRows>(
-              row_sums, [&](int own, float sum) { store_bias_gradient(epilogue, tile_of(turn).n * kTileN + consumer * kBox + own, sum); });
+          for_each_row_sum<kRows>(row_sums, [&](int own, float sum) {
+            store_bias_gradient(epilogue, tile_of(tile_index).n * kTileN + consumer * kBox + own, sum);
+          });
         }
       };
-      if (kSums && tile_of(turn).m == 0) {
+      if (kSums && tile_of(tile_index).m == 0) {
         run_tile(std::true_type{});
       } else {
         run_tile(std::false_type{});
       }
 
       // Epilogue.
-      const TileAt tile = tile_of(turn);
-      WarpStrips<C::kStrips, kRows> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
-      for_each_share<1>(epilogue, tile.n * kTileN + consumer * kBox, tile.m * kTileM, sums,
-                        [&](int, const ShareAt& share, const float(&z)[kShare]) { finish<T>(epilogue, strips, share, z); });
+      const TileAt tile = tile_of(tile_index);
+      WarpStaging<C::kStagingBuffers, kRows> staging = {
+          .first = shared.staging[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
+      for_each_subtile<1>(
+          epilogue, tile.n * kTileN + consumer * kBox, tile.m * kTileM, accumulators,
+          [&](int, const SubtileAt& subtile, const float(&z)[kSubtileValues]) { finish<T>(epilogue, staging, subtile, z); });
     }
-    wait_boxes_read<0>();
+    tma_store_wait_read<0>();
   }
 }
 
-RealignedGemm realigned_gemm(const GemmArgs& args, const GemmPlan& plan) {
-  const GemmProblem problem = problem_of(args);
+RealignedGemm realigned_gemm(const GemmCall& call) {
+  const GemmArgs& args = call.args;
+  const GemmProblem& problem = call.problem;
   const ResiduesOfK k = residues_of_k(problem);
   const bool along_m = args.d_major == Major::m;
-  RealignedGemm gemm = {
-      .residues = static_cast<int>(k.used),
-      .blocks_k = static_cast<int>(k.blocks),
-      .cluster = plan.cluster,
-      .clusters = static_cast<int>(plan.blocks / plan.cluster),
-      .operand_dtype = problem.operand_dtype,
-      .raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(ceil_div(plan.tiling.tiles_n, plan.cluster)),
-                           static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m))),
-      .epilogue = warpgroup_epilogue(args)};
+  RealignedGemm gemm = {.residues = static_cast<int>(k.used),
+                        .k_tiles = static_cast<int>(k.blocks),
+                        .cluster = call.plan.cluster,
+                        .clusters = static_cast<int>(call.plan.blocks / call.plan.cluster),
+                        .operand_dtype = problem.operand_dtype,
+                        .raster = Raster::of(static_cast<int>(call.plan.tiling.tiles_m),
+                                             static_cast<int>(ceil_div(call.plan.tiling.tiles_n, call.plan.cluster)),
+                                             static_cast<int>(ceil_div(group_columns(problem.k), call.plan.tile.m))),
+                        .epilogue = warpgroup_epilogue(args)};
   for (std::int64_t i = 0; i < k.used; ++i) {
     const RowsOfResidue rows = rows_of_residue(along_m ? args.b : args.a, k.residues, i);
     const RowsOfResidue cols = rows_of_residue(along_m ? args.a : args.b, k.residues, i);
@@ -265,22 +269,23 @@ RealignedGemm realigned_gemm(const GemmArgs& args, const GemmPlan& plan) {
                   .edge = make_tensor_map(rows.view, kBox, BoxWidth::bytes_16),
                   .cols = make_tensor_map(cols.view, kBox),
                   .shift = static_cast<int>(rows.shift),
-                  .blocks_k = static_cast<int>(ceil_div(rows.view.rows, kBox))};
+                  .k_tiles = static_cast<int>(ceil_div(rows.view.rows, kBox))};
   }
   return gemm;
 }
 
 }  // namespace
 
-void launch_realigned_fragments(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const RealignedGemm gemm = realigned_gemm(args, plan);
-  with_tile<kRealignedFragmentsTiles>("realigned_fragments", plan.tile, [&]<int kM, int kN>() {
+void launch_realigned_fragments(CudaQueue& queue, const GemmCall& call) {
+  const RealignedGemm gemm = realigned_gemm(call);
+  with_tile<kRealignedFragmentsTiles>("realigned_fragments", call.plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const auto with_type = [&]<class T>(T) {
-      launch_clusters(queue, "realigned_fragments", args.bias_gradient ? realigned_fragments<C, T, true> : realigned_fragments<C, T, false>,
-                      gemm, plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+      launch_clusters(queue, "realigned_fragments",
+                      call.args.bias_gradient ? realigned_fragments<C, T, true> : realigned_fragments<C, T, false>, gemm, call.plan.blocks,
+                      C::kThreads, sizeof(typename C::SharedStorage));
     };
-    with_half(args.a.dtype, "realigned_fragments", with_type);
+    with_half(call.args.a.dtype, "realigned_fragments", with_type);
   });
 }
 

@@ -11,14 +11,14 @@ namespace tilewave {
 namespace {
 
 constexpr int kWarps = 8, kWordsOfThread = 4;
-constexpr std::int64_t kStretch = 32 * kWordsOfThread;  // words of a warp
+constexpr std::int64_t kRowChunk = 32 * kWordsOfThread;  // words of a warp
 constexpr std::int64_t kWord = 16;
 
 struct Pass {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::int64_t from_pitch = 0, to_pitch = 0, row_bytes = 0;
-  unsigned rows = 0, stretches = 0;  // of a row
+  unsigned rows = 0, row_chunks = 0;  // of a row
 };
 
 __device__ __forceinline__ std::int64_t past_word(const std::byte* at) {
@@ -70,14 +70,14 @@ __device__ __forceinline__ void copy_words(const std::byte* from, std::byte* to,
 }
 
 __global__ void __launch_bounds__(kWarps * 32) repack(const Pass pass) {
-  const unsigned index = blockIdx.x * kWarps + threadIdx.x / 32, row = index / pass.stretches;
+  const unsigned index = blockIdx.x * kWarps + threadIdx.x / 32, row = index / pass.row_chunks;
   if (row >= pass.rows) return;
   const std::byte* const from = pass.from + row * pass.from_pitch;
   std::byte* const to = pass.to + row * pass.to_pitch;
   const std::int64_t shift = (past_word(from) - past_word(to) + kWord) % kWord;  // of all the row's words
   const std::int64_t words = ceil_div(past_word(to) + pass.row_bytes, kWord), lane = threadIdx.x % 32;
   const auto copy = [&]<int kQuad>() {  // a row that begins within a word may have one word more than its stretches
-    for (std::int64_t first = index % pass.stretches * kStretch; first < words; first += pass.stretches * kStretch)
+    for (std::int64_t first = index % pass.row_chunks * kRowChunk; first < words; first += pass.row_chunks * kRowChunk)
       copy_words<kQuad>(from, to, pass.row_bytes, first + lane, shift);
   };
   switch (shift / 4) {
@@ -101,21 +101,22 @@ void copy_rows(CudaQueue& queue, const ConstMatrixView& from, const MatrixView& 
                      .to_pitch = to.ld * size,
                      .row_bytes = from.cols * size,
                      .rows = static_cast<unsigned>(from.rows),
-                     .stretches = static_cast<unsigned>(ceil_div(from.cols * size, kStretch * kWord))};
-  repack<<<static_cast<unsigned>(ceil_div(from.rows * pass.stretches, std::int64_t{kWarps})), kWarps * 32, 0, stream_of(queue)>>>(pass);
+                     .row_chunks = static_cast<unsigned>(ceil_div(from.cols * size, kRowChunk * kWord))};
+  repack<<<static_cast<unsigned>(ceil_div(from.rows * pass.row_chunks, std::int64_t{kWarps})), kWarps * 32, 0, stream_of(queue)>>>(pass);
   TW_CUDA_LAUNCHED("gemm, rows repacked");
 }
 
 }  // namespace
 
-void launch_repacked(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
+void launch_repacked(CudaQueue& queue, const GemmCall& call) {
+  const GemmArgs& args = call.args;
   auto* next = static_cast<std::byte*>(args.workspace);
   const auto place = [&](const ConstMatrixView& view) {
     const MatrixView copy = {next, view.rows, view.cols, repacked_pitch(view.cols), view.dtype};
     next += repacked_bytes(view.rows, view.cols, size_of(view.dtype));
     return copy;
   };
-  const auto bring = [&](ConstMatrixView& view) {
+  const auto copy_in = [&](ConstMatrixView& view) {
     if (!view) return;
     const MatrixView copy = place(view);
     copy_rows(queue, view, copy);
@@ -124,13 +125,13 @@ void launch_repacked(CudaQueue& queue, const GemmArgs& args, const GemmPlan& pla
   const auto make_room = [&](MatrixView& view) {
     if (view) view = place(view);
   };
-  const Repacked copied = repacked(problem_of(args));
+  const Repacked copied = repacked(call.problem);
   GemmArgs aligned = args;
-  if (copied.a) bring(aligned.a);
-  if (copied.b) bring(aligned.b);
+  if (copied.a) copy_in(aligned.a);
+  if (copied.b) copy_in(aligned.b);
   if (copied.d) {
-    bring(aligned.derivative_of);
-    bring(aligned.residual);
+    copy_in(aligned.derivative_of);
+    copy_in(aligned.residual);
     make_room(aligned.d);
     make_room(aligned.saved_input);
     if (args.accumulate) copy_rows(queue, args.d, aligned.d);
@@ -138,10 +139,10 @@ void launch_repacked(CudaQueue& queue, const GemmArgs& args, const GemmPlan& pla
   }
 
   const GemmProblem problem = problem_of(aligned);
-  const GemmRow& row = row_of_repacked(problem, plan.tile, device_of(queue));
-  const GemmPlan inner = row.plan(problem, plan.tile, device_of(queue), 0);
+  const GemmKernel& row = kernel_of_repacked(problem, call.plan.tile, device_of(queue));
+  const GemmPlan inner = row.plan(problem, call.plan.tile, device_of(queue), 0);
   aligned.plan = &inner;
-  row.launch_cuda(queue, aligned, inner);
+  row.launch_cuda(queue, {.args = aligned, .problem = problem, .plan = inner, .kernel = row});
 
   if (!copied.d) return;
   copy_rows(queue, aligned.d, args.d);

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) shared_memory_tiles(const __grid_con
   const std::int64_t tiles_across = ceil_div(p.epilogue.cols, kSide);
   const std::int64_t first_row = blockIdx.x / tiles_across * kSide, first_col = blockIdx.x % tiles_across * kSide;
   const int my_row = thread / (kSide / kOutputs) * kOutputs, my_col = thread % (kSide / kOutputs) * kOutputs;
-  const std::int64_t begin = blockIdx.y * p.depth_of_part, end = min(begin + p.depth_of_part, p.depth);
+  const std::int64_t begin = blockIdx.y * p.depth_of_slice, end = min(begin + p.depth_of_slice, p.depth);
   TileLoad<T> left_load(p.left, first_row, p.epilogue.rows, thread), right_load(p.right, first_col, p.epilogue.cols, thread);
 
   // Main loop.
@@ -124,13 +124,13 @@ __global__ void __launch_bounds__(kThreads) shared_memory_tiles(const __grid_con
 
 }  // namespace
 
-void launch_shared_memory_tiles(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  with_float(args.a.dtype, "gemm", [&]<class T>(T) {
-    const CoreProblem<T> problem = core_problem_of<T>(args, plan, kDepth);
-    const dim3 grid(static_cast<unsigned>(plan.tiling.tiles), static_cast<unsigned>(plan.split));
+void launch_shared_memory_tiles(CudaQueue& queue, const GemmCall& call) {
+  with_float(call.args.a.dtype, "gemm", [&]<class T>(T) {
+    const CoreProblem<T> problem = core_problem_of<T>(call, kDepth);
+    const dim3 grid(static_cast<unsigned>(call.plan.tiling.tiles), static_cast<unsigned>(call.plan.split));
     shared_memory_tiles<T><<<grid, kThreads, 0, stream_of(queue)>>>(problem);
     TW_CUDA_LAUNCHED("gemm shared_memory_tiles");
-    if (plan.split > 1) reduce_split_sums(queue, problem.epilogue, problem.parts, plan.split);
+    if (call.plan.split > 1) reduce_split_k(queue, problem.epilogue, problem.parts, call.plan.split);
   });
 }
 

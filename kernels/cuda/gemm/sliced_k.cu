@@ -22,18 +22,18 @@ using HandedOver = float4[kHalf / 4][kWarpgroup];
 
 struct SharedStorage {
   OperandStage<kTileN, kTileM> stages[kStages];
-  std::byte strips[kSlicedStrips][kStripBytes];
+  std::byte staging[kSlicedStagingBuffers][kStagingBytes];
   Ones ones;
   alignas(1024) Mbarrier full[kStages];
   Mbarrier empty[kStages];
-  Mbarrier sides[kSlicedStrips];
+  Mbarrier sides[kSlicedStagingBuffers];
   float row_sums[kConsumers][kTileN];
   LoadsBegun loads;  // where tiles have places
   OwnTile own;
 
-  // Where the `last`th block of K from the end was, or would have been.
-  __device__ __forceinline__ HandedOver& place(int blocks_k, int last) {
-    return *reinterpret_cast<HandedOver*>(&stages[(blocks_k + kStages - last) % kStages]);
+  // Where the `last`th k_tile from the end was, or would have been.
+  __device__ __forceinline__ HandedOver& place(int k_tiles, int last) {
+    return *reinterpret_cast<HandedOver*>(&stages[(k_tiles + kStages - last) % kStages]);
   }
 };
 static_assert(sizeof(SharedStorage) == sliced_k_shared_bytes(kTile), "the plan knows what a block needs");
@@ -41,34 +41,34 @@ static_assert(kTileN == kBox, "a product has all rows of a tile");
 static_assert(sizeof(HandedOver) <= sizeof(OperandStage<kTileN, kTileM>) && kStages >= 4, "sums are handed over in the last stages");
 static_assert(sizeof(Ones) / 4 <= kConsumerThreads, "the consumers fill it");
 
-__device__ __forceinline__ void hand_over(HandedOver& to, const float* sums) {
+__device__ __forceinline__ void hand_over(HandedOver& to, const float* accumulators) {
   const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
 #pragma unroll
-  for (int i = 0; i < kHalf; i += 4) to[i / 4][thread] = {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]};
+  for (int i = 0; i < kHalf; i += 4) to[i / 4][thread] = {accumulators[i], accumulators[i + 1], accumulators[i + 2], accumulators[i + 3]};
 }
-__device__ __forceinline__ void fetch(const HandedOver& from, float* sums) {
+__device__ __forceinline__ void fetch(const HandedOver& from, float* accumulators) {
   const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
 #pragma unroll
   for (int i = 0; i < kHalf; i += 4) {
     const float4 four = from[i / 4][thread];
-    sums[i] = four.x, sums[i + 1] = four.y, sums[i + 2] = four.z, sums[i + 3] = four.w;
+    accumulators[i] = four.x, accumulators[i + 1] = four.y, accumulators[i + 2] = four.z, accumulators[i + 3] = four.w;
   }
 }
 
 template <class P>
 constexpr bool kMaySumRows = P::kSumsRows;
 template <>
-constexpr bool kMaySumRows<AnyProduct> = true;
+constexpr bool kMaySumRows<AnyMmaForm> = true;
 
 // The last warp is the producer, or where tiles have places the last but one.
 template <class Gemm>
-constexpr int kThreads = kConsumerThreads + (HasPlaces<Gemm> ? 64 : 32);
+constexpr int kThreads = kConsumerThreads + (HasAssignment<Gemm> ? 64 : 32);
 
 template <class P, class Gemm>
 __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_constant__ Gemm gemm) {
-  constexpr bool kBothFinish = std::is_same_v<P, AnyProduct>;
-  constexpr int kStrips = kBothFinish ? kSlicedStrips / 8 : kSlicedStrips / 4;  // a warp that finishes has its own
-  constexpr int kFinished = kBothFinish ? kTileM / 2 : kTileM;                  // columns
+  constexpr bool kBothFinish = std::is_same_v<P, AnyMmaForm>;
+  constexpr int kStagingBuffers = kBothFinish ? kSlicedStagingBuffers / 8 : kSlicedStagingBuffers / 4;  // a warp that finishes has its own
+  constexpr int kFinished = kBothFinish ? kTileM / 2 : kTileM;                                          // columns
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = storage_in<SharedStorage>(storage);
   const int consumer = warpgroup_rank();
@@ -81,49 +81,49 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
   };
 
   if (consumer == kConsumers) {
-    if (HasPlaces<Gemm> && warp_rank() > kConsumerThreads / 32) {  // The producer's second warp.
+    if (HasAssignment<Gemm> && warp_rank() > kConsumerThreads / 32) {  // The producer's second warp.
       __syncthreads();
       const int tile = own_tile_number(shared, gemm);
-      leave_places(gemm);
+      release_assignment(gemm);
       if (!gemm.epilogue.accumulate || is_no_tile(gemm, tile)) return;
       const auto [row, col] = corner(tile);
-      return bring_tile_of_d<kTileM, kTileN>(shared.loads, gemm, row, col, 0, gemm.blocks_k);
+      return prefetch_d_tile<kTileM, kTileN>(shared.loads, gemm, row, col, 0, gemm.k_tiles);
     }
     // The producer. It fills the ring before anybody waits for anybody.
-    const auto load = [&](const Corner& at, int stage, int block) {
-      load_stage(shared.stages[stage], gemm, shared.full[stage], block * kBox, at.row, at.col);
-      if constexpr (HasPlaces<Gemm>) shared.loads.set(block + 1);
+    const auto load = [&](const Corner& at, int stage, int k_tile) {
+      load_stage(shared.stages[stage], gemm, shared.full[stage], k_tile * kBox, at.row, at.col);
+      if constexpr (HasAssignment<Gemm>) shared.loads.set(k_tile + 1);
     };
-    const int begun = min(kStages, gemm.blocks_k);
+    const int begun = min(kStages, gemm.k_tiles);
     const auto begin = [&](int tile) {
       const Corner at = corner(tile);
-      for (int block = 0; block < begun; ++block) load(at, block, block);
+      for (int k_tile = 0; k_tile < begun; ++k_tile) load(at, k_tile, k_tile);
     };
     const bool leads = elect_lane();
     int tile = static_cast<int>(blockIdx.x);
     if (leads) {
-      prefetch_map(gemm.rows);
-      prefetch_map(gemm.cols);
+      prefetch_tensor_map(gemm.rows);
+      prefetch_tensor_map(gemm.cols);
       mbarrier_init(shared.full, 1);
       mbarrier_init(shared.empty, 1);  // a stage has one consumer
       if constexpr (kBothFinish) mbarrier_init(shared.sides, 1);
-      if constexpr (HasPlaces<Gemm>) mbarrier_init(shared.own.known, 1);
+      if constexpr (HasAssignment<Gemm>) mbarrier_init(shared.own.known, 1);
       mbarrier_init_fence();
       wait_for_previous_kernel();
-      if constexpr (!HasPlaces<Gemm>) begin(tile);
-      if (gemm.epilogue.through_strips) prefetch_map(gemm.epilogue.d_map);
+      if constexpr (!HasAssignment<Gemm>) begin(tile);
+      if (gemm.epilogue.through_staging) prefetch_tensor_map(gemm.epilogue.d_map);
     }
     __syncwarp();
-    if constexpr (HasPlaces<Gemm>) tile = shared.own.choose(gemm.places, begin, [&] { forget_stages(shared.full, begun); });
+    if constexpr (HasAssignment<Gemm>) tile = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.full, begun); });
     __syncthreads();
     if (is_no_tile(gemm, tile)) return;
     const auto [row, col] = corner(tile);
     const Corner own = {.row = of_warp(row), .col = of_warp(col)};
     if (leads) {
       RingPosition<kStages> at;
-      for (int block = kStages; block < gemm.blocks_k; ++block, at.advance()) {
+      for (int k_tile = kStages; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
         mbarrier_wait(shared.empty[at.stage], at.parity);
-        load(own, at.stage, block);
+        load(own, at.stage, k_tile);
       }
     }
   } else {  // A consumer.
@@ -136,27 +136,28 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
     if (is_no_tile(gemm, tile)) return;
     const auto [row, col] = corner(tile);
     const bool sums_rows = fills_ones && col == 0;
-    float sums[1][kTileM / 2];  // [64, tile m]
-    float others[kFinished / 2];
+    float accumulators[1][kTileM / 2];  // [64, tile m]
+    float partials[kFinished / 2];
     wait_for_previous_kernel();
-    const int first_strip = static_cast<int>(threadIdx.x / 32 * kStrips % kSlicedStrips);
-    WarpStrips<kStrips> strips = {.first = shared.strips[first_strip], .arrived = shared.sides + first_strip, .lane = thread % 32};
-    TileEpilogue<1, kFinished, kStrips> epilogue(gemm.epilogue, strips, row, kBothFinish ? col + consumer * kFinished : col);
+    const int first_buffer = static_cast<int>(threadIdx.x / 32 * kStagingBuffers % kSlicedStagingBuffers);
+    WarpStaging<kStagingBuffers> staging = {
+        .first = shared.staging[first_buffer], .arrived = shared.sides + first_buffer, .lane = thread % 32};
+    TileEpilogue<1, kFinished, kStagingBuffers> epilogue(gemm.epilogue, staging, row, kBothFinish ? col + consumer * kFinished : col);
 
     // Main loop.
-    const int first = (gemm.blocks_k + consumer) % 2;
-    with_product(P{}, gemm, sums_rows, [&](auto product) {
+    const int first = (gemm.k_tiles + consumer) % 2;
+    with_mma_form(P{}, gemm, sums_rows, [&](auto mma_form) {
       float row_sums[1][4] = {};  // [64, 8]
       RingPosition<kStages> at;
       if (first == 1) at.advance();
       int previous = 0;
 #pragma unroll
-      for (float& sum : sums[0]) sum = 0.0f;
-      for (int block = first; block < gemm.blocks_k; block += 2) {
+      for (float& sum : accumulators[0]) sum = 0.0f;
+      for (int k_tile = first; k_tile < gemm.k_tiles; k_tile += 2) {
         wgmma_wait<0>();
-        if (block > first && thread == 0) mbarrier_arrive(shared.empty[previous]);
+        if (k_tile > first && thread == 0) mbarrier_arrive(shared.empty[previous]);
         mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(product, shared.stages[at.stage], shared.ones, 0, true, sums, row_sums);
+        multiply(mma_form, shared.stages[at.stage], shared.ones, 0, true, accumulators, row_sums);
         previous = at.stage;
         at.advance();
         at.advance();
@@ -164,12 +165,12 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
       if constexpr (!kBothFinish) {
         if (has_last) {
           sync_warps<kConsumerThreads>();
-          fetch(shared.place(gemm.blocks_k, 2), others);
-          fetch(shared.place(gemm.blocks_k, 4), others + kHalf);
+          fetch(shared.place(gemm.k_tiles, 2), partials);
+          fetch(shared.place(gemm.k_tiles, 4), partials + kHalf);
         }
       }
       wgmma_wait<0>();
-      if constexpr (product.kSumsRows) {
+      if constexpr (mma_form.kSumsRows) {
         for_each_row_sum(row_sums[0], [&](int own, float sum) { shared.row_sums[consumer][own] = sum; });
       }
     });
@@ -180,11 +181,11 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
       if constexpr (kBothFinish) {
         float given[kHalf];
 #pragma unroll
-        for (int i = 0; i < kHalf; ++i) given[i] = has_last ? sums[0][i] : sums[0][kHalf + i];
-        hand_over(shared.place(gemm.blocks_k, 2 - consumer), given);
+        for (int i = 0; i < kHalf; ++i) given[i] = has_last ? accumulators[0][i] : accumulators[0][kHalf + i];
+        hand_over(shared.place(gemm.k_tiles, 2 - consumer), given);
       } else {
-        hand_over(shared.place(gemm.blocks_k, 2), sums[0]);
-        hand_over(shared.place(gemm.blocks_k, 4), sums[0] + kHalf);
+        hand_over(shared.place(gemm.k_tiles, 2), accumulators[0]);
+        hand_over(shared.place(gemm.k_tiles, 4), accumulators[0] + kHalf);
       }
       sync_warps<kConsumerThreads>();
     }
@@ -195,39 +196,39 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
 
     // Epilogue.
     if constexpr (kBothFinish) {
-      fetch(shared.place(gemm.blocks_k, 1 + consumer), others);
+      fetch(shared.place(gemm.k_tiles, 1 + consumer), partials);
       float kept[1][kHalf];
 #pragma unroll
-      for (int i = 0; i < kHalf; ++i) kept[0][i] = (has_last ? sums[0][kHalf + i] : sums[0][i]) + others[i];
+      for (int i = 0; i < kHalf; ++i) kept[0][i] = (has_last ? accumulators[0][kHalf + i] : accumulators[0][i]) + partials[i];
       epilogue.finish(kept);
     } else if (has_last) {
 #pragma unroll
-      for (int i = 0; i < kTileM / 2; ++i) sums[0][i] += others[i];
-      epilogue.template store<typename P::T>(sums);
+      for (int i = 0; i < kTileM / 2; ++i) accumulators[0][i] += partials[i];
+      epilogue.template store<typename P::T>(accumulators);
     }
-    wait_boxes_read<0>();
+    tma_store_wait_read<0>();
   }
 }
 
 }  // namespace
 
-void launch_sliced_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+void launch_sliced_k(CudaQueue& queue, const GemmCall& call) {
+  WarpgroupGemm gemm = warpgroup_gemm(call);
   gemm.raster = Raster::of(gemm.tiles_m, gemm.tiles_n, 1);
-  const PlacedGemm placed = placed_gemm(queue, gemm, plan);
+  const AssignedGemm assigned = assigned_gemm(queue, gemm, call.plan);
   const auto launch_with = [&]<class P, class Gemm>(P, const Gemm& with) {
     launch_clusters(queue, "sliced_k", sliced_k<P, Gemm>, with, blocks_of(queue, with), kThreads<Gemm>, sizeof(SharedStorage));
   };
-  const auto launch = [&]<class P>(P product) {
+  const auto launch = [&]<class P>(P mma_form) {
     if constexpr (kMakesGradient<P>) {
-      if (placed.places.taken != nullptr) return launch_with(product, placed);
+      if (assigned.assignment.taken != nullptr) return launch_with(mma_form, assigned);
     }
-    launch_with(product, gemm);
+    launch_with(mma_form, gemm);
   };
-  if (gemm.epilogue.stores_sums && gemm.epilogue.bias_gradient.data == nullptr) {
-    with_product_of(gemm, launch);
+  if (gemm.epilogue.stores_accumulators && gemm.epilogue.bias_gradient.data == nullptr) {
+    with_mma_form_of(gemm, launch);
   } else {
-    with_gradient_product(gemm, launch);
+    with_wgrad_mma_form(gemm, launch);
   }
 }
 

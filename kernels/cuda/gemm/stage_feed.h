@@ -1,17 +1,17 @@
 // How a ring of stages is kept full beside the products. StageFeed: the copies' own walk along depth, kStages - 1 blocks of it ahead,
 // a share of a block's copies at a time, in runs of blocks; a kernel's `next_run` aims it at the next one, or stops it. Where a
 // block lies wholly in both operands a copy is an address and an instruction; the others, at the edges, arrive with zeros for what is
-// outside. multiply_block: the products of one block of depth.
+// outside. multiply_k_tile: the products of one block of depth.
 #pragma once
 
 #include "kernels/cuda/gemm/warp_tile.h"
 
 namespace tilewave {
 
-template <class Block, int kStages, Head kHead = Head::whole>
+template <class Cta, int kStages, Head kHead = Head::whole>
 class StageFeed {
  public:
-  static constexpr int kShares = Block::steps - 1, kDepth = Block::Left::kDepth;
+  static constexpr int kBatches = Cta::steps - 1, kDepth = Cta::Left::kDepth;
 
   // The tile from `row` and `col` of the operands on, along depth `blocks` blocks from `from` on; the operands' depth is [begin, end).
   struct Aim {
@@ -26,7 +26,7 @@ class StageFeed {
   __device__ __forceinline__ void aim(const Aim& at) {
     at_ = at;
     live_ = true;
-    inside_ = at.row + Block::rows <= at.left.extent && at.col + Block::cols <= at.right.extent;
+    inside_ = at.row + Cta::rows <= at.left.extent && at.col + Cta::cols <= at.right.extent;
     left_source_ = left().at(0, at.from);
     right_source_ = right().at(0, at.from);
     look();
@@ -39,28 +39,28 @@ class StageFeed {
 #pragma unroll 1
     for (int s = 0; s < kStages - 1; ++s) {
 #pragma unroll
-      for (int share = 0; share < kShares; ++share) copy(share);
+      for (int batch = 0; batch < kBatches; ++batch) copy(batch);
       commit(next_run);
     }
     await();
   }
 
   // The first share brings all of a block that is not whole.
-  __device__ __forceinline__ void copy(int share) const {
-    const std::uint32_t stage = ring_ + static_cast<std::uint32_t>(stage_ * Block::stage_bytes);
+  __device__ __forceinline__ void copy(int batch) const {
+    const std::uint32_t stage = ring_ + static_cast<std::uint32_t>(stage_ * Cta::stage_bytes);
     if (whole_) {
       constexpr int kCopies = LeftCopy::kCopies + RightCopy::kCopies;
 #pragma unroll
-      for (int x = share * kCopies / kShares; x < (share + 1) * kCopies / kShares; ++x) {
+      for (int x = batch * kCopies / kBatches; x < (batch + 1) * kCopies / kBatches; ++x) {
         if (x < LeftCopy::kCopies) {
           LeftCopy::start_whole(x, stage + left_target_, left_source_, at_.left.ld);
         } else {
-          RightCopy::start_whole(x - LeftCopy::kCopies, stage + Block::Left::kBytes + right_target_, right_source_, at_.right.ld);
+          RightCopy::start_whole(x - LeftCopy::kCopies, stage + Cta::Left::kBytes + right_target_, right_source_, at_.right.ld);
         }
       }
-    } else if (share == 0 && live_) {
+    } else if (batch == 0 && live_) {
       left().template start<16, kHead>(stage, at_.from, at_.begin);
-      right().template start<16, kHead>(stage + Block::Left::kBytes, at_.from, at_.begin);
+      right().template start<16, kHead>(stage + Cta::Left::kBytes, at_.from, at_.begin);
     }
   }
   // Hands a finished block over, and waits for the next one to be multiplied: every fragment of the one before it is read by then.
@@ -71,8 +71,8 @@ class StageFeed {
   }
 
  private:
-  using LeftCopy = TileCopy<typename Block::Left, Block::threads>;
-  using RightCopy = TileCopy<typename Block::Right, Block::threads>;
+  using LeftCopy = TileCopy<typename Cta::Left, Cta::threads>;
+  using RightCopy = TileCopy<typename Cta::Right, Cta::threads>;
 
   __device__ __forceinline__ LeftCopy left() const { return LeftCopy(at_.left, at_.row, at_.end, thread_); }
   __device__ __forceinline__ RightCopy right() const { return RightCopy(at_.right, at_.col, at_.end, thread_); }
@@ -108,21 +108,21 @@ class StageFeed {
 
 // While a step of depth is multiplied, the next one's fragments are read, from the stage `next_stage` in the end, and a share of the
 // copies is started. fragments[0] holds the first step's on entry and the next block's on return.
-template <bool kSumRows, class Block, class Feed, class NextRun>
-__device__ __forceinline__ void multiply_block(WarpTile<Block>& tile, Fragments<Block> (&fragments)[2], std::uint32_t stage,
-                                               std::uint32_t next_stage, int warp_row, int warp_col, int lane, int row_share, Feed& feed,
-                                               NextRun&& next_run) {
+template <bool kSumRows, class Cta, class Feed, class NextRun>
+__device__ __forceinline__ void multiply_k_tile(WarpTile<Cta>& tile, Fragments<Cta> (&fragments)[2], std::uint32_t stage,
+                                                std::uint32_t next_stage, int warp_row, int warp_col, int lane, int row_sum_rank,
+                                                Feed& feed, NextRun&& next_run) {
 #pragma unroll
-  for (int step = 0; step < Block::steps; ++step) {
-    const bool last = step + 1 == Block::steps;
+  for (int step = 0; step < Cta::steps; ++step) {
+    const bool last = step + 1 == Cta::steps;
     if (last) {
       feed.arrive(next_run);
     } else {
       feed.copy(step);
     }
-    fragments[(step + 1) % 2].load(last ? next_stage : stage, warp_row, warp_col, (step + 1) % Block::steps, lane);
+    fragments[(step + 1) % 2].load(last ? next_stage : stage, warp_row, warp_col, (step + 1) % Cta::steps, lane);
     tile.multiply(fragments[step % 2]);
-    if constexpr (kSumRows) tile.sum_rows(fragments[step % 2], row_share, lane);
+    if constexpr (kSumRows) tile.sum_rows(fragments[step % 2], row_sum_rank, lane);
   }
 }
 

@@ -17,14 +17,14 @@ namespace {
 template <int kM, int kN>
 struct Config {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = stream_k_stages(kTile), kStrips = kStreamKStrips, kConsumers = kStreamKConsumers;
+  static constexpr int kStages = stream_k_stages(kTile), kStagingBuffers = kStreamKStagingBuffers, kConsumers = kStreamKConsumers;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-  static constexpr int kShares = kM / kShareColumns;  // of a warp
+  static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
-    std::byte strips[kStreamKWarps][kStrips * kStripBytes];  // a warp's own
+    std::byte staging[kStreamKWarps][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
     alignas(1024) Mbarrier full[kStages];
     Mbarrier empty[kStages];
@@ -34,48 +34,50 @@ struct Config {
 };
 
 // A share of every warp's sums, as its threads hold them, four at a time.
-struct BlockShare {
-  float4 sums[kStreamKWarps][kShare / 4][32];
+struct PartialSubtile {
+  float4 accumulators[kStreamKWarps][kSubtileValues / 4][32];
 
-  __device__ __forceinline__ void leave(int warp, int lane, const float* own) {
+  __device__ __forceinline__ void write_partials(int warp, int lane, const float* own) {
 #pragma unroll
-    for (int i = 0; i < kShare; i += 4) __stcg(&sums[warp][i / 4][lane], make_float4(own[i], own[i + 1], own[i + 2], own[i + 3]));
+    for (int i = 0; i < kSubtileValues; i += 4)
+      __stcg(&accumulators[warp][i / 4][lane], make_float4(own[i], own[i + 1], own[i + 2], own[i + 3]));
   }
   __device__ __forceinline__ void add_to(int warp, int lane, float* own) const {
 #pragma unroll
-    for (int i = 0; i < kShare; i += 4) {
-      const float4 left = sums[warp][i / 4][lane];
+    for (int i = 0; i < kSubtileValues; i += 4) {
+      const float4 left = accumulators[warp][i / 4][lane];
       own[i] += left.x, own[i + 1] += left.y, own[i + 2] += left.z, own[i + 3] += left.w;
     }
   }
 };
 
 struct StreamKGemm : WarpgroupGemm {
-  StreamKWork work;            // a pair's is one block's
-  bool by_engine = false;      // D is stored, or added to, by the copy engine
-  bool first_in_d = false;     // a tile's first part goes straight into D
-  unsigned* left = nullptr;    // [blocks]: warps whose sums are there, until the block that wants them has seen it
-  BlockShare* sums = nullptr;  // [blocks][shares]: of the part that another block ends
-  float* row_sums = nullptr;   // [blocks][tile n]
+  StreamKWork work;                    // a pair's is one block's
+  bool by_engine = false;              // D is stored, or added to, by TMA
+  bool first_in_d = false;             // a tile's first part goes straight into D
+  unsigned* left = nullptr;            // [blocks]: warps whose sums are there, until the block that wants them has seen it
+  PartialSubtile* partials = nullptr;  // [blocks][shares]: of the part that another block ends
+  float* row_sums = nullptr;           // [blocks][tile n]
 };
 
 // Brings what others have left of the tile that a part ends, a share a stage; of what is in D by then, an empty stage. One thread's.
 template <class C>
-__device__ __forceinline__ void load_left(typename C::SharedStorage& shared, const StreamKGemm& gemm, const StreamKPart& part,
+__device__ __forceinline__ void load_left(typename C::SharedStorage& shared, const StreamKGemm& gemm, const StreamKSlice& k_slice,
                                           RingPosition<C::kStages>& at) {
-  static_assert(sizeof(BlockShare) <= sizeof(shared.stages[0]));
-  for (int other = part.others; other > 0; --other) {
+  static_assert(sizeof(PartialSubtile) <= sizeof(shared.stages[0]));
+  for (int other = k_slice.partials; other > 0; --other) {
     const int block = static_cast<int>(blockIdx.x) - other * gemm.cluster;
-    const bool in_d = gemm.first_in_d && other == part.others;
+    const bool in_d = gemm.first_in_d && other == k_slice.partials;
     wait_for_added(gemm.left + block, kStreamKWarps);
-    for (int share = 0; share < (in_d ? 1 : C::kShares); ++share, at.advance()) {
+    for (int subtile = 0; subtile < (in_d ? 1 : C::kSubtiles); ++subtile, at.advance()) {
       Mbarrier& full = shared.full[at.stage];
       mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
       if (in_d) {
         mbarrier_arrive(full);
       } else {
-        mbarrier_arrive_expecting(full, sizeof(BlockShare));
-        load_line(&shared.stages[at.stage], gemm.sums + static_cast<std::int64_t>(block) * C::kShares + share, sizeof(BlockShare), full);
+        mbarrier_arrive_expecting(full, sizeof(PartialSubtile));
+        tma_load_1d(&shared.stages[at.stage], gemm.partials + static_cast<std::int64_t>(block) * C::kSubtiles + subtile,
+                    sizeof(PartialSubtile), full);
       }
     }
   }
@@ -90,167 +92,169 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
 
   // Prologue.
   if (threadIdx.x == 0) {
-    prefetch_map(gemm.rows);
-    prefetch_map(gemm.cols);
+    prefetch_tensor_map(gemm.rows);
+    prefetch_tensor_map(gemm.cols);
     mbarrier_init(shared.full, 1);
     mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
   __syncthreads();
-  cluster_meet();
+  cluster_sync_relaxed();
 
-  StreamKParts parts(gemm.work, cluster_of_block(gemm.cluster));
-  StreamKPart part;
+  StreamKSlices k_slices(gemm.work, cluster_of_cta(gemm.cluster));
+  StreamKSlice k_slice;
   RingPosition<C::kStages> at;
   if (threadIdx.x < kWarpgroup) {  // The producer.
-    give_up_registers<C::kProducerRegisters>();
+    reg_dealloc<C::kProducerRegisters>();
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
-      while (parts.next(part)) {
-        const TileAt tile = own_tile(gemm, part.tile);
-        int block = part.start;
-        for (int blocks = part.end - part.begin; blocks > 0; --blocks, at.advance()) {
+      while (k_slices.next(k_slice)) {
+        const TileAt tile = own_tile(gemm, k_slice.tile);
+        int block = k_slice.start;
+        for (int blocks = k_slice.end - k_slice.begin; blocks > 0; --blocks, at.advance()) {
           mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
           wait_for_operands();
           load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM,
                                 cluster_rank());
-          block = part.after(block);
+          block = k_slice.after(block);
         }
-        load_left<C>(shared, gemm, part, at);
+        load_left<C>(shared, gemm, k_slice, at);
       }
       wait_for_readers(gemm.cluster, shared.empty, at);
     }
   } else {  // A consumer.
-    take_registers<C::kConsumerRegisters>();
+    reg_alloc<C::kConsumerRegisters>();
     wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int warp = consumer * 4 + thread / 32, lane = thread % 32;
-    WarpStrips<C::kStrips> strips = {.first = shared.strips[warp], .arrived = nullptr, .lane = lane};
+    WarpStaging<C::kStagingBuffers> staging = {.first = shared.staging[warp], .arrived = nullptr, .lane = lane};
     const auto release = [&](int stage) {  // to every producer that writes here
       if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
     };
     const auto row_sums_of = [&](int block) { return gemm.row_sums + block * kTileN + consumer * kBox; };
 
     // Sums that others want are told of under the next products, when they will have arrived, and before this block waits for others.
-    bool untold = false;
-    const auto tell = [&] {
-      if (untold) add_to_flag_after_boxes(gemm.left + blockIdx.x);
-      untold = false;
+    bool unsignaled = false;
+    const auto signal = [&] {
+      if (unsignaled) add_to_flag_after_tma_stores(gemm.left + blockIdx.x);
+      unsignaled = false;
     };
     // Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once, since a register has no index.
-    const auto finish_part = [&](const float(&sums)[kTileM / 2], int row, int col, bool add) {
-      for (int share = 0; share < C::kShares; ++share) {
-        const ShareAt share_at = {.row = row, .col = col + share * kShareColumns};
-        if (row >= epilogue.rows || share_at.col >= epilogue.cols) return;
-        float z[kShare];
+    const auto finish_k_slice = [&](const float(&accumulators)[kTileM / 2], int row, int col, bool add) {
+      for (int subtile = 0; subtile < C::kSubtiles; ++subtile) {
+        const SubtileAt subtile_at = {.row = row, .col = col + subtile * kSubtileColumns};
+        if (row >= epilogue.rows || subtile_at.col >= epilogue.cols) return;
+        float z[kSubtileValues];
 #pragma unroll
-        for (int of = 0; of < C::kShares; ++of) {
-          if (of == share) {
+        for (int of = 0; of < C::kSubtiles; ++of) {
+          if (of == subtile) {
             asm volatile("");  // a branch, not a selection of every candidate
 #pragma unroll
-            for (int i = 0; i < kShare; ++i) z[i] = sums[of * kShare + i];
+            for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[of * kSubtileValues + i];
           }
         }
         if (!gemm.by_engine) {
-          finish_elements(epilogue, strips.first, share_at, z);
+          finish_elements(epilogue, staging.first, subtile_at, z);
         } else if (epilogue.d.dtype == DType::f32) {
-          strips.put(epilogue.d_map, share_at, z, add);
+          staging.put(epilogue.d_map, subtile_at, z, add);
         } else {
-          strips.template put<typename P::T>(strips.next(), epilogue.d_map, share_at, z);
+          staging.template put<typename P::T>(staging.next(), epilogue.d_map, subtile_at, z);
         }
       }
     };
-    while (parts.next(part)) {
-      const TileAt tile = own_tile(gemm, part.tile);
+    while (k_slices.next(k_slice)) {
+      const TileAt tile = own_tile(gemm, k_slice.tile);
       const int row = tile.n * kTileN + consumer * kBox, col = tile.m * kTileM;
 
-      const auto run_part = [&](auto product) {
+      const auto run_k_slice = [&](auto mma_form) {
         // Main loop.
-        float sums[1][kTileM / 2];  // [64, tile m]
-        float row_sums[1][4];       // [64, 8]
+        float accumulators[1][kTileM / 2];  // [64, tile m]
+        float row_sums[1][4];               // [64, 8]
         int previous = 0;
-        for (int block = part.begin; block < part.end; ++block, at.advance()) {
+        for (int block = k_slice.begin; block < k_slice.end; ++block, at.advance()) {
           mbarrier_wait(shared.full[at.stage], at.parity);
-          multiply(product, shared.stages[at.stage], shared.ones, consumer, block > part.begin, sums, row_sums);
+          multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, block > k_slice.begin, accumulators, row_sums);
           wgmma_wait<1>();
-          if (block > part.begin) release(previous);
+          if (block > k_slice.begin) release(previous);
           previous = at.stage;
-          if (block == part.begin + 2) tell();
+          if (block == k_slice.begin + 2) signal();
         }
         wgmma_wait<0>();
         release(previous);
-        tell();
+        signal();
 
         // Epilogue: the sums are left to the block that ends the tile, or what others have left is added to them.
-        const bool ends_tile = part.end == gemm.blocks_k, into_d = ends_tile || (gemm.first_in_d && part.begin == 0);
-        untold = !ends_tile;
+        const bool ends_tile = k_slice.end == gemm.k_tiles, into_d = ends_tile || (gemm.first_in_d && k_slice.begin == 0);
+        unsignaled = !ends_tile;
         if (!into_d) {
-          BlockShare* const to = gemm.sums + static_cast<std::int64_t>(blockIdx.x) * C::kShares;
+          PartialSubtile* const to = gemm.partials + static_cast<std::int64_t>(blockIdx.x) * C::kSubtiles;
 #pragma unroll
-          for (int share = 0; share < C::kShares; ++share) to[share].leave(warp, lane, sums[0] + share * kShare);
+          for (int subtile = 0; subtile < C::kSubtiles; ++subtile)
+            to[subtile].write_partials(warp, lane, accumulators[0] + subtile * kSubtileValues);
         }
-        for (int other = part.others; other > 0; --other) {
-          if (gemm.first_in_d && other == part.others) {
+        for (int other = k_slice.partials; other > 0; --other) {
+          if (gemm.first_in_d && other == k_slice.partials) {
             mbarrier_wait(shared.full[at.stage], at.parity);
-            fence_memory_for_engines();
+            fence_proxy_async();
             sync_warpgroup(consumer);
             release(at.stage);
             at.advance();
             continue;
           }
 #pragma unroll
-          for (int share = 0; share < C::kShares; ++share, at.advance()) {
+          for (int subtile = 0; subtile < C::kSubtiles; ++subtile, at.advance()) {
             mbarrier_wait(shared.full[at.stage], at.parity);
-            reinterpret_cast<const BlockShare&>(shared.stages[at.stage]).add_to(warp, lane, sums[0] + share * kShare);
+            reinterpret_cast<const PartialSubtile&>(shared.stages[at.stage]).add_to(warp, lane, accumulators[0] + subtile * kSubtileValues);
             sync_warpgroup(consumer);
             release(at.stage);
           }
         }
-        if constexpr (product.kSumsRows) {
+        if constexpr (mma_form.kSumsRows) {
           const auto block = static_cast<int>(blockIdx.x);
           for_each_row_sum(row_sums[0], [&](int own, float sum) {
             if (!ends_tile) {
               row_sums_of(block)[own] = sum;
               return;
             }
-            for (int other = part.others; other > 0; --other) sum += __ldcg(row_sums_of(block - other * gemm.cluster) + own);
+            for (int other = k_slice.partials; other > 0; --other) sum += __ldcg(row_sums_of(block - other * gemm.cluster) + own);
             store_bias_gradient(epilogue, row + own, sum);
           });
         }
-        const bool to_first = gemm.first_in_d && part.others > 0;
-        if (into_d) finish_part(sums[0], row + warp % 4 * kStripRows, col, epilogue.accumulate || to_first);
+        const bool to_first = gemm.first_in_d && k_slice.partials > 0;
+        if (into_d) finish_k_slice(accumulators[0], row + warp % 4 * kSubtileRows, col, epilogue.accumulate || to_first);
       };
       if (kSums && tile.m == 0) {
-        run_part(Product<typename P::T, P::kRows, P::kCols, kSums>{});
+        run_k_slice(MmaForm<typename P::T, P::kRows, P::kCols, kSums>{});
       } else {
-        run_part(P{});
+        run_k_slice(P{});
       }
     }
-    tell();
-    wait_boxes_read<0>();
+    signal();
+    tma_store_wait_read<0>();
   }
 }
 
 }  // namespace
 
-void launch_stream_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  StreamKGemm gemm = {warpgroup_gemm(args, plan)};
+void launch_stream_k(CudaQueue& queue, const GemmCall& call) {
+  StreamKGemm gemm = {warpgroup_gemm(call)};
   // Rows are summed in the first column. Where that begins every row of the raster, shares of equal time repeat after some tiles.
-  const bool one_band = gemm.raster.band == gemm.tiles_m;
-  const auto shared = static_cast<int>(shared_tiles(gemm.raster.tiles, gemm.clusters));
-  gemm.work = StreamKWork::of(gemm.raster.tiles, shared, gemm.blocks_k, gemm.clusters, gemm.raster.band, args.bias_gradient && one_band);
+  const bool one_group = gemm.raster.group == gemm.tiles_m;
+  const auto shared = static_cast<int>(stream_k_tiles(gemm.raster.tiles, gemm.clusters));
+  gemm.work =
+      StreamKWork::of(gemm.raster.tiles, shared, gemm.k_tiles, gemm.clusters, gemm.raster.group, call.args.bias_gradient && one_group);
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
-  gemm.by_engine = epilogue.through_strips && !epilogue.has_side && epilogue.d.mapped_cols == epilogue.cols;
+  gemm.by_engine = epilogue.through_staging && !epilogue.has_side && epilogue.d.mapped_cols == epilogue.cols;
   gemm.first_in_d = gemm.by_engine && epilogue.d.dtype == DType::f32;
-  gemm.left = flags_of(queue, plan.blocks);
-  gemm.sums = static_cast<BlockShare*>(args.workspace);
-  gemm.row_sums = reinterpret_cast<float*>(gemm.sums + plan.blocks * plan.tile.m / kShareColumns);
-  with_tile<kStreamKTiles>("stream_k", plan.tile, [&]<int kM, int kN>() {
+  gemm.left = flags_of(queue, call.plan.blocks);
+  gemm.partials = static_cast<PartialSubtile*>(call.args.workspace);
+  gemm.row_sums = reinterpret_cast<float*>(gemm.partials + call.plan.blocks * call.plan.tile.m / kSubtileColumns);
+  with_tile<kStreamKTiles>("stream_k", call.plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
-    with_product_of(gemm, [&]<class P>(P) {
-      launch_clusters(queue, "stream_k", args.bias_gradient ? stream_k<C, true, P> : stream_k<C, false, P>, gemm, plan.blocks, C::kThreads,
-                      sizeof(typename C::SharedStorage));
+    with_mma_form_of(gemm, [&]<class P>(P) {
+      launch_clusters(queue, "stream_k", call.args.bias_gradient ? stream_k<C, true, P> : stream_k<C, false, P>, gemm, call.plan.blocks,
+                      C::kThreads, sizeof(typename C::SharedStorage));
     });
   });
 }

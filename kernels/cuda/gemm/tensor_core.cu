@@ -6,17 +6,17 @@
 namespace tilewave {
 namespace {
 
-template <class Block>
-__global__ void __launch_bounds__(Block::threads) tensor_core(const __grid_constant__ TileProblem p) {
-  using T = typename Block::Element;
-  __shared__ __align__(128) char stage[Block::stage_bytes];
+template <class Cta>
+__global__ void __launch_bounds__(Cta::threads) tensor_core(const __grid_constant__ TileProblem p) {
+  using T = typename Cta::Element;
+  __shared__ __align__(128) char stage[Cta::stage_bytes];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  const int warp_row = warp / Block::warps_across * Block::warp_rows, warp_col = warp % Block::warps_across * Block::warp_cols;
-  const TilePlace place = place_of(p, static_cast<int>(blockIdx.x));
-  const TileCopy<typename Block::Left, Block::threads> left(p.left, std::int64_t{place.row} * Block::rows, p.depth, thread);
-  const TileCopy<typename Block::Right, Block::threads> right(p.right, std::int64_t{place.col} * Block::cols, p.depth, thread);
+  const int warp_row = warp / Cta::warps_across * Cta::warp_rows, warp_col = warp % Cta::warps_across * Cta::warp_cols;
+  const TileCoord coord = tile_coord(p, static_cast<int>(blockIdx.x));
+  const TileCopy<typename Cta::Left, Cta::threads> left(p.left, std::int64_t{coord.row} * Cta::rows, p.depth, thread);
+  const TileCopy<typename Cta::Right, Cta::threads> right(p.right, std::int64_t{coord.col} * Cta::cols, p.depth, thread);
   const auto fill = [](const auto& copy, const TileOperand& operand, char* tile, int from) {
-    constexpr int kChunk = Block::Left::kChunk;
+    constexpr int kChunk = Cta::Left::kChunk;
 #pragma unroll
     for (int x = 0; x < copy.kCopies; ++x) {
       const T* const source = reinterpret_cast<const T*>(copy.at(x, from));
@@ -34,36 +34,36 @@ __global__ void __launch_bounds__(Block::threads) tensor_core(const __grid_const
     }
   };
 
-  const int row_share = p.sum_rows && place.col == 0 ? warp % Block::warps_across : kNoRows;
-  Fragments<Block> fragments;
-  WarpTile<Block, true> tile;
+  const int row_sum_rank = p.sum_rows && coord.col == 0 ? warp % Cta::warps_across : kNoRows;
+  Fragments<Cta> fragments;
+  WarpTile<Cta, true> tile;
   tile.clear();
-  const int first = static_cast<int>(blockIdx.y) * p.depth_of_part;
-  for (int from = first; from < first + p.depth_of_part; from += Block::Left::kDepth) {
+  const int first = static_cast<int>(blockIdx.y) * p.depth_of_slice;
+  for (int from = first; from < first + p.depth_of_slice; from += Cta::Left::kDepth) {
     fill(left, p.left, stage, from);
-    fill(right, p.right, stage + Block::Left::kBytes, from);
+    fill(right, p.right, stage + Cta::Left::kBytes, from);
     __syncthreads();
 #pragma unroll
-    for (int step = 0; step < Block::steps; ++step) {
+    for (int step = 0; step < Cta::steps; ++step) {
       fragments.load(shared_address(stage), warp_row, warp_col, step, lane);
       tile.multiply(fragments);
-      if (row_share != kNoRows) tile.sum_rows(fragments, row_share, lane);
+      if (row_sum_rank != kNoRows) tile.sum_rows(fragments, row_sum_rank, lane);
     }
     __syncthreads();
   }
 
   // Epilogue, through the stage.
-  static_assert(WarpTile<Block>::kSlabBytes * Block::threads / 32 <= Block::stage_bytes, "the slabs of all warps fit the stage");
-  float* const slab = reinterpret_cast<float*>(stage + warp * WarpTile<Block>::kSlabBytes);
-  finish_tile(tile, p, lines_from(std::int64_t{place.row} * Block::rows, p.epilogue.rows), blockIdx.y, row_share, slab, warp_row,
-              std::int64_t{place.col} * Block::cols + warp_col, lane);
+  static_assert(WarpTile<Cta>::kSlabBytes * Cta::threads / 32 <= Cta::stage_bytes, "the slabs of all warps fit the stage");
+  float* const slab = reinterpret_cast<float*>(stage + warp * WarpTile<Cta>::kSlabBytes);
+  finish_tile(tile, p, lines_from(std::int64_t{coord.row} * Cta::rows, p.epilogue.rows), blockIdx.y, row_sum_rank, slab, warp_row,
+              std::int64_t{coord.col} * Cta::cols + warp_col, lane);
 }
 
 template <class T, Contiguous kLeft, Contiguous kRight>
 void launch(CudaQueue& queue, const TileProblem& problem) {
-  using Block = BlockTile<T, kTensorCoreTile.n, kTensorCoreTile.m, 2, 4, kLeft, kRight>;
+  using Cta = CtaTile<T, kTensorCoreTile.n, kTensorCoreTile.m, 2, 4, kLeft, kRight>;
   const dim3 grid(static_cast<unsigned>(problem.tiles_down * problem.tiles_across), static_cast<unsigned>(problem.split));
-  tensor_core<Block><<<grid, Block::threads, 0, stream_of(queue)>>>(problem);
+  tensor_core<Cta><<<grid, Cta::threads, 0, stream_of(queue)>>>(problem);
   TW_CUDA_LAUNCHED("gemm tensor_core");
 }
 
@@ -79,14 +79,14 @@ void launch(CudaQueue& queue, const TileProblem& problem, const Contiguities& co
 
 }  // namespace
 
-void launch_tensor_core(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const TileProblem problem = tile_problem_of(args, plan, kDepthBytes / size_of(args.a.dtype));
-  if (args.a.dtype == DType::f32) {
-    launch<float>(queue, problem, contiguous_of(args));
+void launch_tensor_core(CudaQueue& queue, const GemmCall& call) {
+  const TileProblem problem = tile_problem_of(call, kDepthBytes / size_of(call.args.a.dtype));
+  if (call.args.a.dtype == DType::f32) {
+    launch<float>(queue, problem, contiguous_of(call.args));
   } else {
-    with_half(args.a.dtype, "gemm tensor_core", [&]<class T>(T) { launch<T>(queue, problem, contiguous_of(args)); });
+    with_half(call.args.a.dtype, "gemm tensor_core", [&]<class T>(T) { launch<T>(queue, problem, contiguous_of(call.args)); });
   }
-  if (plan.split > 1) reduce_split_sums(queue, problem.epilogue, problem.parts, plan.split);
+  if (call.plan.split > 1) reduce_split_k(queue, problem.epilogue, problem.parts, call.plan.split);
 }
 
 }  // namespace tilewave

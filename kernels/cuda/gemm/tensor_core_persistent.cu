@@ -16,10 +16,10 @@ void launch(CudaQueue& queue, const PersistentLaunch& launch, const Contiguities
 }  // namespace
 
 // The row refuses a right operand along depth beside a left one across it.
-void launch_tensor_core_persistent(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const PersistentLaunch persistent = persistent_launch(args, plan);
-  with_half(args.a.dtype, "gemm tensor_core_persistent", [&]<class T>(T) { launch<T>(queue, persistent, contiguous_of(args)); });
-  add_parts_of_tiles(queue, persistent);
+void launch_tensor_core_persistent(CudaQueue& queue, const GemmCall& call) {
+  const PersistentLaunch persistent = persistent_launch(call);
+  with_half(call.args.a.dtype, "gemm tensor_core_persistent", [&]<class T>(T) { launch<T>(queue, persistent, contiguous_of(call.args)); });
+  reduce_tile_partials(queue, persistent);
 }
 
 }  // namespace tilewave

@@ -46,7 +46,7 @@ __device__ __forceinline__ void realign(const Copy& copy, char* tile, const char
 }
 
 // Which copies a kernel knows: 16 bytes for both operands, or whatever each operand's rows allow.
-enum class Access { wide, any };
+enum class CopyWidth { wide, any };
 
 template <class Copy>
 __device__ __forceinline__ void start_narrow(const Copy& copy, const TileOperand& operand, std::uint32_t tile, int from) {
@@ -59,42 +59,42 @@ __device__ __forceinline__ void start_narrow(const Copy& copy, const TileOperand
   }
 }
 
-template <class Block, Access kAccess>
-__global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const __grid_constant__ TileProblem p) {
+template <class Cta, CopyWidth kCopyWidth>
+__global__ void __launch_bounds__(Cta::threads, 1) tensor_core_pipelined(const __grid_constant__ TileProblem p) {
   constexpr int kStages = kTensorCorePipelinedStages;
   extern __shared__ __align__(128) char stages[];
-  static_assert(WarpTile<Block>::kSlabBytes * Block::threads / 32 <= kStages * Block::stage_bytes, "the slabs of all warps fit the ring");
+  static_assert(WarpTile<Cta>::kSlabBytes * Cta::threads / 32 <= kStages * Cta::stage_bytes, "the slabs of all warps fit the ring");
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  const int warp_row = warp / Block::warps_across * Block::warp_rows, warp_col = warp % Block::warps_across * Block::warp_cols;
+  const int warp_row = warp / Cta::warps_across * Cta::warp_rows, warp_col = warp % Cta::warps_across * Cta::warp_cols;
   const std::uint32_t ring = shared_address(stages);
-  const TilePlace place = place_of(p, static_cast<int>(blockIdx.x));
-  const int blocks = p.depth_of_part / Block::Left::kDepth, first = static_cast<int>(blockIdx.y) * p.depth_of_part;
+  const TileCoord coord = tile_coord(p, static_cast<int>(blockIdx.x));
+  const int blocks = p.depth_of_slice / Cta::Left::kDepth, first = static_cast<int>(blockIdx.y) * p.depth_of_slice;
 
   // Prologue.
-  using LeftCopy = TileCopy<typename Block::Left, Block::threads>;
-  using RightCopy = TileCopy<typename Block::Right, Block::threads>;
-  const LeftCopy left(p.left, std::int64_t{place.row} * Block::rows, p.depth, thread);
-  const RightCopy right(p.right, std::int64_t{place.col} * Block::cols, p.depth, thread);
-  constexpr bool kByElement = kAccess == Access::any && sizeof(typename Block::Element) == 2;
+  using LeftCopy = TileCopy<typename Cta::Left, Cta::threads>;
+  using RightCopy = TileCopy<typename Cta::Right, Cta::threads>;
+  const LeftCopy left(p.left, std::int64_t{coord.row} * Cta::rows, p.depth, thread);
+  const RightCopy right(p.right, std::int64_t{coord.col} * Cta::cols, p.depth, thread);
+  constexpr bool kByElement = kCopyWidth == CopyWidth::any && sizeof(typename Cta::Element) == 2;
   const bool left_by_element = kByElement && p.left.alignment == 2, right_by_element = kByElement && p.right.alignment == 2;
-  char* const tails = stages + kStages * Block::stage_bytes;  // of each stage's left and right tile, a word a line
+  char* const tails = stages + kStages * Cta::stage_bytes;  // of each stage's left and right tile, a word a line
   const auto left_tails = [&](int block) { return tails + block % kStages * 2 * kTensorCorePipelinedTailBytes; };
   const auto right_tails = [&](int block) { return left_tails(block) + kTensorCorePipelinedTailBytes; };
   const auto start = [&](int block) {
-    const int from = first + block * Block::Left::kDepth;
-    const std::uint32_t stage = ring + static_cast<std::uint32_t>(block % kStages * Block::stage_bytes);
+    const int from = first + block * Cta::Left::kDepth;
+    const std::uint32_t stage = ring + static_cast<std::uint32_t>(block % kStages * Cta::stage_bytes);
     if (block < blocks) {
-      if constexpr (kAccess == Access::wide) {
+      if constexpr (kCopyWidth == CopyWidth::wide) {
         left.start(stage, from);
-        right.start(stage + Block::Left::kBytes, from);
+        right.start(stage + Cta::Left::kBytes, from);
       } else {
         start_narrow(left, p.left, stage, from);
-        start_narrow(right, p.right, stage + Block::Left::kBytes, from);
+        start_narrow(right, p.right, stage + Cta::Left::kBytes, from);
       }
       if constexpr (kByElement) {
-        if (left_by_element) start_words<typename Block::Left>(left, stage, shared_address(left_tails(block)), from, thread);
+        if (left_by_element) start_words<typename Cta::Left>(left, stage, shared_address(left_tails(block)), from, thread);
         if (right_by_element) {
-          start_words<typename Block::Right>(right, stage + Block::Left::kBytes, shared_address(right_tails(block)), from, thread);
+          start_words<typename Cta::Right>(right, stage + Cta::Left::kBytes, shared_address(right_tails(block)), from, thread);
         }
       }
     }
@@ -104,10 +104,10 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
   const auto await = [&](int block) {
     cp_async_wait<kStages - 2>();
     if constexpr (kByElement) {
-      char* const stage = stages + block % kStages * Block::stage_bytes;
+      char* const stage = stages + block % kStages * Cta::stage_bytes;
       __syncwarp();
-      if (left_by_element) realign<typename Block::Left>(left, stage, left_tails(block), thread);
-      if (right_by_element) realign<typename Block::Right>(right, stage + Block::Left::kBytes, right_tails(block), thread);
+      if (left_by_element) realign<typename Cta::Left>(left, stage, left_tails(block), thread);
+      if (right_by_element) realign<typename Cta::Right>(right, stage + Cta::Left::kBytes, right_tails(block), thread);
     }
     __syncthreads();
   };
@@ -116,71 +116,71 @@ __global__ void __launch_bounds__(Block::threads, 1) tensor_core_pipelined(const
   await(0);
 
   // Main loop.
-  const int row_share = p.sum_rows && place.col == 0 ? warp % Block::warps_across : kNoRows;
-  Fragments<Block> fragments[2];
-  WarpTile<Block, true> tile;
+  const int row_sum_rank = p.sum_rows && coord.col == 0 ? warp % Cta::warps_across : kNoRows;
+  Fragments<Cta> fragments[2];
+  WarpTile<Cta, true> tile;
   tile.clear();
   fragments[0].load(ring, warp_row, warp_col, 0, lane);
   for (int block = 0; block < blocks; ++block) {
-    const std::uint32_t here = ring + static_cast<std::uint32_t>(block % kStages * Block::stage_bytes);
-    const std::uint32_t next = ring + static_cast<std::uint32_t>((block + 1) % kStages * Block::stage_bytes);
+    const std::uint32_t here = ring + static_cast<std::uint32_t>(block % kStages * Cta::stage_bytes);
+    const std::uint32_t next = ring + static_cast<std::uint32_t>((block + 1) % kStages * Cta::stage_bytes);
 #pragma unroll
-    for (int step = 0; step < Block::steps; ++step) {
-      const bool last = step + 1 == Block::steps;
+    for (int step = 0; step < Cta::steps; ++step) {
+      const bool last = step + 1 == Cta::steps;
       if (last) await(block + 1);
-      fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Block::steps, lane);
+      fragments[(step + 1) % 2].load(last ? next : here, warp_row, warp_col, (step + 1) % Cta::steps, lane);
       if (step == 0) start(block + kStages - 1);
       tile.multiply(fragments[step % 2]);
-      if (row_share != kNoRows) tile.sum_rows(fragments[step % 2], row_share, lane);
+      if (row_sum_rank != kNoRows) tile.sum_rows(fragments[step % 2], row_sum_rank, lane);
     }
   }
 
   // Epilogue, through the ring.
   cp_async_wait<0>();
   __syncthreads();
-  float* const slab = reinterpret_cast<float*>(stages + warp * WarpTile<Block>::kSlabBytes);
-  finish_tile(tile, p, lines_from(std::int64_t{place.row} * Block::rows, p.epilogue.rows), blockIdx.y, row_share, slab, warp_row,
-              std::int64_t{place.col} * Block::cols + warp_col, lane);
+  float* const slab = reinterpret_cast<float*>(stages + warp * WarpTile<Cta>::kSlabBytes);
+  finish_tile(tile, p, lines_from(std::int64_t{coord.row} * Cta::rows, p.epilogue.rows), blockIdx.y, row_sum_rank, slab, warp_row,
+              std::int64_t{coord.col} * Cta::cols + warp_col, lane);
 }
 
-template <class T, Contiguous kLeft, Contiguous kRight, Access kAccess>
+template <class T, Contiguous kLeft, Contiguous kRight, CopyWidth kCopyWidth>
 void launch(CudaQueue& queue, const TileProblem& problem) {
-  using Block = BlockTile<T, kTensorCorePipelinedTile.n, kTensorCorePipelinedTile.m, 2, 4, kLeft, kRight>;
-  constexpr int shared = kTensorCorePipelinedStages * (Block::stage_bytes + 2 * kTensorCorePipelinedTailBytes);
+  using Cta = CtaTile<T, kTensorCorePipelinedTile.n, kTensorCorePipelinedTile.m, 2, 4, kLeft, kRight>;
+  constexpr int shared = kTensorCorePipelinedStages * (Cta::stage_bytes + 2 * kTensorCorePipelinedTailBytes);
   static_assert(shared == kTensorCorePipelinedSharedBytes, "the plan and the kernel agree on the stages");
-  const auto kernel = tensor_core_pipelined<Block, kAccess>;
+  const auto kernel = tensor_core_pipelined<Cta, kCopyWidth>;
   TW_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
   const dim3 grid(static_cast<unsigned>(problem.tiles_down * problem.tiles_across), static_cast<unsigned>(problem.split));
-  kernel<<<grid, Block::threads, shared, stream_of(queue)>>>(problem);
+  kernel<<<grid, Cta::threads, shared, stream_of(queue)>>>(problem);
   TW_CUDA_LAUNCHED("gemm tensor_core_pipelined");
 }
 
-template <class T, Access kAccess>
+template <class T, CopyWidth kCopyWidth>
 void launch(CudaQueue& queue, const TileProblem& problem, Contiguous left, Contiguous right) {
   using enum Contiguous;
-  if (left == along_depth && right == along_depth) return launch<T, along_depth, along_depth, kAccess>(queue, problem);
-  if (left == along_depth) return launch<T, along_depth, across, kAccess>(queue, problem);
-  if (right == along_depth) return launch<T, across, along_depth, kAccess>(queue, problem);
-  launch<T, across, across, kAccess>(queue, problem);
+  if (left == along_depth && right == along_depth) return launch<T, along_depth, along_depth, kCopyWidth>(queue, problem);
+  if (left == along_depth) return launch<T, along_depth, across, kCopyWidth>(queue, problem);
+  if (right == along_depth) return launch<T, across, along_depth, kCopyWidth>(queue, problem);
+  launch<T, across, across, kCopyWidth>(queue, problem);
 }
 
 }  // namespace
 
-void launch_tensor_core_pipelined(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const TileProblem problem = tile_problem_of(args, plan, kDepthBytes / size_of(args.a.dtype));
-  const auto [left, right] = contiguous_of(args);
+void launch_tensor_core_pipelined(CudaQueue& queue, const GemmCall& call) {
+  const TileProblem problem = tile_problem_of(call, kDepthBytes / size_of(call.args.a.dtype));
+  const auto [left, right] = contiguous_of(call.args);
   const bool wide = problem.left.alignment == 16 && problem.right.alignment == 16;
-  if (args.a.dtype == DType::f32) {
-    launch<float, Access::any>(queue, problem, left, right);
+  if (call.args.a.dtype == DType::f32) {
+    launch<float, CopyWidth::any>(queue, problem, left, right);
   } else {
-    with_half(args.a.dtype, "gemm tensor_core_pipelined", [&]<class T>(T) {
+    with_half(call.args.a.dtype, "gemm tensor_core_pipelined", [&]<class T>(T) {
       if constexpr (std::is_same_v<T, bf16>) {
-        if (wide) return launch<T, Access::wide>(queue, problem, left, right);
+        if (wide) return launch<T, CopyWidth::wide>(queue, problem, left, right);
       }
-      launch<T, Access::any>(queue, problem, left, right);
+      launch<T, CopyWidth::any>(queue, problem, left, right);
     });
   }
-  if (plan.split > 1) reduce_split_sums(queue, problem.epilogue, problem.parts, plan.split);
+  if (call.plan.split > 1) reduce_split_k(queue, problem.epilogue, problem.parts, call.plan.split);
 }
 
 }  // namespace tilewave

@@ -9,7 +9,7 @@
 
 namespace tilewave {
 
-// In shared memory: how many blocks of K have been asked for, of all tiles together.
+// In shared memory: how many k_tiles have been asked for, of all tiles together.
 struct LoadsBegun {
   int blocks;
 
@@ -31,13 +31,13 @@ __device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, co
   RingPosition<C::kStages> at;
   int begun = 0;
   WaitOnce wait_for_operands;
-  for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters) {
-    const TileAt tile = own_tile(gemm, turn);
+  for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+    const TileAt tile = own_tile(gemm, tile_index);
     const int row = tile.n * static_cast<int>(C::kTile.n), col = tile.m * static_cast<int>(C::kTile.m);
-    for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+    for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
       mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
       wait_for_operands();
-      load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col, rank);
+      load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col, rank);
       shared.loads.set(++begun);
     }
   }
@@ -46,35 +46,34 @@ __device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, co
 
 // A warp's: 32 rows of D from `first` on, a tile's columns from `col` on.
 template <int kTileM>
-__device__ __forceinline__ void bring_rows_of_d(const WarpgroupGemm& gemm, int first, int col) {
+__device__ __forceinline__ void prefetch_d_rows(const WarpgroupGemm& gemm, int first, int col) {
   const LikeD& d = gemm.epilogue.d;
   const int bytes = min(kTileM, d.mapped_cols - col) * static_cast<int>(sizeof(float)) / 16 * 16;
   const int row = first + static_cast<int>(threadIdx.x % 32);
-  if (row < gemm.epilogue.rows && bytes > 0)
-    bring_line_to_l2(d.data + (row * d.ld + col) * static_cast<std::int64_t>(sizeof(float)), bytes);
+  if (row < gemm.epilogue.rows && bytes > 0) tma_prefetch_1d(d.data + (row * d.ld + col) * static_cast<std::int64_t>(sizeof(float)), bytes);
 }
 
 // Likewise all rows of a tile, 32 at a time, between an eighth and three quarters of its loads, so many, which `before` others come before,
 // or late among many: what comes much earlier has left L2 again by the time it is added to, and is read from memory twice.
 template <int kTileM, int kTileN>
-__device__ __forceinline__ void bring_tile_of_d(const LoadsBegun& loads, const WarpgroupGemm& gemm, int row, int col, int before,
+__device__ __forceinline__ void prefetch_d_tile(const LoadsBegun& loads, const WarpgroupGemm& gemm, int row, int col, int before,
                                                 int blocks) {
-  constexpr int kMostAfterFirst = 44, kMostAfterLast = 12;  // loads
-  const int first = max(blocks / 8, blocks - kMostAfterFirst), last = max(blocks * 3 / 4, blocks - kMostAfterLast);
+  constexpr int kMaxAfterFirst = 44, kMaxAfterLast = 12;  // loads
+  const int first = max(blocks / 8, blocks - kMaxAfterFirst), last = max(blocks * 3 / 4, blocks - kMaxAfterLast);
   for (int rows = 0; rows < kTileN; rows += 32) {
     loads.wait_for(before + first + (last - first) * rows / kTileN);
-    bring_rows_of_d<kTileM>(gemm, row + rows, col);
+    prefetch_d_rows<kTileM>(gemm, row + rows, col);
   }
 }
 
 // The same of every tile that the block takes.
 template <class C>
-__device__ __forceinline__ void bring_tiles_of_d(const typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
+__device__ __forceinline__ void prefetch_d_tiles(const typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   int before = 0;  // this tile's loads
-  for (int turn = first_turn(gemm); turn < gemm.raster.tiles; turn += gemm.clusters, before += gemm.blocks_k) {
-    const TileAt tile = own_tile(gemm, turn);
-    bring_tile_of_d<kTileM, kTileN>(shared.loads, gemm, tile.n * kTileN, tile.m * kTileM, before, gemm.blocks_k);
+  for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters, before += gemm.k_tiles) {
+    const TileAt tile = own_tile(gemm, tile_index);
+    prefetch_d_tile<kTileM, kTileN>(shared.loads, gemm, tile.n * kTileN, tile.m * kTileM, before, gemm.k_tiles);
   }
 }
 
@@ -85,9 +84,9 @@ __device__ __forceinline__ void feed_tiles(typename C::SharedStorage& shared, co
   const int warp = warp_rank();
   if (warp == 0) {
     if (elect_lane()) load_tiles<C>(shared, gemm);
-  } else if (warp == 1 && epilogue.stores_sums && epilogue.accumulate) {  // in 16 bits D would be a side input
+  } else if (warp == 1 && epilogue.stores_accumulators && epilogue.accumulate) {  // in 16 bits D would be a side input
     wait_for_previous_kernel();
-    bring_tiles_of_d<C>(shared, gemm);
+    prefetch_d_tiles<C>(shared, gemm);
   }
 }
 

@@ -12,21 +12,21 @@
 
 namespace tilewave {
 
-inline constexpr int kMostSms = 144;  // of a GH100
-inline constexpr int kMostWords = (kMostSms + 31) / 32, kFlags = kMostWords + 1;
+inline constexpr int kMaxSms = 144;  // of a GH100
+inline constexpr int kMaxWords = (kMaxSms + 31) / 32, kFlags = kMaxWords + 1;
 
 // A launch's: a tile for each SM, or none.
-struct TilePlaces {
+struct TileAssignment {
   int tiles = 0;              // their numbers are less, and this one stands for none
   unsigned* taken = nullptr;  // a bit a tile, and then how many blocks have made their choice: flags of the stream
-  std::array<std::uint8_t, kMostSms> of_sm{};
+  std::array<std::uint8_t, kMaxSms> of_sm{};
 
   __device__ __forceinline__ static unsigned bit_of(int tile) { return 1u << tile % 32; }
   // Asks for it: the bits of its word before, its own too where somebody came first.
   __device__ __forceinline__ unsigned take(int tile) const { return atomicOr(taken + tile / 32, bit_of(tile)); }
   // The tiles that nobody has taken, a bit each; read all at once.
   struct Left {
-    unsigned words[kMostWords];
+    unsigned words[kMaxWords];
 
     __device__ __forceinline__ bool any() const {
       unsigned some = 0;
@@ -38,7 +38,7 @@ struct TilePlaces {
   __device__ __forceinline__ Left left() const {
     Left result;
 #pragma unroll
-    for (int word = 0; word < kMostWords; ++word) {
+    for (int word = 0; word < kMaxWords; ++word) {
       const int here = min(max(tiles - 32 * word, 0), 32);
       const unsigned all = here == 32 ? ~0u : (1u << here) - 1;
       result.words[word] = all & ~*const_cast<const volatile unsigned*>(taken + word);
@@ -48,7 +48,7 @@ struct TilePlaces {
   // One of those, if there is one.
   __device__ __forceinline__ int take_any(const Left& those) const {
 #pragma unroll
-    for (int word = 0; word < kMostWords; ++word) {
+    for (int word = 0; word < kMaxWords; ++word) {
       for (unsigned free = those.words[word]; free != 0; free &= free - 1) {
         const int tile = 32 * word + __ffs(static_cast<int>(free)) - 1;
         if ((take(tile) & bit_of(tile)) == 0) return tile;
@@ -57,7 +57,7 @@ struct TilePlaces {
     return tiles;
   }
   // For a block whose SM has no tile: those whose SMs have come first, be they a few microseconds late.
-  __device__ __forceinline__ int take_what_others_leave() const {
+  __device__ __forceinline__ int take_any_left() const {
     constexpr std::int64_t kCycles = 10'000;
     const std::int64_t start = clock64();
     Left those = left();
@@ -65,21 +65,21 @@ struct TilePlaces {
     return take_any(those);
   }
   // Once a block, after its choice: the last one clears the flags.
-  __device__ __forceinline__ void leave() const {
+  __device__ __forceinline__ void release() const {
     __threadfence();
-    if (atomicAdd(taken + kMostWords, 1u) + 1 != gridDim.x) return;
+    if (atomicAdd(taken + kMaxWords, 1u) + 1 != gridDim.x) return;
 #pragma unroll
     for (int word = 0; word < kFlags; ++word) taken[word] = 0;
   }
 };
 
 // What a kernel is given whose tiles have places.
-struct PlacedGemm : WarpgroupGemm {
-  TilePlaces places;
+struct AssignedGemm : WarpgroupGemm {
+  TileAssignment assignment;
 };
 template <class Gemm>
-concept HasPlaces = requires(const Gemm& gemm) {
-  gemm.places;
+concept HasAssignment = requires(const Gemm& gemm) {
+  gemm.assignment;
 };
 
 // In shared memory: the block's tile, once it is known.
@@ -90,24 +90,24 @@ struct OwnTile {
   // The producer's warp, after the kernel before has ended, whose flags are the same. One lane asks for the first stages of a tile
   // with begin(tile), which come while the tile is asked for, and forgets them with undo().
   template <class Begin, class Undo>
-  __device__ __forceinline__ int choose(const TilePlaces& places, Begin&& begin, Undo&& undo) {
-    const int first = of_warp(places.of_sm[sm_number()]);
+  __device__ __forceinline__ int choose(const TileAssignment& assignment, Begin&& begin, Undo&& undo) {
+    const int first = of_warp(assignment.of_sm[sm_number()]);
     if (elect_lane()) {
       int chosen = first;
       bool has_begun = false;
-      if (first < places.tiles) {
-        unsigned before = places.take(first);
+      if (first < assignment.tiles) {
+        unsigned before = assignment.take(first);
         begin(first);
         asm volatile("" : "+r"(before));  // nobody looks at it before the loads are on their way
-        has_begun = (before & TilePlaces::bit_of(first)) == 0;
+        has_begun = (before & TileAssignment::bit_of(first)) == 0;
         if (!has_begun) {
           undo();
-          chosen = places.take_any(places.left());
+          chosen = assignment.take_any(assignment.left());
         }
       } else {
-        chosen = places.take_what_others_leave();
+        chosen = assignment.take_any_left();
       }
-      if (!has_begun && chosen < places.tiles) begin(chosen);
+      if (!has_begun && chosen < assignment.tiles) begin(chosen);
       tile = chosen;
       mbarrier_arrive(known);
     }
@@ -124,24 +124,24 @@ struct OwnTile {
 // A block's: of its place, or as blocks are numbered.
 template <class Gemm, class Shared>
 __device__ __forceinline__ int own_tile_number(Shared& shared, const Gemm&) {
-  if constexpr (HasPlaces<Gemm>) return of_warp(shared.own.wait());
+  if constexpr (HasAssignment<Gemm>) return of_warp(shared.own.wait());
   return static_cast<int>(blockIdx.x);
 }
 template <class Gemm>
 __device__ __forceinline__ bool is_no_tile(const Gemm& gemm, int number) {
-  if constexpr (HasPlaces<Gemm>) return number == gemm.places.tiles;
+  if constexpr (HasAssignment<Gemm>) return number == gemm.assignment.tiles;
   return false;
 }
 // For a warp that knows the block's tile.
 template <class Gemm>
-__device__ __forceinline__ void leave_places(const Gemm& gemm) {
-  if constexpr (HasPlaces<Gemm>) {
-    if (elect_lane()) gemm.places.leave();
+__device__ __forceinline__ void release_assignment(const Gemm& gemm) {
+  if constexpr (HasAssignment<Gemm>) {
+    if (elect_lane()) gemm.assignment.release();
     __syncwarp();
   }
 }
 
-// What the copy engine has brought, or will have, to stages that nobody has read: once it is there, as if it had never been asked for.
+// What TMA has brought, or will have, to stages that nobody has read: once it is there, as if it had never been asked for.
 template <std::size_t kStages>
 __device__ __forceinline__ void forget_stages(Mbarrier (&full)[kStages], int stages) {
   for (int stage = 0; stage < stages; ++stage) {
@@ -153,31 +153,31 @@ __device__ __forceinline__ void forget_stages(Mbarrier (&full)[kStages], int sta
 }
 
 // Where the plan's tiles go: two to a TPC, the TPCs without any evenly among the others.
-inline TilePlaces tile_places(const CudaQueue& queue, const GemmPlan& plan) {
+inline TileAssignment assign_tiles(const CudaQueue& queue, const GemmPlan& plan) {
   const std::int64_t tiles = plan.tiling.tiles;
-  TilePlaces places = {.tiles = static_cast<int>(tiles)};
+  TileAssignment assignment = {.tiles = static_cast<int>(tiles)};
   const std::vector<int>& sms = queue.stream->sms;
   const auto count = static_cast<std::int64_t>(sms.size());
-  if (plan.raster != "patches" || count < tiles || count > kMostSms) return places;
-  places.taken = flags_of(queue, kFlags);
-  const std::vector<int> order = patch_order(plan.tiling, plan.tile);
+  if (plan.raster.kind != RasterKind::patches || count < tiles || count > kMaxSms) return assignment;
+  assignment.taken = flags_of(queue, kFlags);
+  const std::vector<int> order = gpc_order(plan.tiling, plan.tile);
   const std::int64_t pairs = ceil_div(tiles, 2), tpcs = ceil_div(count, 2);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t pair = i / 2 * pairs / tpcs, next = (i / 2 + 1) * pairs / tpcs, at = 2 * pair + i % 2;
     const std::int64_t tile = next > pair && at < tiles ? order[static_cast<std::size_t>(at)] : tiles;
-    places.of_sm[static_cast<std::size_t>(sms[static_cast<std::size_t>(i)])] = static_cast<std::uint8_t>(tile);
+    assignment.of_sm[static_cast<std::size_t>(sms[static_cast<std::size_t>(i)])] = static_cast<std::uint8_t>(tile);
   }
-  return places;
+  return assignment;
 }
 
-// What tile_places says, for a kernel: where `taken` is null tiles have no places, and gemm is what to launch.
-inline PlacedGemm placed_gemm(const CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
-  PlacedGemm placed = {gemm, tile_places(queue, plan)};
-  placed.raster = Raster::of(gemm.tiles_m, gemm.tiles_n, gemm.tiles_m);  // as patch_order numbers them
-  return placed;
+// What assign_tiles says, for a kernel: where `taken` is null tiles have no places, and gemm is what to launch.
+inline AssignedGemm assigned_gemm(const CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
+  AssignedGemm assigned = {gemm, assign_tiles(queue, plan)};
+  assigned.raster = Raster::of(gemm.tiles_m, gemm.tiles_n, gemm.tiles_m);  // as gpc_order numbers them
+  return assigned;
 }
 
 inline std::int64_t blocks_of(const CudaQueue&, const WarpgroupGemm& gemm) { return std::int64_t{gemm.clusters} * gemm.cluster; }
-inline std::int64_t blocks_of(const CudaQueue& queue, const PlacedGemm&) { return device_of(queue).sm_count; }
+inline std::int64_t blocks_of(const CudaQueue& queue, const AssignedGemm&) { return device_of(queue).sm_count; }
 
 }  // namespace tilewave

@@ -8,7 +8,7 @@ namespace tilewave {
 
 // One stage: 64 of K of a tile's operands.
 template <int kM, int kN>
-struct TransposedStage {
+struct SwapAbStage {
   static constexpr int kRowBoxes = kM / kBox, kColBoxes = kN / kHalfBox, kColBoxCols = kHalfBox;
   static constexpr unsigned kBytes = kRowBoxes * kBoxBytes + kColBoxes * kHalfBoxBytes;
   alignas(1024) std::byte rows[kRowBoxes][kBoxBytes];      // [tile m, 64]
@@ -16,31 +16,32 @@ struct TransposedStage {
 };
 
 // The other way round than in the other rows.
-inline WarpgroupGemm transposed_gemm(const GemmArgs& args, const GemmPlan& plan) {
-  WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+inline WarpgroupGemm swap_ab_gemm(const GemmCall& call) {
+  WarpgroupGemm gemm = warpgroup_gemm(call);
   std::swap(gemm.rows_fastest, gemm.cols_fastest);
-  gemm.rows = make_tensor_map(args.a, kBox);
-  gemm.cols = gemm.cols_fastest == Fastest::k ? make_tensor_map(args.b, kHalfBox) : make_tensor_map(args.b, kBox, BoxWidth::bytes_64);
+  gemm.rows = make_tensor_map(call.args.a, kBox);
+  gemm.cols =
+      gemm.cols_fastest == Fastest::k ? make_tensor_map(call.args.b, kHalfBox) : make_tensor_map(call.args.b, kBox, BoxWidth::bytes_64);
   return gemm;
 }
 
-// A consumer's 64 kBlocks rows of M by kTile.n columns of N, from `m` and `n` on, from sums to D. C is a kernel's configuration. What is
-// plain has a bias at most, and the copy engine stores all of it.
+// A consumer's 64 kMmaTiles rows of M by kTile.n columns of N, from `m` and `n` on, from sums to D. C is a kernel's configuration. What is
+// plain has a bias at most, and TMA stores all of it.
 template <class C, bool kPlain = false>
-struct TransposedEpilogue {
+struct SwapAbEpilogue {
   static constexpr int kTileN = static_cast<int>(C::kTile.n), kColumns = kTileN / 2;
   static constexpr int kLineBytes = kTileN * 128;  // a block's: [tile n, 64], or of fp32 32
-  using Sums = float[C::kBlocks][kColumns];
+  using Accumulators = float[C::kMmaTiles][kColumns];
 
   const WarpgroupEpilogue& e;
   const int m, n, consumer;
-  float bias[C::kBlocks][2] = {};  // of a thread's rows
+  float bias[C::kMmaTiles][2] = {};  // of a thread's rows
 
-  __device__ __forceinline__ TransposedEpilogue(const WarpgroupEpilogue& epilogue, int first_m, int first_n, int which)
+  __device__ __forceinline__ SwapAbEpilogue(const WarpgroupEpilogue& epilogue, int first_m, int first_n, int which)
       : e(epilogue), m(first_m), n(first_n), consumer(which) {
     if (e.bias.data == nullptr) return;
 #pragma unroll
-    for (int i = 0; i < 2 * C::kBlocks; ++i) {
+    for (int i = 0; i < 2 * C::kMmaTiles; ++i) {
       const int at = row(i / 2, i % 2);
       if (at < e.cols) bias[i / 2][i % 2] = load_element(e.bias.data, e.bias.dtype, at);
     }
@@ -48,65 +49,67 @@ struct TransposedEpilogue {
 
   // By way of `lines`, where a side input is, and of `saved_lines`, where the activation's input is stored: a kTile.n x 64 box a block.
   template <class T>
-  __device__ __forceinline__ void finish(T, std::byte* lines, std::byte* saved_lines, const Sums& sums) const {
+  __device__ __forceinline__ void finish(T, std::byte* lines, std::byte* saved_lines, const Accumulators& accumulators) const {
     with_form<T, true>([&]<class Form>(Form) {
 #pragma unroll
-      for (int block = 0; block < C::kBlocks; ++block)
-        finish_columns<Form, kTileN>(lines + block * kLineBytes, saved_lines + block * kLineBytes, block, 0, sums);
+      for (int mma_tile = 0; mma_tile < C::kMmaTiles; ++mma_tile)
+        finish_columns<Form, kTileN>(lines + mma_tile * kLineBytes, saved_lines + mma_tile * kLineBytes, mma_tile, 0, accumulators);
     });
-    fence_shared_for_engines();
+    fence_proxy_async_shared();
     sync();
-    send<C::kBlocks, kTileN>(e.d_map, lines, m, n);
-    if (saves()) send<C::kBlocks, kTileN>(e.saved_input_map, saved_lines, m, n);
-    commit_boxes();
-    wait_boxes_read<0>();
+    send<C::kMmaTiles, kTileN>(e.d_map, lines, m, n);
+    if (saves()) send<C::kMmaTiles, kTileN>(e.saved_input_map, saved_lines, m, n);
+    tma_store_commit();
+    tma_store_wait_read<0>();
   }
 
   // Without a side input, kColumnsAtOnce of N at a time by way of buffers of so many lines of 128 bytes: by one after the other, or, where
   // the activation's input is stored, by the first two. What left them is waited for where it is in the way.
   template <int kColumnsAtOnce, class T, int kBuffers>
-  __device__ __forceinline__ void finish_in_parts(T, std::byte (&buffers)[kBuffers][kColumnsAtOnce * 128], const Sums& sums) const {
-    constexpr int kParts = kTileN / kColumnsAtOnce;
-    static_assert(kTileN % kColumnsAtOnce == 0 && kColumnsAtOnce % kStripRows == 0 && C::kBlocks * kParts % kBuffers == 0 && kBuffers > 1);
+  __device__ __forceinline__ void finish_by_subtiles(T, std::byte (&buffers)[kBuffers][kColumnsAtOnce * 128],
+                                                     const Accumulators& accumulators) const {
+    constexpr int kSubtiles = kTileN / kColumnsAtOnce;
+    static_assert(kTileN % kColumnsAtOnce == 0 && kColumnsAtOnce % kSubtileRows == 0 && C::kMmaTiles * kSubtiles % kBuffers == 0 &&
+                  kBuffers > 1);
     with_form<T, false>([&]<class Form>(Form) {
 #pragma unroll
-      for (int part = 0; part < C::kBlocks * kParts; ++part) {
-        const int block = part / kParts, column = part % kParts * kColumnsAtOnce;
-        std::byte *const lines = buffers[saves() ? 0 : part % kBuffers], *const saved_lines = buffers[1];
+      for (int subtile = 0; subtile < C::kMmaTiles * kSubtiles; ++subtile) {
+        const int mma_tile = subtile / kSubtiles, column = subtile % kSubtiles * kColumnsAtOnce;
+        std::byte *const lines = buffers[saves() ? 0 : subtile % kBuffers], *const saved_lines = buffers[1];
         if (saves()) {
-          wait_boxes_read<0>();
+          tma_store_wait_read<0>();
         } else {
-          wait_boxes_read<kBuffers - 1>();
+          tma_store_wait_read<kBuffers - 1>();
         }
         sync();
-        finish_columns<Form, kColumnsAtOnce>(lines, saved_lines, block, column, sums);
-        fence_shared_for_engines();
+        finish_columns<Form, kColumnsAtOnce>(lines, saved_lines, mma_tile, column, accumulators);
+        fence_proxy_async_shared();
         sync();
-        send<1, kColumnsAtOnce>(e.d_map, lines, m + block * kBox, n + column);
-        if (saves()) send<1, kColumnsAtOnce>(e.saved_input_map, saved_lines, m + block * kBox, n + column);
-        commit_boxes();
+        send<1, kColumnsAtOnce>(e.d_map, lines, m + mma_tile * kBox, n + column);
+        if (saves()) send<1, kColumnsAtOnce>(e.saved_input_map, saved_lines, m + mma_tile * kBox, n + column);
+        tma_store_commit();
       }
     });
   }
 
   // What the engine leaves of D's rows, fewer than eight elements of each: by the threads that have their sums, with a bias or without.
-  __device__ __forceinline__ void store_last_columns(const Sums& sums) const {
+  __device__ __forceinline__ void store_last_columns(const Accumulators& accumulators) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
-    for (int i = 0; i < 2 * C::kBlocks; ++i) {
-      const int block = i / 2, h = i % 2, at = row(block, h);
+    for (int i = 0; i < 2 * C::kMmaTiles; ++i) {
+      const int mma_tile = i / 2, h = i % 2, at = row(mma_tile, h);
       if (at < e.d.mapped_cols || at >= e.cols) continue;
 #pragma unroll
       for (int j = 0; j < kColumns / 2; ++j) {
         const int column = n + j / 2 * 8 + lane % 4 * 2 + j % 2;
         if (column < e.rows)
-          store_element(e.d.data, e.d.dtype, column * e.d.ld + at, sums[block][j / 2 * 4 + 2 * h + j % 2] + bias[block][h]);
+          store_element(e.d.data, e.d.dtype, column * e.d.ld + at, accumulators[mma_tile][j / 2 * 4 + 2 * h + j % 2] + bias[mma_tile][h]);
       }
     }
   }
 
   // Sums alone in fp32, of each block's 64 of M the first 32 by way of `lines` and the others by way of `more_lines`.
-  __device__ __forceinline__ void finish_fp32(std::byte* lines, std::byte* more_lines, const Sums& sums) const {
+  __device__ __forceinline__ void finish_fp32(std::byte* lines, std::byte* more_lines, const Accumulators& accumulators) const {
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32 % 4);
     std::byte* const own = warp < 2 ? lines : more_lines;
 #pragma unroll
@@ -114,43 +117,45 @@ struct TransposedEpilogue {
       const int line = lane % 4 * 2 + i % 2, chunk = (warp % 2 * 4 + i / 2 * 2 + lane / 16) ^ line;
       std::byte* const at = own + line * 128 + chunk * 16 + lane / 4 % 4 * 4;
 #pragma unroll
-      for (int block = 0; block < C::kBlocks; ++block) {
+      for (int mma_tile = 0; mma_tile < C::kMmaTiles; ++mma_tile) {
 #pragma unroll
-        for (int g = 0; g < kColumns / 4; ++g) *reinterpret_cast<float*>(at + block * kLineBytes + g * 8 * 128) = sums[block][4 * g + i];
+        for (int g = 0; g < kColumns / 4; ++g)
+          *reinterpret_cast<float*>(at + mma_tile * kLineBytes + g * 8 * 128) = accumulators[mma_tile][4 * g + i];
       }
     }
-    fence_shared_for_engines();
+    fence_proxy_async_shared();
     sync();
-    send<C::kBlocks, kTileN, true>(e.d_map, lines, m, n);
-    send<C::kBlocks, kTileN, true>(e.d_map, more_lines, m + kBox / 2, n);
-    commit_boxes();
-    wait_boxes_read<0>();
+    send<C::kMmaTiles, kTileN, true>(e.d_map, lines, m, n);
+    send<C::kMmaTiles, kTileN, true>(e.d_map, more_lines, m + kBox / 2, n);
+    tma_store_commit();
+    tma_store_wait_read<0>();
   }
 
   // Element by element, 64 columns of N at a time, by way of 16 KB of the consumer's own.
-  __device__ __forceinline__ void finish_elements(std::byte* scratch, const Sums& sums) const {
+  __device__ __forceinline__ void finish_elements(std::byte* scratch, const Accumulators& accumulators) const {
     constexpr int kGroups = ceil_div(kTileN, kBox);
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32 % 4);
-    auto* const strips = reinterpret_cast<float*>(scratch);  // [4][16 of N, 64 of M]
+    auto* const staging = reinterpret_cast<float*>(scratch);  // [4][16 of N, 64 of M]
 #pragma unroll 1
-    for (int share = 0; share < C::kBlocks * kGroups; ++share) {
+    for (int subtile = 0; subtile < C::kMmaTiles * kGroups; ++subtile) {
       sync();
 #pragma unroll
-      for (int candidate = 0; candidate < C::kBlocks * kGroups; ++candidate) {
-        if (candidate != share) continue;
+      for (int candidate = 0; candidate < C::kMmaTiles * kGroups; ++candidate) {
+        if (candidate != subtile) continue;
         asm volatile("");  // a branch: a register has no index
-        const int first = candidate % kGroups * kShare;
+        const int first = candidate % kGroups * kSubtileValues;
 #pragma unroll
-        for (int i = 0; i < kShare && first + i < kColumns; ++i) {
+        for (int i = 0; i < kSubtileValues && first + i < kColumns; ++i) {
           const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-          strips[column / kStripRows * kStripRows * kShareColumns +
-                 sum_at(column % kStripRows, warp * kStripRows + lane / 4 + i / 2 % 2 * 8)] = sums[candidate / kGroups][first + i];
+          staging[column / kSubtileRows * kSubtileRows * kSubtileColumns +
+                  staged_at(column % kSubtileRows, warp * kSubtileRows + lane / 4 + i / 2 % 2 * 8)] =
+              accumulators[candidate / kGroups][first + i];
         }
       }
       sync();
-      const int column = share % kGroups * kBox + warp * kStripRows;
+      const int column = subtile % kGroups * kBox + warp * kSubtileRows;
       if (column < kTileN) {
-        finish_lines(e, strips + warp * kStripRows * kShareColumns, {.row = n + column, .col = m + share / kGroups * kBox});
+        finish_lines(e, staging + warp * kSubtileRows * kSubtileColumns, {.row = n + column, .col = m + subtile / kGroups * kBox});
       }
     }
   }
@@ -161,26 +166,26 @@ struct TransposedEpilogue {
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32 % 4);
     return lines + (8 * (g + lane / 16) + lane % 8) * 128 + ((2 * warp + lane / 8 % 2) ^ lane % 8) * 16;
   }
-  __device__ __forceinline__ int row(int block, int h) const {
-    return m + block * kBox + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h;
+  __device__ __forceinline__ int row(int mma_tile, int h) const {
+    return m + mma_tile * kBox + static_cast<int>(threadIdx.x / 32 % 4) * kSubtileRows + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h;
   }
   __device__ __forceinline__ void sync() const { sync_warpgroup(consumer); }
   __device__ __forceinline__ bool saves() const { return !kPlain && e.saved_input.data != nullptr; }
   template <class T, class Body>
   __device__ __forceinline__ void with_side(Body&& body) const {
-    if (e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
-    with_activation(e.derivative, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::derivative>{}); });
+    if (e.derivative_of.data == nullptr) return body(SubtileForm<T, Activation::none, SideInput::added>{});
+    with_activation(e.derivative, [&]<Activation kWhich>() { body(SubtileForm<T, kWhich, SideInput::derivative>{}); });
   }
   template <class T, bool kSides, class Body>
   __device__ __forceinline__ void with_form(Body&& body) const {
     if constexpr (kPlain) {
-      body(ShareForm<T, Activation::none, Side::none>{});
+      body(SubtileForm<T, Activation::none, SideInput::none>{});
     } else {
       if constexpr (kSides) {
         if (e.has_side) return with_side<T>(body);
       }
-      if (e.activation == Activation::none) return body(ShareForm<T, Activation::none, Side::none>{});
-      with_activation(e.activation, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::none>{}); });
+      if (e.activation == Activation::none) return body(SubtileForm<T, Activation::none, SideInput::none>{});
+      with_activation(e.activation, [&]<Activation kWhich>() { body(SubtileForm<T, kWhich, SideInput::none>{}); });
     }
   }
   template <class T>
@@ -211,7 +216,7 @@ struct TransposedEpilogue {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         x[i] = unpack<T>(words[i]);
-        if constexpr (Form::kSide == Side::derivative) {
+        if constexpr (Form::kSideInput == SideInput::derivative) {
           x[i].x = activation_derivative_to<T>(Form::kActivation, x[i].x);
           x[i].y = activation_derivative_to<T>(Form::kActivation, x[i].y);
         }
@@ -219,15 +224,15 @@ struct TransposedEpilogue {
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      z[2 * i] = Form::kSide == Side::added ? z[2 * i] + x[i].x : z[2 * i] * x[i].x;
-      z[2 * i + 1] = Form::kSide == Side::added ? z[2 * i + 1] + x[i].y : z[2 * i + 1] * x[i].y;
+      z[2 * i] = Form::kSideInput == SideInput::added ? z[2 * i] + x[i].x : z[2 * i] * x[i].x;
+      z[2 * i + 1] = Form::kSideInput == SideInput::added ? z[2 * i + 1] + x[i].y : z[2 * i + 1] * x[i].y;
     }
   }
   template <class Form>
   __device__ __forceinline__ void finish_groups(std::byte* here, std::byte* saved, float (&z)[8]) const {
     using T = typename Form::T;
     unsigned words[4];
-    if constexpr (Form::kSide == Side::none) {
+    if constexpr (Form::kSideInput == SideInput::none) {
       if (saves()) {
         pack_all<T>(words, z);
         put(saved, words);
@@ -243,34 +248,35 @@ struct TransposedEpilogue {
   }
   // A block's kLines columns of N from `column` on.
   template <class Form, int kLines>
-  __device__ __forceinline__ void finish_columns(std::byte* lines, std::byte* saved_lines, int block, int column, const Sums& sums) const {
+  __device__ __forceinline__ void finish_columns(std::byte* lines, std::byte* saved_lines, int mma_tile, int column,
+                                                 const Accumulators& accumulators) const {
 #pragma unroll
     for (int g = 0; g < kLines / 8; g += 2) {
       float z[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        z[i] = sums[block][column / 2 + 4 * g + i];
+        z[i] = accumulators[mma_tile][column / 2 + 4 * g + i];
         if constexpr (kPlain) asm volatile("" : "+f"(z[i]));  // or straight code packs all sums at once, beside those not packed yet
-        z[i] += bias[block][i / 2 % 2];
+        z[i] += bias[mma_tile][i / 2 % 2];
       }
       finish_groups<Form>(groups(lines, g), groups(saved_lines, g), z);
     }
   }
   // 16 of N at a time, every fourth by the same warp: kLines lines of each of so many blocks, to M from `x` on and N from `y` on. Only to
   // what is in fp32 may they be added.
-  template <int kBlocks, int kLines, bool kFp32 = false>
+  template <int kMmaTiles, int kLines, bool kFp32 = false>
   __device__ __forceinline__ void send(const CUtensorMap& map, const std::byte* lines, int x, int y) const {
-    constexpr int kStrips = kLines / kStripRows, kWarps = kWarpgroup / 32;
+    constexpr int kStagingBuffers = kLines / kSubtileRows, kWarps = kWarpgroup / 32;
     const bool adds = kFp32 && e.accumulate;
     const int first = warp_rank() % kWarps;
     if (!elect_lane()) return;
 #pragma unroll
-    for (int strip = first; strip < kBlocks * kStrips; strip += kWarps) {
-      const int strip_x = x + strip / kStrips * kBox, strip_y = y + strip % kStrips * kStripRows;
+    for (int buffer = first; buffer < kMmaTiles * kStagingBuffers; buffer += kWarps) {
+      const int buffer_x = x + buffer / kStagingBuffers * kBox, buffer_y = y + buffer % kStagingBuffers * kSubtileRows;
       if (adds) {
-        add_box(map, lines + strip * kStripBytes, strip_x, strip_y);
+        tma_reduce_add(map, lines + buffer * kStagingBytes, buffer_x, buffer_y);
       } else {
-        store_box(map, lines + strip * kStripBytes, strip_x, strip_y);
+        tma_store(map, lines + buffer * kStagingBytes, buffer_x, buffer_y);
       }
     }
   }

@@ -9,10 +9,10 @@
 namespace tilewave {
 
 // The warp's tile begins at line `top` of the block's and at column `col` of D.
-template <class Block, bool kSumsRows>
-__device__ __forceinline__ void store_runs(const WarpTile<Block, kSumsRows>& tile, const Plane& d, const TileLines& lines, int top,
+template <class Cta, bool kSumsRows>
+__device__ __forceinline__ void store_runs(const WarpTile<Cta, kSumsRows>& tile, const Plane& d, const TileLines& lines, int top,
                                            std::int64_t col, int lane) {
-  using T = typename Block::Element;
+  using T = typename Cta::Element;
 #pragma unroll
   for (int eight = 0; eight < 2 * tile.kDown; ++eight) {  // rows
     const int line = top + 8 * eight + lane / 4;
@@ -22,8 +22,8 @@ __device__ __forceinline__ void store_runs(const WarpTile<Block, kSumsRows>& til
       unsigned w[4];
 #pragma unroll
       for (int x = 0; x < 4; ++x) {
-        const float(&sums)[4] = tile.sums[eight / 2][g + x];
-        w[x] = pack<T>(sums[eight % 2 * 2], sums[eight % 2 * 2 + 1]);
+        const float(&accumulators)[4] = tile.accumulators[eight / 2][g + x];
+        w[x] = pack<T>(accumulators[eight % 2 * 2], accumulators[eight % 2 * 2 + 1]);
       }
       transpose_in_quad(w);
       if (lines.has(line)) *reinterpret_cast<uint4*>(row + 8 * g + lane % 4 * kRun) = {w[0], w[1], w[2], w[3]};

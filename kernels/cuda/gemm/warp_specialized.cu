@@ -39,46 +39,46 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
   __syncthreads();
 
   if (threadIdx.x < kWarpgroup) {  // The producer.
-    give_up_registers<kProducerRegisters>();
+    reg_dealloc<kProducerRegisters>();
     if (elect_lane_of(0)) {
       RingPosition<kStages> at;
-      for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+      for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
         mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
+        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col);
       }
     }
   } else {  // A consumer: main loop, then epilogue.
-    take_registers<kConsumerRegisters>();
+    reg_alloc<kConsumerRegisters>();
     const int consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
-    float sums[1][kTile.m / 2];  // [64, tile m]
-    with_product(AnyProduct{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto product) {
+    float accumulators[1][kTile.m / 2];  // [64, tile m]
+    with_mma_form(AnyMmaForm{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto mma_form) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<kStages> at;
       int previous = 0;
-      for (int block = 0; block < gemm.blocks_k; ++block, at.advance()) {
+      for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
         mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(product, shared.stages[at.stage], shared.ones, consumer, block > 0, sums, row_sums);
+        multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, k_tile > 0, accumulators, row_sums);
         wgmma_wait<1>();
-        if (leads && block > 0) mbarrier_arrive(shared.empty[previous]);
+        if (leads && k_tile > 0) mbarrier_arrive(shared.empty[previous]);
         previous = at.stage;
       }
       wgmma_wait<0>();
-      if constexpr (product.kSumsRows) finish_bias_gradient(gemm.epilogue, row + consumer * kBox, row_sums[0]);
+      if constexpr (mma_form.kSumsRows) finish_bias_gradient(gemm.epilogue, row + consumer * kBox, row_sums[0]);
     });
     sync_warps<kConsumers * kWarpgroup>();  // both are done with the stages
-    std::byte* const scratch = shared.stages[0].rows[0] + (threadIdx.x / 32 - 4) * (2 * kStripBytes);
-    for_each_share<1>(gemm.epilogue, row + consumer * kBox, col, sums,
-                      [&](int, const ShareAt& at, const float(&z)[kShare]) { finish_elements(gemm.epilogue, scratch, at, z); });
+    std::byte* const scratch = shared.stages[0].rows[0] + (threadIdx.x / 32 - 4) * (2 * kStagingBytes);
+    for_each_subtile<1>(gemm.epilogue, row + consumer * kBox, col, accumulators,
+                        [&](int, const SubtileAt& at, const float(&z)[kSubtileValues]) { finish_elements(gemm.epilogue, scratch, at, z); });
   }
 }
 
 }  // namespace
 
-void launch_warp_specialized(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan) {
-  const WarpgroupGemm gemm = warpgroup_gemm(args, plan);
+void launch_warp_specialized(CudaQueue& queue, const GemmCall& call) {
+  const WarpgroupGemm gemm = warpgroup_gemm(call);
   TW_CUDA(cudaFuncSetAttribute(warp_specialized, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(SharedStorage)));
-  warp_specialized<<<static_cast<unsigned>(plan.blocks), kThreads, sizeof(SharedStorage), stream_of(queue)>>>(gemm);
+  warp_specialized<<<static_cast<unsigned>(call.plan.blocks), kThreads, sizeof(SharedStorage), stream_of(queue)>>>(gemm);
   TW_CUDA_LAUNCHED("warp_specialized");
 }
 

@@ -1,6 +1,6 @@
 // What the Tensor Core rows share, for D as it lies in memory: D[rows, cols] = sum over depth of left[row, depth] right[depth, col].
 // OperandTile: one operand's tile of a stage in shared memory, 128 bytes along depth, in either major, in boxes 128 bytes wide and
-// swizzled so that neither the copies nor ldmatrix meet a bank twice; of 16-bit elements they lie as the bulk copy engine's do. WarpTile: a
+// swizzled so that neither the copies nor ldmatrix meet a bank twice; of 16-bit elements they lie as TMA's do. WarpTile: a
 // warp's sums, what it multiplies, how it hands them to the epilogue.
 #pragma once
 
@@ -88,7 +88,7 @@ struct OperandTile {
 
 // A block's tile of D in warps, and both operands' tiles of a stage.
 template <class T, int kRows, int kCols, int kWarpsDown, int kWarpsAcross, Contiguous kLeft, Contiguous kRight>
-struct BlockTile {
+struct CtaTile {
   using Element = T;
   using Left = OperandTile<T, kRows, kLeft>;
   using Right = OperandTile<T, kCols, kRight>;
@@ -102,19 +102,19 @@ struct BlockTile {
 };
 
 // What a warp multiplies in one step of depth.
-template <class Block>
+template <class Cta>
 struct Fragments {
-  std::uint32_t left[Block::warp_rows / 16][4];
-  std::uint32_t right[Block::warp_cols / 16][4];
+  std::uint32_t left[Cta::warp_rows / 16][4];
+  std::uint32_t right[Cta::warp_cols / 16][4];
 
   __device__ __forceinline__ void load(std::uint32_t stage, int warp_row, int warp_col, int step, int lane) {
 #pragma unroll
-    for (int i = 0; i < Block::warp_rows / 16; ++i) Block::Left::load_left(left[i], stage, warp_row, i, step, lane);
+    for (int i = 0; i < Cta::warp_rows / 16; ++i) Cta::Left::load_left(left[i], stage, warp_row, i, step, lane);
 #pragma unroll
-    for (int j = 0; j < Block::warp_cols / 16; ++j) {
-      Block::Right::load_right(right[j], stage + Block::Left::kBytes, warp_col, j, step, lane);
+    for (int j = 0; j < Cta::warp_cols / 16; ++j) {
+      Cta::Right::load_right(right[j], stage + Cta::Left::kBytes, warp_col, j, step, lane);
     }
-    if constexpr (sizeof(typename Block::Element) == 4) {
+    if constexpr (sizeof(typename Cta::Element) == 4) {
 #pragma unroll
       for (auto& words : left) {
         for (std::uint32_t& w : words) round_to_tf32(w);
@@ -143,13 +143,13 @@ __device__ __forceinline__ TileLines lines_from(std::int64_t first, std::int64_t
 inline constexpr int kNoRows = -1;  // a warp's share of rows to be summed: none
 
 // kSumsRows: the bias gradient can be asked for.
-template <class Block, bool kSumsRows = !Block::Left::kAlongDepth>
+template <class Cta, bool kSumsRows = !Cta::Left::kAlongDepth>
 struct WarpTile {
   static constexpr bool kSums = kSumsRows;
-  static constexpr int kDown = Block::warp_rows / 16, kAcross = Block::warp_cols / 8;
+  static constexpr int kDown = Cta::warp_rows / 16, kAcross = Cta::warp_cols / 8;
   static_assert(kDown <= 8, "row_sums has a column for each 16 rows");
-  float sums[kDown][kAcross][4];  // mma's layout
-  float row_sums[4];              // the same of left alone: column i has those of rows 16 i to 16 i + 15
+  float accumulators[kDown][kAcross][4];  // mma's layout
+  float row_sums[4];                      // the same of left alone: column i has those of rows 16 i to 16 i + 15
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
@@ -159,51 +159,51 @@ struct WarpTile {
 #pragma unroll
       for (int j = 0; j < kAcross; ++j) {
 #pragma unroll
-        for (int c = 0; c < 4; ++c) sums[i][j][c] = 0.0f;
+        for (int c = 0; c < 4; ++c) accumulators[i][j][c] = 0.0f;
       }
     }
   }
 
-  __device__ __forceinline__ void multiply(const Fragments<Block>& f) {
-    using T = typename Block::Element;
+  __device__ __forceinline__ void multiply(const Fragments<Cta>& f) {
+    using T = typename Cta::Element;
     // To and fro, so that each mma has an operand of the one before: registers that are not read again.
 #pragma unroll
     for (int i = 0; i < kDown; ++i) {
 #pragma unroll
       for (int x = 0; x < kAcross; ++x) {
         const int j = i % 2 == 0 ? x : kAcross - 1 - x;
-        mma<T>(sums[i][j], f.left[i], f.right[j / 2][j % 2 * 2], f.right[j / 2][j % 2 * 2 + 1]);
+        mma<T>(accumulators[i][j], f.left[i], f.right[j / 2][j % 2 * 2], f.right[j / 2][j % 2 * 2 + 1]);
       }
     }
   }
-  // The sums of left's rows, where they are asked for: warps side by side, whose rows are the same, share them, and `row_share` is the
+  // The sums of left's rows, where they are asked for: warps side by side, whose rows are the same, share them, and `row_sum_rank` is the
   // warp's index among them.
-  __device__ __forceinline__ void sum_rows(const Fragments<Block>& f, int row_share, int lane) {
-    using T = typename Block::Element;
+  __device__ __forceinline__ void sum_rows(const Fragments<Cta>& f, int row_sum_rank, int lane) {
+    using T = typename Cta::Element;
 #pragma unroll
-    for (int first = 0; first < kDown; first += Block::warps_across) {
+    for (int first = 0; first < kDown; first += Cta::warps_across) {
       std::uint32_t left[4];
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
         left[w] = f.left[first][w];
 #pragma unroll
-        for (int i = first + 1; i < kDown && i < first + Block::warps_across; ++i)
-          left[w] = row_share == i - first ? f.left[i][w] : left[w];
+        for (int i = first + 1; i < kDown && i < first + Cta::warps_across; ++i)
+          left[w] = row_sum_rank == i - first ? f.left[i][w] : left[w];
       }
-      const std::uint32_t column = lane / 4 == first + row_share ? ones<T>() : 0;
+      const std::uint32_t column = lane / 4 == first + row_sum_rank ? ones<T>() : 0;
       mma<T>(row_sums, left, column, column);
     }
   }
 
   // 16 lines at a time through this warp's slab of shared memory, so that lanes then hold runs of a row. The warp's tile begins at
   // line `top` of the block's and at column `col` of D.
-  static constexpr int kSlabPitch = Block::warp_cols + 8;
+  static constexpr int kSlabPitch = Cta::warp_cols + 8;
   static constexpr int kSlabBytes = 16 * kSlabPitch * static_cast<int>(sizeof(float));
 
   __device__ __forceinline__ void finish_all(const GemmEpilogue& e, const TileLines& lines, float* slab, int top, std::int64_t col,
                                              int lane) const {
-    constexpr int kLanes = Block::warp_cols / kRun, kRuns = 2;  // a row's; those of a lane that are finished at a time
-    const bool whole = e.wide && col + Block::warp_cols <= e.cols;
+    constexpr int kLanes = Cta::warp_cols / kRun, kRuns = 2;  // a row's; those of a lane that are finished at a time
+    const bool whole = e.wide && col + Cta::warp_cols <= e.cols;
 #pragma unroll 1
     for (int i = 0; i < kDown; ++i) {
       __syncwarp();
@@ -213,8 +213,8 @@ struct WarpTile {
 #pragma unroll
         for (int j = 0; j < kAcross; ++j) {
           float* const at = slab + lane / 4 * kSlabPitch + 8 * j + lane % 4 * 2;
-          *reinterpret_cast<float2*>(at) = make_float2(sums[which][j][0], sums[which][j][1]);
-          *reinterpret_cast<float2*>(at + 8 * kSlabPitch) = make_float2(sums[which][j][2], sums[which][j][3]);
+          *reinterpret_cast<float2*>(at) = make_float2(accumulators[which][j][0], accumulators[which][j][1]);
+          *reinterpret_cast<float2*>(at + 8 * kSlabPitch) = make_float2(accumulators[which][j][2], accumulators[which][j][3]);
         }
       }
       __syncwarp();
@@ -222,12 +222,12 @@ struct WarpTile {
       if (whole) {
 #pragma unroll 1
         for (int part = 0; part < 16; part += kRuns * 32 / kLanes) {
-          InRow<kRun> places[kRuns];
+          InRow<kRun> locations[kRuns];
           float z[kRuns][kRun];
 #pragma unroll
           for (int x = 0; x < kRuns; ++x) {
             const int r = part + x * 32 / kLanes + lane / kLanes, run = lane % kLanes * kRun;
-            places[x] = {.row = lines.row(first + r), .col = col + run, .inside = lines.has(first + r)};
+            locations[x] = {.row = lines.row(first + r), .col = col + run, .inside = lines.has(first + r)};
             // Lanes 4 to 7 of 8 begin with their second word, so that no two of the 8 meet in a bank.
             const int second = lane / 4 % 2 * 4;
             const float4 one = *reinterpret_cast<const float4*>(slab + r * kSlabPitch + run + second);
@@ -236,30 +236,30 @@ struct WarpTile {
             z[x][0] = low.x, z[x][1] = low.y, z[x][2] = low.z, z[x][3] = low.w;
             z[x][4] = high.x, z[x][5] = high.y, z[x][6] = high.z, z[x][7] = high.w;
           }
-          finish(e, places, z);
+          finish(e, locations, z);
         }
       } else {
-        constexpr int kStripCols = Block::warp_cols / 32;
+        constexpr int kStridedColumns = Cta::warp_cols / 32;
 #pragma unroll 1
-        for (int r = 0; r < 16; r += kRun / kStripCols) {
+        for (int r = 0; r < 16; r += kRun / kStridedColumns) {
           float z[1][kRun];
 #pragma unroll
-          for (int c = 0; c < kRun; ++c) z[0][c] = slab[(r + c / kStripCols) * kSlabPitch + c % kStripCols * 32 + lane];
-          const Strip<kStripCols> strip[] = {{.row = lines.row(first + r),
-                                              .col = col + lane,
-                                              .stride = lines.stride,
-                                              .begin = lines.begin - first - r,
-                                              .end = lines.end - first - r,
-                                              .cols = static_cast<int>(min(e.cols - col - lane, std::int64_t{64}))}};
-          finish(e, strip, z);
+          for (int c = 0; c < kRun; ++c) z[0][c] = slab[(r + c / kStridedColumns) * kSlabPitch + c % kStridedColumns * 32 + lane];
+          const StridedRun<kStridedColumns> strided[] = {{.row = lines.row(first + r),
+                                                          .col = col + lane,
+                                                          .stride = lines.stride,
+                                                          .begin = lines.begin - first - r,
+                                                          .end = lines.end - first - r,
+                                                          .cols = static_cast<int>(min(e.cols - col - lane, std::int64_t{64}))}};
+          finish(e, strided, z);
         }
       }
     }
   }
 
   // The sums as they are, into part `part` of those that are split along depth.
-  __device__ __forceinline__ void store_part(const SplitSums<float>& split, std::int64_t part, const TileLines& lines, int top,
-                                             std::int64_t col, int lane) const {
+  __device__ __forceinline__ void store_partial(const SplitKPartials<float>& split, std::int64_t part, const TileLines& lines, int top,
+                                                std::int64_t col, int lane) const {
 #pragma unroll
     for (int i = 0; i < kDown; ++i) {
 #pragma unroll
@@ -270,7 +270,8 @@ struct WarpTile {
 #pragma unroll
         for (int j = 0; j < kAcross; ++j) {
           const std::int64_t c = col + 8 * j + lane % 4 * 2;
-          if (c < split.pitch) *reinterpret_cast<float2*>(row + c) = make_float2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+          if (c < split.pitch)
+            *reinterpret_cast<float2*>(row + c) = make_float2(accumulators[i][j][2 * half], accumulators[i][j][2 * half + 1]);
         }
       }
     }
@@ -278,12 +279,12 @@ struct WarpTile {
 
   // fn(row of D, its sum of left), once for every row of the warp's share of its tile's.
   template <class Fn>
-  __device__ __forceinline__ void for_each_row_sum(const TileLines& lines, int top, int row_share, int lane, Fn&& fn) const {
+  __device__ __forceinline__ void for_each_row_sum(const TileLines& lines, int top, int row_sum_rank, int lane, Fn&& fn) const {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       const int i = lane % 4 * 2 + c % 2;
       const int line = top + 16 * i + c / 2 * 8 + lane / 4;
-      if (i < kDown && i % Block::warps_across == row_share && lines.has(line)) fn(lines.row(line), row_sums[c]);
+      if (i < kDown && i % Cta::warps_across == row_sum_rank && lines.has(line)) fn(lines.row(line), row_sums[c]);
     }
   }
 };
@@ -387,43 +388,44 @@ class TileCopy {
 struct TileProblem {
   TileOperand left, right;
   int depth = 0;
-  int depth_of_part = 0;  // split along depth: a multiple of a stage's
+  int depth_of_slice = 0;  // split along depth: a multiple of a stage's
   int split = 1;
   int tiles_down = 0, tiles_across = 0;
   int group = 1;          // the raster: so many tiles down before the next column of tiles
   bool sum_rows = false;  // the bias gradient is asked for: sums of left over depth
   GemmEpilogue epilogue;
-  SplitSums<float> parts;
+  SplitKPartials<float> parts;
 };
 
-struct TilePlace {
+struct TileCoord {
   int row = 0, col = 0;  // in tiles
 };
 // Tile `index` of a raster of groups `group` tiles high, down first, so that a wave of blocks reads few rows and columns.
-__device__ __forceinline__ TilePlace place_of(const TileProblem& p, int index) {
+__device__ __forceinline__ TileCoord tile_coord(const TileProblem& p, int index) {
   const int in_group = p.group * p.tiles_across, group = index / in_group;
   const int height = min(p.group, p.tiles_down - group * p.group), rest = index % in_group;
   return {.row = group * p.group + rest % height, .col = rest / height};
 }
 
 // What becomes of a warp's sums once their depth is done: finished into D, or stored as one part of several.
-template <class Block, bool kSumsRows>
-__device__ __forceinline__ void finish_tile(const WarpTile<Block, kSumsRows>& tile, const GemmEpilogue& e, const TileLines& lines,
-                                            int row_share, float* slab, int top, std::int64_t col, int lane) {
+template <class Cta, bool kSumsRows>
+__device__ __forceinline__ void finish_tile(const WarpTile<Cta, kSumsRows>& tile, const GemmEpilogue& e, const TileLines& lines,
+                                            int row_sum_rank, float* slab, int top, std::int64_t col, int lane) {
   tile.finish_all(e, lines, slab, top, col, lane);
-  tile.for_each_row_sum(lines, top, row_share, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(e, n, sum); });
+  tile.for_each_row_sum(lines, top, row_sum_rank, lane, [&](std::int64_t n, float sum) { finish_bias_gradient(e, n, sum); });
 }
-template <class Block, bool kSumsRows>
-__device__ __forceinline__ void store_part_of_tile(const WarpTile<Block, kSumsRows>& tile, const SplitSums<float>& parts, std::int64_t part,
-                                                   const TileLines& lines, int row_share, int top, std::int64_t col, int lane) {
-  tile.store_part(parts, part, lines, top, col, lane);
-  tile.for_each_row_sum(lines, top, row_share, lane, [&](std::int64_t n, float sum) { parts.bias_gradients[part * parts.n + n] = sum; });
+template <class Cta, bool kSumsRows>
+__device__ __forceinline__ void store_tile_partial(const WarpTile<Cta, kSumsRows>& tile, const SplitKPartials<float>& parts,
+                                                   std::int64_t part, const TileLines& lines, int row_sum_rank, int top, std::int64_t col,
+                                                   int lane) {
+  tile.store_partial(parts, part, lines, top, col, lane);
+  tile.for_each_row_sum(lines, top, row_sum_rank, lane, [&](std::int64_t n, float sum) { parts.bias_gradients[part * parts.n + n] = sum; });
 }
-template <class Block, bool kSumsRows>
-__device__ __forceinline__ void finish_tile(const WarpTile<Block, kSumsRows>& tile, const TileProblem& p, const TileLines& lines,
-                                            std::int64_t part, int row_share, float* slab, int top, std::int64_t col, int lane) {
-  if (p.split == 1) return finish_tile(tile, p.epilogue, lines, row_share, slab, top, col, lane);
-  store_part_of_tile(tile, p.parts, part, lines, row_share, top, col, lane);
+template <class Cta, bool kSumsRows>
+__device__ __forceinline__ void finish_tile(const WarpTile<Cta, kSumsRows>& tile, const TileProblem& p, const TileLines& lines,
+                                            std::int64_t part, int row_sum_rank, float* slab, int top, std::int64_t col, int lane) {
+  if (p.split == 1) return finish_tile(tile, p.epilogue, lines, row_sum_rank, slab, top, col, lane);
+  store_tile_partial(tile, p.parts, part, lines, row_sum_rank, top, col, lane);
 }
 
 struct Contiguities {
@@ -436,9 +438,9 @@ inline Contiguities contiguous_of(const GemmArgs& args) {
 }
 
 // K and the number of tiles fit an int: the rows refuse what does not.
-inline TileProblem tile_problem_of(const GemmArgs& args, const GemmPlan& plan, std::int64_t stage_depth) {
-  const bool along_m = args.d_major == Major::m;
-  const std::int64_t size_k = args.a_major == Major::k ? args.a.cols : args.a.rows;
+inline TileProblem tile_problem_of(const GemmCall& call, std::int64_t stage_depth) {
+  const bool along_m = call.args.d_major == Major::m;
+  const std::int64_t size_k = call.args.a_major == Major::k ? call.args.a.cols : call.args.a.rows;
   const auto operand = [](const ConstMatrixView& view, bool along_depth) {
     const std::int64_t alignment = alignment_of(reinterpret_cast<std::uintptr_t>(view.data), view.ld * size_of(view.dtype));
     return TileOperand{.data = view.data,
@@ -446,19 +448,19 @@ inline TileProblem tile_problem_of(const GemmArgs& args, const GemmPlan& plan, s
                        .extent = along_depth ? view.rows : view.cols,
                        .alignment = static_cast<int>(std::min<std::int64_t>(alignment, 16))};
   };
-  const TileOperand a = operand(args.a, args.a_major == Major::k), b = operand(args.b, args.b_major == Major::k);
-  const GemmEpilogue epilogue = epilogue_of(args);
+  const TileOperand a = operand(call.args.a, call.args.a_major == Major::k), b = operand(call.args.b, call.args.b_major == Major::k);
+  const GemmEpilogue epilogue = epilogue_of(call.args);
   return {.left = along_m ? b : a,
           .right = along_m ? a : b,
           .depth = static_cast<int>(size_k),
-          .depth_of_part = static_cast<int>(round_up(ceil_div(size_k, plan.split), stage_depth)),
-          .split = plan.split,
-          .tiles_down = static_cast<int>(along_m ? plan.tiling.tiles_n : plan.tiling.tiles_m),
-          .tiles_across = static_cast<int>(along_m ? plan.tiling.tiles_m : plan.tiling.tiles_n),
-          .group = static_cast<int>(plan.group),
-          .sum_rows = static_cast<bool>(args.bias_gradient),
+          .depth_of_slice = static_cast<int>(round_up(ceil_div(size_k, call.plan.split), stage_depth)),
+          .split = call.plan.split,
+          .tiles_down = static_cast<int>(along_m ? call.plan.tiling.tiles_n : call.plan.tiling.tiles_m),
+          .tiles_across = static_cast<int>(along_m ? call.plan.tiling.tiles_m : call.plan.tiling.tiles_n),
+          .group = static_cast<int>(call.plan.raster.group),
+          .sum_rows = static_cast<bool>(call.args.bias_gradient),
           .epilogue = epilogue,
-          .parts = SplitSums<float>(args.workspace, epilogue, plan.split, args.bias_gradient.cols)};
+          .parts = SplitKPartials<float>(call.args.workspace, epilogue, call.plan.split, call.args.bias_gradient.cols)};
 }
 
 }  // namespace tilewave

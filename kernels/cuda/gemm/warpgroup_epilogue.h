@@ -24,9 +24,9 @@ struct WarpgroupEpilogue {
   Vector bias_gradient;  // [rows]
   Activation activation = Activation::none, derivative = Activation::none;
   bool bias_along_rows = false, accumulate = false, accumulate_bias_gradient = false;
-  bool through_strips = false;  // up to the columns that the engine can store
-  bool has_side = false;        // one of derivative_of, residual and D comes in through the strips
-  bool stores_sums = false;     // nothing but the sums, through the strips; in fp32 they may be added to D
+  bool through_staging = false;      // up to the columns that the engine can store
+  bool has_side = false;             // one of derivative_of, residual and D comes in through the strips
+  bool stores_accumulators = false;  // nothing but the sums, through the strips; in fp32 they may be added to D
 };
 
 inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
@@ -79,22 +79,22 @@ inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
   const auto fits = [&](const ConstMatrixView& view) { return !view || view.dtype == args.d.dtype; };
   const bool fits_bias = fits(args.bias) && reinterpret_cast<std::uintptr_t>(args.bias.data) % 4 == 0;
   const bool fits_side = count == 0 || (count == 1 && !activates && fits(side) && like_d(side).mapped_cols > 0);
-  epilogue.through_strips = like_d(args.d).mapped_cols > 0 && (!args.saved_input || like_d(args.saved_input).mapped_cols > 0) &&
-                            ((!args.bias && !activates && count == 0) || (!fp32 && fits_bias && fits(args.saved_input) && fits_side));
-  epilogue.has_side = epilogue.through_strips && count == 1;
-  epilogue.stores_sums = epilogue.through_strips && !args.bias && !activates && count == 0;
-  if (epilogue.through_strips) epilogue.d_map = make_tensor_map(whole_words(args.d), kStripRows);
-  if (epilogue.through_strips && args.saved_input) epilogue.saved_input_map = make_tensor_map(whole_words(args.saved_input), kStripRows);
-  if (epilogue.has_side) epilogue.side_map = make_tensor_map(side, kStripRows);
+  epilogue.through_staging = like_d(args.d).mapped_cols > 0 && (!args.saved_input || like_d(args.saved_input).mapped_cols > 0) &&
+                             ((!args.bias && !activates && count == 0) || (!fp32 && fits_bias && fits(args.saved_input) && fits_side));
+  epilogue.has_side = epilogue.through_staging && count == 1;
+  epilogue.stores_accumulators = epilogue.through_staging && !args.bias && !activates && count == 0;
+  if (epilogue.through_staging) epilogue.d_map = make_tensor_map(whole_words(args.d), kSubtileRows);
+  if (epilogue.through_staging && args.saved_input) epilogue.saved_input_map = make_tensor_map(whole_words(args.saved_input), kSubtileRows);
+  if (epilogue.has_side) epilogue.side_map = make_tensor_map(side, kSubtileRows);
   return epilogue;
 }
 
 // The bias of a share as it lies in memory: of its columns, two by two, or of its two rows.
-struct ShareBias {
-  unsigned pairs[kShare / 4];
+struct SubtileBias {
+  unsigned pairs[kSubtileValues / 4];
 };
 
-__device__ __forceinline__ void ask_for_bias(const WarpgroupEpilogue& e, int row, int col, ShareBias& bias) {
+__device__ __forceinline__ void load_bias_async(const WarpgroupEpilogue& e, int row, int col, SubtileBias& bias) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   if (e.bias_along_rows) {
     const auto* const at = reinterpret_cast<const unsigned short*>(e.bias.data) + row + lane / 4;
@@ -103,19 +103,19 @@ __device__ __forceinline__ void ask_for_bias(const WarpgroupEpilogue& e, int row
   } else {  // columns end with a whole eight
     const auto* const at = reinterpret_cast<const unsigned*>(e.bias.data) + (col / 2 + lane % 4);
 #pragma unroll
-    for (int g = 0; g < kShare / 4; ++g) bias.pairs[g] = col + 8 * g < e.cols ? at[4 * g] : 0;
+    for (int g = 0; g < kSubtileValues / 4; ++g) bias.pairs[g] = col + 8 * g < e.cols ? at[4 * g] : 0;
   }
 }
 
 template <class T>
-__device__ __forceinline__ void add_bias(const WarpgroupEpilogue& e, const ShareBias& bias, float (&z)[kShare]) {
+__device__ __forceinline__ void add_bias(const WarpgroupEpilogue& e, const SubtileBias& bias, float (&z)[kSubtileValues]) {
   if (e.bias_along_rows) {
     const float above = unpack<T>(bias.pairs[0]).x, below = unpack<T>(bias.pairs[1]).x;
 #pragma unroll
-    for (int i = 0; i < kShare; ++i) z[i] += i % 4 < 2 ? above : below;
+    for (int i = 0; i < kSubtileValues; ++i) z[i] += i % 4 < 2 ? above : below;
   } else {
 #pragma unroll
-    for (int g = 0; g < kShare / 4; ++g) {
+    for (int g = 0; g < kSubtileValues / 4; ++g) {
       const float2 both = unpack<T>(bias.pairs[g]);
       z[4 * g] += both.x;
       z[4 * g + 1] += both.y;
@@ -141,23 +141,23 @@ __device__ __forceinline__ void with_activation(Activation activation, Fn&& fn) 
 }
 
 // What happens to a share in 16 bits, as a type: branches between its instructions would cost as much as they do.
-enum class Side { none, derivative, added };
-template <class Element, Activation kWhich, Side kFrom>
-struct ShareForm {
+enum class SideInput { none, derivative, added };
+template <class Element, Activation kWhich, SideInput kFrom>
+struct SubtileForm {
   using T = Element;
   static constexpr Activation kActivation = kWhich;  // or whose derivative
-  static constexpr Side kSide = kFrom;
+  static constexpr SideInput kSideInput = kFrom;
 };
 
 template <class Body>
-__device__ __forceinline__ void with_share_form(const WarpgroupEpilogue& e, Body&& body) {
+__device__ __forceinline__ void with_subtile_form(const WarpgroupEpilogue& e, Body&& body) {
   const auto with_type = [&]<class T>(T) {
-    if (e.has_side && e.derivative_of.data == nullptr) return body(ShareForm<T, Activation::none, Side::added>{});
+    if (e.has_side && e.derivative_of.data == nullptr) return body(SubtileForm<T, Activation::none, SideInput::added>{});
     if (e.has_side) {
-      return with_activation(e.derivative, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::derivative>{}); });
+      return with_activation(e.derivative, [&]<Activation kWhich>() { body(SubtileForm<T, kWhich, SideInput::derivative>{}); });
     }
-    if (e.activation == Activation::none) return body(ShareForm<T, Activation::none, Side::none>{});
-    with_activation(e.activation, [&]<Activation kWhich>() { body(ShareForm<T, kWhich, Side::none>{}); });
+    if (e.activation == Activation::none) return body(SubtileForm<T, Activation::none, SideInput::none>{});
+    with_activation(e.activation, [&]<Activation kWhich>() { body(SubtileForm<T, kWhich, SideInput::none>{}); });
   };
   if (e.d.dtype == DType::bf16) {
     with_type(bf16{});
@@ -167,26 +167,26 @@ __device__ __forceinline__ void with_share_form(const WarpgroupEpilogue& e, Body
 }
 
 // Finishes a share of 16 bits, whose bias is in z, through the strips. A side input comes in strip `side`, from where the result goes out.
-template <class Form, int kStrips>
-__device__ __forceinline__ void finish_share(Form, const WarpgroupEpilogue& e, WarpStrips<kStrips>& strips, int side, const ShareAt& at,
-                                             float (&z)[kShare]) {
+template <class Form, int kStagingBuffers>
+__device__ __forceinline__ void finish_subtile(Form, const WarpgroupEpilogue& e, WarpStaging<kStagingBuffers>& staging, int side,
+                                               const SubtileAt& at, float (&z)[kSubtileValues]) {
   using T = typename Form::T;
-  if constexpr (Form::kSide == Side::none) {
-    if (e.saved_input.data != nullptr) strips.template put<T>(strips.next(), e.saved_input_map, at, z);
+  if constexpr (Form::kSideInput == SideInput::none) {
+    if (e.saved_input.data != nullptr) staging.template put<T>(staging.next(), e.saved_input_map, at, z);
 #pragma unroll
-    for (int i = 0; i < kShare; ++i) z[i] = activate_to<T>(Form::kActivation, z[i]);
-    strips.template put<T>(strips.next(), e.d_map, at, z);
+    for (int i = 0; i < kSubtileValues; ++i) z[i] = activate_to<T>(Form::kActivation, z[i]);
+    staging.template put<T>(staging.next(), e.d_map, at, z);
   } else {
-    std::byte* const strip = strips.take(side);
+    std::byte* const buffer = staging.take(side);
 #pragma unroll
     for (int g = 0; g < 8; g += 2) {
       std::uint32_t pairs[4];
-      ldmatrix(pairs, shared_address(strips.groups(strip, g)));
+      ldmatrix(pairs, shared_address(staging.groups(buffer, g)));
 #pragma unroll
       for (int i = 0; i < 8; i += 2) {
         const float2 x = unpack<T>(pairs[i / 2]);
         float &low = z[4 * g + i], &high = z[4 * g + i + 1];
-        if constexpr (Form::kSide == Side::derivative) {
+        if constexpr (Form::kSideInput == SideInput::derivative) {
           low *= activation_derivative_to<T>(Form::kActivation, x.x);
           high *= activation_derivative_to<T>(Form::kActivation, x.y);
         } else {
@@ -196,19 +196,19 @@ __device__ __forceinline__ void finish_share(Form, const WarpgroupEpilogue& e, W
       }
     }
     __syncwarp();
-    strips.template put<T>(strip, e.d_map, at, z);
+    staging.template put<T>(buffer, e.d_map, at, z);
   }
 }
 
 // Where column `col` of row `row` of a strip of sums in fp32 lies: [16, 64], eights of a row in an order of its own.
-__device__ __forceinline__ int sum_at(int row, int col) { return row * kShareColumns + (col ^ row % 8 * 8); }
+__device__ __forceinline__ int staged_at(int row, int col) { return row * kSubtileColumns + (col ^ row % 8 * 8); }
 
 // Finishes 16 rows by 64 columns of D element by element, 32 neighbours of a row at a time, from the sums in shared memory.
-__device__ __forceinline__ void finish_lines(const WarpgroupEpilogue& e, const float* sums, const ShareAt& at) {
+__device__ __forceinline__ void finish_lines(const WarpgroupEpilogue& e, const float* accumulators, const SubtileAt& at) {
   constexpr int kAtOnce = 4;
   const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll 1
-  for (int first = 0; first < kShare; first += kAtOnce) {
+  for (int first = 0; first < kSubtileValues; first += kAtOnce) {
     float x[kAtOnce];
     bool inside[kAtOnce];
     std::int64_t row[kAtOnce];
@@ -231,7 +231,7 @@ __device__ __forceinline__ void finish_lines(const WarpgroupEpilogue& e, const f
       row[i] = at.row + r;
       col[i] = at.col + c;
       inside[i] = row[i] < e.rows && col[i] < e.cols;
-      x[i] = sums[sum_at(r, c)];
+      x[i] = accumulators[staged_at(r, c)];
     }
     if (e.bias.data != nullptr) {
       each([&](float& y, std::int64_t r, int c) { y += load_element(e.bias.data, e.bias.dtype, e.bias_along_rows ? r : c); });
@@ -249,129 +249,135 @@ __device__ __forceinline__ void finish_lines(const WarpgroupEpilogue& e, const f
 }
 
 // The same of a warp's share, by way of 4 KB of the warp's own.
-__device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, std::byte* scratch, const ShareAt& at,
-                                                const float (&z)[kShare]) {
+__device__ __forceinline__ void finish_elements(const WarpgroupEpilogue& e, std::byte* scratch, const SubtileAt& at,
+                                                const float (&z)[kSubtileValues]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
-  auto* const sums = reinterpret_cast<float*>(scratch);
+  auto* const accumulators = reinterpret_cast<float*>(scratch);
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < kShare; i += 2) {
-    *reinterpret_cast<float2*>(sums + sum_at(lane / 4 + i % 4 * 4, i / 4 * 8 + lane % 4 * 2)) = {z[i], z[i + 1]};
+  for (int i = 0; i < kSubtileValues; i += 2) {
+    *reinterpret_cast<float2*>(accumulators + staged_at(lane / 4 + i % 4 * 4, i / 4 * 8 + lane % 4 * 2)) = {z[i], z[i + 1]};
   }
   __syncwarp();
-  finish_lines(e, sums, at);
-  fence_shared_for_engines();  // a side input may come in here next
+  finish_lines(e, accumulators, at);
+  fence_proxy_async_shared();  // a side input may come in here next
   __syncwarp();
 }
 
-// fn(share, where it lies, its sums) for each share inside D of a warpgroup's kBlocks times 64 rows from `row` on by 2 kColumns columns
+// fn(share, where it lies, its sums) for each share inside D of a warpgroup's kMmaTiles times 64 rows from `row` on by 2 kColumns columns
 // from `col` on. fn stands kCopies times, once or for every share: then its sums are picked out of the registers, since a register has
 // no index.
-template <int kCopies, int kBlocks, int kColumns, class Fn>
-__device__ __forceinline__ void for_each_share(const WarpgroupEpilogue& e, int row, int col, const float (&sums)[kBlocks][kColumns],
-                                               Fn&& fn) {
-  constexpr int kShares = kColumns / kShare;  // of a block
-  const int warp_row = row + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows;
+template <int kCopies, int kMmaTiles, int kColumns, class Fn>
+__device__ __forceinline__ void for_each_subtile(const WarpgroupEpilogue& e, int row, int col,
+                                                 const float (&accumulators)[kMmaTiles][kColumns], Fn&& fn) {
+  constexpr int kSubtiles = kColumns / kSubtileValues;  // of a block
+  const int warp_row = row + static_cast<int>(threadIdx.x / 32 % 4) * kSubtileRows;
 #pragma unroll kCopies
-  for (int share = 0; share < kBlocks * kShares; ++share) {
-    const ShareAt at = {.row = warp_row + share / kShares * kBox, .col = col + share % kShares * kShareColumns};
+  for (int subtile = 0; subtile < kMmaTiles * kSubtiles; ++subtile) {
+    const SubtileAt at = {.row = warp_row + subtile / kSubtiles * kBox, .col = col + subtile % kSubtiles * kSubtileColumns};
     if (at.row >= e.rows || at.col >= e.cols) continue;
-    float z[kShare];
+    float z[kSubtileValues];
 #pragma unroll
-    for (int candidate = 0; candidate < kBlocks * kShares; ++candidate) {
-      if (candidate == share) {
+    for (int candidate = 0; candidate < kMmaTiles * kSubtiles; ++candidate) {
+      if (candidate == subtile) {
         asm volatile("");  // a branch, not a selection of every candidate
 #pragma unroll
-        for (int i = 0; i < kShare; ++i) z[i] = sums[candidate / kShares][candidate % kShares * kShare + i];
+        for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[candidate / kSubtiles][candidate % kSubtiles * kSubtileValues + i];
       }
     }
-    fn(share, at, z);
+    fn(subtile, at, z);
   }
 }
 
-// A warpgroup's tile of D, kBlocks times 64 rows by kColumns columns: what it needs from memory is asked for before its sums are made.
-template <int kBlocks, int kColumns, int kStrips>
+// A warpgroup's tile of D, kMmaTiles times 64 rows by kColumns columns: what it needs from memory is asked for before its sums are made.
+template <int kMmaTiles, int kColumns, int kStagingBuffers>
 struct TileEpilogue {
-  static constexpr int kShares = kColumns / kShareColumns, kAll = kBlocks * kShares;
+  static constexpr int kSubtiles = kColumns / kSubtileColumns, kAll = kMmaTiles * kSubtiles;
 
   const WarpgroupEpilogue& e;
-  WarpStrips<kStrips>& strips;
+  WarpStaging<kStagingBuffers>& staging;
   int row = 0, col = 0;
-  const bool through_strips;
-  ShareBias bias;
+  const bool through_staging;
+  SubtileBias bias;
 
-  __device__ __forceinline__ TileEpilogue(const WarpgroupEpilogue& epilogue, WarpStrips<kStrips>& warp_strips, int first_row, int first_col)
+  __device__ __forceinline__ TileEpilogue(const WarpgroupEpilogue& epilogue, WarpStaging<kStagingBuffers>& warp_staging, int first_row,
+                                          int first_col)
       : e(epilogue),
-        strips(warp_strips),
+        staging(warp_staging),
         row(first_row),
         col(first_col),
-        through_strips(epilogue.through_strips && min(first_col + kColumns, epilogue.cols) <= epilogue.d.mapped_cols) {
-    if (through_strips && e.bias.data != nullptr) ask_for_bias(e, row_of(0), col, bias);
-    if (through_strips && e.has_side) {
-      for (int share = 0; share < min(kStrips, kAll); ++share) ask_for_side(share);
+        through_staging(epilogue.through_staging && min(first_col + kColumns, epilogue.cols) <= epilogue.d.mapped_cols) {
+    if (through_staging && e.bias.data != nullptr) load_bias_async(e, row_of(0), col, bias);
+    if (through_staging && e.has_side) {
+      for (int subtile = 0; subtile < min(kStagingBuffers, kAll); ++subtile) load_side_async(subtile);
     }
   }
 
-  // What stores_sums says, in fp32 or T.
+  // What stores_accumulators says, in fp32 or T.
   template <class T>
-  __device__ __forceinline__ void store(const float (&sums)[kBlocks][kColumns / 2]) {
-    if (!through_strips) {
-      finish_by_elements(sums);
+  __device__ __forceinline__ void store(const float (&accumulators)[kMmaTiles][kColumns / 2]) {
+    if (!through_staging) {
+      finish_by_elements(accumulators);
     } else {
-      store_whole<T>(sums);
+      store_whole<T>(accumulators);
     }
   }
   // The same of a D whose rows end on 16 bytes; one strip is enough for it.
   template <class T>
-  __device__ __forceinline__ void store_whole(const float (&sums)[kBlocks][kColumns / 2]) {
+  __device__ __forceinline__ void store_whole(const float (&accumulators)[kMmaTiles][kColumns / 2]) {
     if (e.d.dtype == DType::f32) {
-      for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { strips.put(e.d_map, at, z, e.accumulate); });
+      for_each_subtile<kAll>(e, row, col, accumulators,
+                             [&](int, const SubtileAt& at, float(&z)[kSubtileValues]) { staging.put(e.d_map, at, z, e.accumulate); });
     } else {
-      for_each_share<kAll>(e, row, col, sums,
-                           [&](int, const ShareAt& at, float(&z)[kShare]) { strips.template put<T>(strips.next(), e.d_map, at, z); });
+      for_each_subtile<kAll>(e, row, col, accumulators, [&](int, const SubtileAt& at, float(&z)[kSubtileValues]) {
+        staging.template put<T>(staging.next(), e.d_map, at, z);
+      });
     }
   }
 
-  __device__ __forceinline__ void finish(const float (&sums)[kBlocks][kColumns / 2]) {
-    if (!through_strips) {
-      finish_by_elements(sums);
+  __device__ __forceinline__ void finish(const float (&accumulators)[kMmaTiles][kColumns / 2]) {
+    if (!through_staging) {
+      finish_by_elements(accumulators);
     } else if (e.d.dtype == DType::f32) {
-      for_each_share<kAll>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { strips.put(e.d_map, at, z, e.accumulate); });
+      for_each_subtile<kAll>(e, row, col, accumulators,
+                             [&](int, const SubtileAt& at, float(&z)[kSubtileValues]) { staging.put(e.d_map, at, z, e.accumulate); });
     } else {
-      with_share_form(e, [&](auto form) {
-        constexpr int kCopies = form.kActivation == Activation::none && form.kSide == Side::none ? kAll : 1;
-        for_each_share<kCopies>(e, row, col, sums, [&](int share, const ShareAt& at, float(&z)[kShare]) {
+      with_subtile_form(e, [&](auto form) {
+        constexpr int kCopies = form.kActivation == Activation::none && form.kSideInput == SideInput::none ? kAll : 1;
+        for_each_subtile<kCopies>(e, row, col, accumulators, [&](int subtile, const SubtileAt& at, float(&z)[kSubtileValues]) {
           if (e.bias.data != nullptr) {
             add_bias<typename decltype(form)::T>(e, bias, z);
-            if constexpr (kBlocks == 1) {
-              if (share + 1 < kAll) ask_for_bias(e, row_of(share + 1), col_of(share + 1), bias);
-            } else if (const int next = share_after(share); next < kAll) {
-              ask_for_bias(e, row_of(next), col_of(next), bias);
+            if constexpr (kMmaTiles == 1) {
+              if (subtile + 1 < kAll) load_bias_async(e, row_of(subtile + 1), col_of(subtile + 1), bias);
+            } else if (const int next = subtile_after(subtile); next < kAll) {
+              load_bias_async(e, row_of(next), col_of(next), bias);
             }
           }
-          finish_share(form, e, strips, share % kStrips, at, z);
-          if (e.has_side && share + kStrips < kAll) ask_for_side(share + kStrips);
+          finish_subtile(form, e, staging, subtile % kStagingBuffers, at, z);
+          if (e.has_side && subtile + kStagingBuffers < kAll) load_side_async(subtile + kStagingBuffers);
         });
       });
     }
   }
 
  private:
-  __device__ __forceinline__ void finish_by_elements(const float (&sums)[kBlocks][kColumns / 2]) {
-    static_assert(kStrips > 1, "elements take 4 KB");
-    strips.settle();
-    for_each_share<1>(e, row, col, sums, [&](int, const ShareAt& at, float(&z)[kShare]) { finish_elements(e, strips.first, at, z); });
+  __device__ __forceinline__ void finish_by_elements(const float (&accumulators)[kMmaTiles][kColumns / 2]) {
+    static_assert(kStagingBuffers > 1, "elements take 4 KB");
+    staging.settle();
+    for_each_subtile<1>(e, row, col, accumulators,
+                        [&](int, const SubtileAt& at, float(&z)[kSubtileValues]) { finish_elements(e, staging.first, at, z); });
   }
-  __device__ __forceinline__ int row_of(int share) const {
-    return row + static_cast<int>(threadIdx.x / 32 % 4) * kStripRows + share / kShares * kBox;
+  __device__ __forceinline__ int row_of(int subtile) const {
+    return row + static_cast<int>(threadIdx.x / 32 % 4) * kSubtileRows + subtile / kSubtiles * kBox;
   }
-  __device__ __forceinline__ int col_of(int share) const { return col + share % kShares * kShareColumns; }
+  __device__ __forceinline__ int col_of(int subtile) const { return col + subtile % kSubtiles * kSubtileColumns; }
   // The next one inside D: where its columns end, the next block's first.
-  __device__ __forceinline__ int share_after(int share) const {
-    return col_of(share + 1) < e.cols ? share + 1 : (share / kShares + 1) * kShares;
+  __device__ __forceinline__ int subtile_after(int subtile) const {
+    return col_of(subtile + 1) < e.cols ? subtile + 1 : (subtile / kSubtiles + 1) * kSubtiles;
   }
-  __device__ __forceinline__ void ask_for_side(int share) {
-    if (row_of(share) < e.rows && col_of(share) < e.cols) strips.ask(e.side_map, share % kStrips, row_of(share), col_of(share));
+  __device__ __forceinline__ void load_side_async(int subtile) {
+    if (row_of(subtile) < e.rows && col_of(subtile) < e.cols)
+      staging.load_async(e.side_map, subtile % kStagingBuffers, row_of(subtile), col_of(subtile));
   }
 };
 
@@ -382,16 +388,16 @@ __device__ __forceinline__ void store_bias_gradient(const WarpgroupEpilogue& e, 
 }
 
 // fn(row, sum) once for each of a warpgroup's 64 rows, from its sums of the row operand over K.
-template <SumRows kRows = SumRows::eight_apart, class Fn>
-__device__ __forceinline__ void for_each_row_sum(const float (&sums)[4], Fn&& fn) {
-  const int first = static_cast<int>(threadIdx.x / 32 % 4) * kStripRows, lane = static_cast<int>(threadIdx.x % 32);
+template <AccumulatorRows kRows = AccumulatorRows::eight_apart, class Fn>
+__device__ __forceinline__ void for_each_row_sum(const float (&accumulators)[4], Fn&& fn) {
+  const int first = static_cast<int>(threadIdx.x / 32 % 4) * kSubtileRows, lane = static_cast<int>(threadIdx.x % 32);
   if (threadIdx.x % 4 != 0) return;
-  fn(first + sum_row<kRows>(lane, 0), sums[0]);
-  fn(first + sum_row<kRows>(lane, 1), sums[2]);
+  fn(first + accumulator_row<kRows>(lane, 0), accumulators[0]);
+  fn(first + accumulator_row<kRows>(lane, 1), accumulators[2]);
 }
 
-__device__ __forceinline__ void finish_bias_gradient(const WarpgroupEpilogue& e, int row, const float (&sums)[4]) {
-  for_each_row_sum(sums, [&](int own, float sum) { store_bias_gradient(e, row + own, sum); });
+__device__ __forceinline__ void finish_bias_gradient(const WarpgroupEpilogue& e, int row, const float (&accumulators)[4]) {
+  for_each_row_sum(accumulators, [&](int own, float sum) { store_bias_gradient(e, row + own, sum); });
 }
 
 }  // namespace tilewave

@@ -23,58 +23,60 @@ struct WarpgroupGemm {
   CUtensorMap rows, cols;  // the operands, in boxes of 64 x 64, or a row's own
   Fastest rows_fastest = Fastest::k, cols_fastest = Fastest::k;
   DType operand_dtype = DType::bf16;
-  int blocks_k = 0;  // of 64
+  int k_tiles = 0;  // of 64
   int tiles_m = 0, tiles_n = 0;
   int cluster = 1, clusters = 1;  // blocks that share their columns, and how many such run
   Raster raster;                  // of a cluster's turns, each of `cluster` tiles, one above the other where the row says nothing else
-  FirstBlocks first_blocks[2];    // of either operand
+  FirstKTiles first_k_tiles[2];   // of either operand
   WarpgroupEpilogue epilogue;
 };
 
-inline WarpgroupGemm warpgroup_gemm(const GemmArgs& args, const GemmPlan& plan) {
-  const GemmProblem problem = problem_of(args);
+inline WarpgroupGemm warpgroup_gemm(const GemmCall& call) {
+  const GemmArgs& args = call.args;
+  const GemmProblem& problem = call.problem;
   const auto fastest = [](Major major) { return major == Major::k ? Fastest::k : Fastest::other; };
   const bool along_m = args.d_major == Major::m;
   const ConstMatrixView &rows = along_m ? args.b : args.a, &cols = along_m ? args.a : args.b;
   const Fastest rows_fastest = fastest(along_m ? args.b_major : args.a_major),
                 cols_fastest = fastest(along_m ? args.a_major : args.b_major);
-  const auto raster = Raster::of(static_cast<int>(plan.tiling.tiles_m), static_cast<int>(ceil_div(plan.tiling.tiles_n, plan.cluster)),
-                                 static_cast<int>(ceil_div(band_columns(problem.k), plan.tile.m)));
-  const auto clusters = static_cast<int>(plan.blocks / plan.cluster);
+  const auto raster =
+      Raster::of(static_cast<int>(call.plan.tiling.tiles_m), static_cast<int>(ceil_div(call.plan.tiling.tiles_n, call.plan.cluster)),
+                 static_cast<int>(ceil_div(group_columns(problem.k), call.plan.tile.m)));
+  const auto clusters = static_cast<int>(call.plan.blocks / call.plan.cluster);
   const TileAt reach = raster.reach(clusters);
   return {.rows = make_tensor_map(rows, kBox),
           .cols = make_tensor_map(cols, kBox),
           .rows_fastest = rows_fastest,
           .cols_fastest = cols_fastest,
           .operand_dtype = problem.operand_dtype,
-          .blocks_k = static_cast<int>(ceil_div(problem.k, kBox)),
-          .tiles_m = static_cast<int>(plan.tiling.tiles_m),
-          .tiles_n = static_cast<int>(plan.tiling.tiles_n),
-          .cluster = plan.cluster,
+          .k_tiles = static_cast<int>(ceil_div(problem.k, kBox)),
+          .tiles_m = static_cast<int>(call.plan.tiling.tiles_m),
+          .tiles_n = static_cast<int>(call.plan.tiling.tiles_n),
+          .cluster = call.plan.cluster,
           .clusters = clusters,
           .raster = raster,
-          .first_blocks = {FirstBlocks::of(rows, rows_fastest, reach.n * plan.cluster * plan.tile.n),
-                           FirstBlocks::of(cols, cols_fastest, reach.m * plan.tile.m)},
+          .first_k_tiles = {FirstKTiles::of(rows, rows_fastest, reach.n * call.plan.cluster * call.plan.tile.n),
+                            FirstKTiles::of(cols, cols_fastest, reach.m * call.plan.tile.m)},
           .epilogue = warpgroup_epilogue(args)};
 }
 
 // By kThreads threads of each block, before they wait for the kernel before: of one in `parts` neighbours, whose K begins at first_k.
 template <int kThreads>
-__device__ __forceinline__ void bring_first_blocks(const WarpgroupGemm& gemm, int thread, int parts = 1, int first_k = 0) {
+__device__ __forceinline__ void prefetch_first_k_tiles(const WarpgroupGemm& gemm, int thread, int parts = 1, int first_k = 0) {
   const int block = static_cast<int>(blockIdx.x) / parts, blocks = static_cast<int>(gridDim.x) / parts;
-  for (const FirstBlocks& operand : gemm.first_blocks) operand.bring(block * kThreads + thread, blocks * kThreads, first_k);
+  for (const FirstKTiles& operand : gemm.first_k_tiles) operand.prefetch(block * kThreads + thread, blocks * kThreads, first_k);
 }
 // By every warpgroup but the first.
 template <int kThreads>
-__device__ __forceinline__ void bring_first_blocks(const WarpgroupGemm& gemm) {
+__device__ __forceinline__ void prefetch_first_k_tiles(const WarpgroupGemm& gemm) {
   const int thread = static_cast<int>(threadIdx.x) - kWarpgroup;
-  if (thread >= 0) bring_first_blocks<kThreads - kWarpgroup>(gemm, thread);
+  if (thread >= 0) prefetch_first_k_tiles<kThreads - kWarpgroup>(gemm, thread);
 }
 
 // Blocks that stay, alone or in pairs, take every `clusters`th turn of the raster from this one on, each its own of the cluster's tiles.
-__device__ __forceinline__ int first_turn(const WarpgroupGemm& gemm) { return cluster_of_block(gemm.cluster); }
-__device__ __forceinline__ TileAt own_tile(const WarpgroupGemm& gemm, int turn) {
-  const TileAt tile = gemm.raster(turn);
+__device__ __forceinline__ int first_tile_index(const WarpgroupGemm& gemm) { return cluster_of_cta(gemm.cluster); }
+__device__ __forceinline__ TileAt own_tile(const WarpgroupGemm& gemm, int tile_index) {
+  const TileAt tile = gemm.raster(tile_index);
   return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
 }
 
@@ -92,28 +94,28 @@ struct WaitOnce {
 // What is an immediate of the instruction, or would be a branch in the main loop, as a type: the operands' type and majors, and
 // whether the row operand is summed over K too.
 template <class Element, Fastest kRowsFastest, Fastest kColsFastest, bool kSums>
-struct Product {
+struct MmaForm {
   using T = Element;
   static constexpr Fastest kRows = kRowsFastest, kCols = kColsFastest;
   static constexpr bool kSumsRows = kSums;
 };
 
 // Stands for whichever a launch asks for, told apart in the kernel.
-struct AnyProduct {};
+struct AnyMmaForm {};
 
 // Whether it is a weight's gradient's, without sums of rows.
 template <class P>
 inline constexpr bool kMakesGradient = (P::kRows == Fastest::other) && (P::kCols == Fastest::other) && !P::kSumsRows;
 template <>
-inline constexpr bool kMakesGradient<AnyProduct> = false;
+inline constexpr bool kMakesGradient<AnyMmaForm> = false;
 
 template <class Body>
-__device__ __forceinline__ void with_product(AnyProduct, const WarpgroupGemm& gemm, bool sums_rows, Body&& body) {
+__device__ __forceinline__ void with_mma_form(AnyMmaForm, const WarpgroupGemm& gemm, bool sums_rows, Body&& body) {
   const auto with_sums = [&]<class T, Fastest kRows, Fastest kCols>() {
     if (sums_rows) {
-      body(Product<T, kRows, kCols, true>{});
+      body(MmaForm<T, kRows, kCols, true>{});
     } else {
-      body(Product<T, kRows, kCols, false>{});
+      body(MmaForm<T, kRows, kCols, false>{});
     }
   };
   const auto with_majors = [&]<class T>(T) {
@@ -139,40 +141,40 @@ __device__ __forceinline__ void with_product(AnyProduct, const WarpgroupGemm& ge
 }
 
 template <class T, Fastest kRows, Fastest kCols, bool kSums, class Body>
-__device__ __forceinline__ void with_product(Product<T, kRows, kCols, kSums> product, const WarpgroupGemm&, bool sums_rows, Body&& body) {
+__device__ __forceinline__ void with_mma_form(MmaForm<T, kRows, kCols, kSums> mma_form, const WarpgroupGemm&, bool sums_rows, Body&& body) {
   if constexpr (kSums) {
-    if (!sums_rows) return body(Product<T, kRows, kCols, false>{});
+    if (!sums_rows) return body(MmaForm<T, kRows, kCols, false>{});
   }
-  body(product);
+  body(mma_form);
 }
 
 // The same for a kernel of each, without sums of rows: launch(Product<...>{}).
 template <class T, class Launch>
 void with_majors_of(const WarpgroupGemm& gemm, Launch&& launch) {
   const bool rows_k = gemm.rows_fastest == Fastest::k, cols_k = gemm.cols_fastest == Fastest::k;
-  if (rows_k && cols_k) launch(Product<T, Fastest::k, Fastest::k, false>{});
-  if (rows_k && !cols_k) launch(Product<T, Fastest::k, Fastest::other, false>{});
-  if (!rows_k && cols_k) launch(Product<T, Fastest::other, Fastest::k, false>{});
-  if (!rows_k && !cols_k) launch(Product<T, Fastest::other, Fastest::other, false>{});
+  if (rows_k && cols_k) launch(MmaForm<T, Fastest::k, Fastest::k, false>{});
+  if (rows_k && !cols_k) launch(MmaForm<T, Fastest::k, Fastest::other, false>{});
+  if (!rows_k && cols_k) launch(MmaForm<T, Fastest::other, Fastest::k, false>{});
+  if (!rows_k && !cols_k) launch(MmaForm<T, Fastest::other, Fastest::other, false>{});
 }
 template <class Launch>
-void with_product_of(const WarpgroupGemm& gemm, Launch&& launch) {
+void with_mma_form_of(const WarpgroupGemm& gemm, Launch&& launch) {
   with_half(gemm.operand_dtype, "gemm", [&]<class T>(T) { with_majors_of<T>(gemm, launch); });
 }
 
-// A kernel of its own for a weight's gradient: both operands lie across K, and its sums are stored or added as they are. AnyProduct for
+// A kernel of its own for a weight's gradient: both operands lie across K, and its sums are stored or added as they are. AnyMmaForm for
 // the rest.
 template <class Launch>
-void with_gradient_product(const WarpgroupGemm& gemm, Launch&& launch) {
+void with_wgrad_mma_form(const WarpgroupGemm& gemm, Launch&& launch) {
   const auto with_sums = [&]<class T>(T) {
     if (gemm.epilogue.bias_gradient.data != nullptr) {
-      launch(Product<T, Fastest::other, Fastest::other, true>{});
+      launch(MmaForm<T, Fastest::other, Fastest::other, true>{});
     } else {
-      launch(Product<T, Fastest::other, Fastest::other, false>{});
+      launch(MmaForm<T, Fastest::other, Fastest::other, false>{});
     }
   };
-  const bool gradient = gemm.rows_fastest == Fastest::other && gemm.cols_fastest == Fastest::other && gemm.epilogue.stores_sums;
-  if (!gradient) return launch(AnyProduct{});
+  const bool gradient = gemm.rows_fastest == Fastest::other && gemm.cols_fastest == Fastest::other && gemm.epilogue.stores_accumulators;
+  if (!gradient) return launch(AnyMmaForm{});
   with_half(gemm.operand_dtype, "gemm", with_sums);
 }
 
@@ -188,7 +190,7 @@ struct OperandStage {
 
 // The box of 64 k from `k` on and 64 rows or columns from `other` on, into `to`.
 __device__ __forceinline__ void load_operand_box(void* to, const CUtensorMap& map, Fastest fastest, Mbarrier& full, int k, int other) {
-  load_box(to, map, full, fastest == Fastest::k ? k : other, fastest == Fastest::k ? other : k);
+  tma_load(to, map, full, fastest == Fastest::k ? k : other, fastest == Fastest::k ? other : k);
 }
 
 template <int kTileRows, int kTileCols>
@@ -213,7 +215,7 @@ __device__ __forceinline__ void load_stage_of_cluster(OperandStage<kTileRows, kT
   for (int pair = 0; pair < stage.kColBoxes; pair += 2) {
     const int box = pair + static_cast<int>(rank), other = col + box * kBox;
     if (box >= stage.kColBoxes) break;
-    load_box_multicast(stage.cols[box], gemm.cols, full, gemm.cols_fastest == Fastest::k ? k : other,
+    tma_load_multicast(stage.cols[box], gemm.cols, full, gemm.cols_fastest == Fastest::k ? k : other,
                        gemm.cols_fastest == Fastest::k ? other : k, 0b11);
   }
 }
@@ -234,46 +236,47 @@ struct Ones {
   __device__ __forceinline__ void fill(DType dtype) {
     const unsigned one = dtype == DType::bf16 ? 0x3f803f80u : 0x3c003c00u;
     for (unsigned i = threadIdx.x; i < sizeof(bytes) / 4; i += blockDim.x) reinterpret_cast<unsigned*>(bytes)[i] = one;
-    fence_shared_for_engines();
+    fence_proxy_async_shared();
   }
 };
 
-// Issues a stage's products of kBlocks times 64 rows, from box `first` of the rows on, by all columns: added to the sums or, with
+// Issues a stage's products of kMmaTiles times 64 rows, from box `first` of the rows on, by all columns: added to the sums or, with
 // `accumulate` off, first. beside(rows, block, add) may issue more of each row operand's.
-template <class P, int kBlocks, int kColumns, class Stage, class Beside>
-__device__ __forceinline__ void issue_products(const Stage& stage, int first, bool accumulate, float (&sums)[kBlocks][kColumns],
-                                               Beside&& beside) {
+template <class P, int kMmaTiles, int kColumns, class Stage, class Beside>
+__device__ __forceinline__ void issue_mmas(const Stage& stage, int first, bool accumulate, float (&accumulators)[kMmaTiles][kColumns],
+                                           Beside&& beside) {
   const std::uint32_t rows_at = operand_at(stage.rows[first]), cols_at = operand_at(stage.cols);
   wgmma_fence();
 #pragma unroll
   for (int step = 0; step < kBox / 16; ++step) {
 #pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
+    for (int block = 0; block < kMmaTiles; ++block) {
       const std::uint64_t rows = operand<P::kRows>(rows_at, step, block);
       const bool add = accumulate || step > 0;
-      wgmma<typename P::T, P::kRows, P::kCols, 2 * kColumns>(sums[block], rows, operand<P::kCols, Stage::kColBoxCols>(cols_at, step), add);
+      wgmma<typename P::T, P::kRows, P::kCols, 2 * kColumns>(accumulators[block], rows,
+                                                             operand<P::kCols, Stage::kColBoxCols>(cols_at, step), add);
       beside(rows, block, add);
     }
   }
   wgmma_commit();
 }
-template <class P, int kBlocks, int kColumns, class Stage>
-__device__ __forceinline__ void multiply(P, const Stage& stage, int first, bool accumulate, float (&sums)[kBlocks][kColumns]) {
+template <class P, int kMmaTiles, int kColumns, class Stage>
+__device__ __forceinline__ void multiply(P, const Stage& stage, int first, bool accumulate, float (&accumulators)[kMmaTiles][kColumns]) {
   static_assert(!P::kSumsRows, "sums of rows need ones, and a place");
-  issue_products<P>(stage, first, accumulate, sums, [](std::uint64_t, int, bool) {});
+  issue_mmas<P>(stage, first, accumulate, accumulators, [](std::uint64_t, int, bool) {});
 }
 // The same where, with P::kSumsRows, the rows are summed over K too, into row_sums, each of the 8 columns alike.
-template <class P, int kBlocks, int kColumns, class Stage>
+template <class P, int kMmaTiles, int kColumns, class Stage>
 __device__ __forceinline__ void multiply(P, const Stage& stage, const Ones& ones, int first, bool accumulate,
-                                         float (&sums)[kBlocks][kColumns], float (&row_sums)[kBlocks][4]) {
-  issue_products<P>(stage, first, accumulate, sums, [&](std::uint64_t rows, int block, bool add) {
+                                         float (&accumulators)[kMmaTiles][kColumns], float (&row_sums)[kMmaTiles][4]) {
+  issue_mmas<P>(stage, first, accumulate, accumulators, [&](std::uint64_t rows, int block, bool add) {
     if constexpr (P::kSumsRows) {
       wgmma<typename P::T, P::kRows, Fastest::k, 8>(row_sums[block], rows, operand<Fastest::k>(operand_at(ones.bytes), 0), add);
     }
   });
 }
 
-// Launches a kernel of one block an SM whose blocks come in clusters, and which may begin while the one before it ends.
+// Launches a kernel of one block per SM whose blocks come in clusters, and which may begin while the one before it ends.
 template <class Kernel, class Gemm>
 void launch_clusters(CudaQueue& queue, const char* name, Kernel* kernel, const Gemm& gemm, std::int64_t blocks, int threads,
                      std::size_t shared_bytes) {

@@ -13,11 +13,11 @@ struct Activate {
   ActivationArgs args;
   std::int64_t cols;
 
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ Operands load(const Place& at) const {
     return load_pack<kAccess, kWidth>(args.x.row<T>(at.row), at.column, cols);
   }
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ void store(const Place& at, const Operands& pack) const {
     Arithmetic<T> values[kWidth];
 #pragma unroll
@@ -35,7 +35,7 @@ struct ActivateBackward {
   ActivationBackwardArgs args;
   std::int64_t cols;
 
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ Operands load(const Place& at) const {
     Operands operands;
     operands.x = load_pack<kAccess, kWidth>(args.x.row<T>(at.row), at.column, cols);
@@ -43,7 +43,7 @@ struct ActivateBackward {
     if (args.accumulate) operands.dx = load_pack<kAccess, kWidth>(args.dx.row<const T>(at.row), at.column, cols);
     return operands;
   }
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ void store(const Place& at, const Operands& operands) const {
     Arithmetic<T> values[kWidth];
 #pragma unroll

@@ -16,7 +16,7 @@ struct TableEntry {
   PackDivisor packs_a_row;
   DType compute_dtype = DType::f32;
   WeightDecay decay = WeightDecay::yes;
-  Access access = Access::whole;
+  PackAccess access = PackAccess::whole;
 };
 
 // As many tensors as a launch's parameters hold; a model with more takes another launch.
@@ -40,7 +40,7 @@ struct Operands {
   Pack<T> weight, gradient, first, second;
 };
 
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __device__ __forceinline__ Operands<T> load_operands(const TableEntry& entry, const Place& at) {
   const auto pack = [&](const void* data, std::int64_t ld) {
     return load_pack<kAccess, kPackWidth<T>, Reuse::none>(static_cast<const T*>(data) + at.row * ld, at.column, entry.cols);
@@ -51,7 +51,7 @@ __device__ __forceinline__ Operands<T> load_operands(const TableEntry& entry, co
           .second = pack(entry.second, entry.second_ld)};
 }
 
-template <class Rounded, class T, Access kAccess>
+template <class Rounded, class T, PackAccess kAccess>
 __device__ __forceinline__ void store_compute(const TableEntry& entry, const Place& at, const Pack<T>& weight) {
   constexpr int kWidth = kPackWidth<T>;
   Arithmetic<Rounded> values[kWidth];
@@ -61,7 +61,7 @@ __device__ __forceinline__ void store_compute(const TableEntry& entry, const Pla
                                    pack_of<Rounded>(values));
 }
 
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __device__ __forceinline__ void store_operands(const TableEntry& entry, const Place& at, const Operands<T>& operands) {
   const auto put = [&](void* data, std::int64_t ld, const Pack<T>& pack) {
     store_pack<kAccess, Reuse::none>(static_cast<T*>(data) + at.row * ld, at.column, entry.cols, pack);
@@ -84,7 +84,7 @@ __device__ __forceinline__ void store_operands(const TableEntry& entry, const Pl
   }
 }
 
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __device__ __forceinline__ void update_tile(const TableEntry& entry, std::int64_t tile, AdamWCoefficients<T> k) {
   if (entry.decay == WeightDecay::no) k.kept = T(1);
   const std::int64_t end = min(entry.packs, (tile + 1) * kTilePacks);
@@ -117,10 +117,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks) adamw(const __grid_constant
   for (std::int64_t tile = blockIdx.x; tile < table.tiles; tile += gridDim.x) {
     while (at + 1 < table.count && table.entries[at + 1].first_tile <= tile) ++at;
     const TableEntry& entry = table.entries[at];
-    if (entry.access == Access::whole) {
-      update_tile<T, Access::whole>(entry, tile - entry.first_tile, k);
+    if (entry.access == PackAccess::whole) {
+      update_tile<T, PackAccess::whole>(entry, tile - entry.first_tile, k);
     } else {
-      update_tile<T, Access::narrow>(entry, tile - entry.first_tile, k);
+      update_tile<T, PackAccess::narrow>(entry, tile - entry.first_tile, k);
     }
   }
 }

@@ -14,14 +14,14 @@ struct Add {
   AddArgs args;
   std::int64_t cols;
 
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ Operands load(const Place& at) const {
     Operands operands;
     operands.a = load_pack<kAccess, kWidth>(args.a.row<T>(at.row), at.column, cols);
     if (args.b) operands.b = load_pack<kAccess, kWidth>(args.b.row<T>(at.row), at.column, cols);
     return operands;
   }
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ void store(const Place& at, Operands& operands) const {
     if (args.b) {
       Arithmetic<T> sums[kWidth];

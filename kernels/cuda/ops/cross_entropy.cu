@@ -42,7 +42,7 @@ struct Normalizer {
 
 enum class Staging : std::uint8_t { shared, none };
 
-template <class T, Access kAccess, Staging kStaging>
+template <class T, PackAccess kAccess, Staging kStaging>
 __global__ void __launch_bounds__(kThreads, sizeof(T) < 8 ? 3 : 1) cross_entropy_rows(const CrossEntropyArgs args) {
   using A = Arithmetic<T>;
   constexpr int kWidth = kPackWidth<T>;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) < 8 ? 3 : 1) cross_entropy
   constexpr std::int64_t kStride = kThreads * kWidth;
   if constexpr (kStaging == Staging::shared) {
     for (std::int64_t column = threadIdx.x * kWidth; column < vocabulary; column += kStride) {
-      if (kAccess == Access::wide && column + kWidth <= vocabulary) {
+      if (kAccess == PackAccess::wide && column + kWidth <= vocabulary) {
         __pipeline_memcpy_async(&staged[column / kWidth], x + column, sizeof(Pack<T>));
       } else {
         staged[column / kWidth] = load_pack<kAccess, kWidth>(x, column, vocabulary);

@@ -19,14 +19,14 @@ struct Drop {
   std::uint32_t threshold;
   Arithmetic<T> scale;
 
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ Operands load(const Place& at) const {
     Operands operands;
     operands.x = load_pack<kAccess, kWidth>(args.x.row<T>(at.row), at.column, cols);
     if (args.residual) operands.residual = load_pack<kAccess, kWidth>(args.residual.row<T>(at.row), at.column, cols);
     return operands;
   }
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ void store(const Place& at, const Operands& operands) const {
     Arithmetic<T> values[kWidth];
 #pragma unroll

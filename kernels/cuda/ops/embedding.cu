@@ -20,7 +20,7 @@ struct Embed {
   std::int64_t cols;
   Arithmetic<T> scale;
 
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ Operands load(const Place& at) const {
     const std::int32_t id = args.ids.row<std::int32_t>(0)[at.row];
     if (id < 0) return {};
@@ -28,7 +28,7 @@ struct Embed {
     return {.token = load_pack<kAccess, kWidth>(args.table.row<T>(id), at.column, cols),
             .position = load_pack<kAccess, kWidth>(args.positions.row<T>(position), at.column, cols)};
   }
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ void store(const Place& at, const Operands& operands) const {
     Arithmetic<T> values[kWidth];
 #pragma unroll
@@ -126,7 +126,7 @@ __device__ __forceinline__ void add_pack(Arithmetic<T> (&sum)[kWidth], const Pac
 }
 
 // `index` counts warps, all of a row's columns before the next row.
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __device__ __forceinline__ void sum_short_runs(const TableGradient& table, const ConstMatrixView& dy, const SortedRows& sorted,
                                                std::uint32_t index) {
   using A = Arithmetic<T>;
@@ -181,7 +181,7 @@ __device__ __forceinline__ void sum_short_runs(const TableGradient& table, const
 }
 
 // Every kUnits-th row of a run by a unit, then the units in order. `index` counts blocks, all of a row's columns before the next row.
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __device__ __forceinline__ void sum_long_runs(const TableGradient& table, const ConstMatrixView& dy, const SortedRows& sorted,
                                               std::uint32_t index) {
   using A = Arithmetic<T>;
@@ -250,7 +250,7 @@ __device__ __forceinline__ void sum_long_runs(const TableGradient& table, const 
 }
 
 // Zeroes where one of kAbsentIds ids has no row.
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __device__ __forceinline__ void clear_absent(const TableGradient& table, const ConstMatrixView& dy, const SortedRows& sorted,
                                              std::int64_t index) {
   using A = Arithmetic<T>;
@@ -284,7 +284,7 @@ struct SumBlocks {
   std::uint32_t long_runs = 0, short_runs = 0, absent = 0;
 };
 
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __global__ void __launch_bounds__(kThreads, 4) sum_table(const TableGradient table, const ConstMatrixView dy, const SumBlocks blocks) {
   const SortedRows sorted{.keys = table.sorted_keys, .numbers = table.sorted, .rows = dy.rows, .vocabulary = table.gradient.rows};
   const std::uint32_t block = blockIdx.x, after_long = blocks.long_runs, after_short = after_long + blocks.short_runs;

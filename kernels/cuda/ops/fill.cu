@@ -13,11 +13,11 @@ struct Fill {
   std::int64_t cols;
   T value;
 
-  template <Access>
+  template <PackAccess>
   __device__ __forceinline__ Operands load(const Place&) const {
     return {};
   }
-  template <Access kAccess>
+  template <PackAccess kAccess>
   __device__ __forceinline__ void store(const Place& at, const Operands&) const {
     Pack<T> pack{};
 #pragma unroll

@@ -10,7 +10,7 @@ namespace {
 struct NormTensor {
   MatrixView gradient;
   std::int64_t first_block = 0;  // of all tensors' blocks
-  Access access = Access::whole;
+  PackAccess access = PackAccess::whole;
 };
 
 // As many tensors as a launch's parameters hold.
@@ -25,7 +25,7 @@ static_assert(sizeof(NormTable) <= 32764, "a launch takes 32,764 bytes of parame
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __device__ __forceinline__ double squares_of_row(const T* row, std::int64_t begin, std::int64_t end) {
   constexpr int kWidth = kPackWidth<T>;
   double sum = 0.0;
@@ -38,7 +38,7 @@ __device__ __forceinline__ double squares_of_row(const T* row, std::int64_t begi
   return sum;
 }
 
-template <class T, Access kAccess>
+template <class T, PackAccess kAccess>
 __device__ __forceinline__ double squares_of_block(const MatrixView& gradient, std::int64_t block) {
   const std::int64_t across = ceil_div(gradient.cols, kGradientNormCols);
   const std::int64_t first_row = block / across * kGradientNormRows, begin = block % across * kGradientNormCols;
@@ -61,12 +61,14 @@ __global__ void __launch_bounds__(kThreads) sum_blocks(const __grid_constant__ N
   const NormTensor& tensor = table.tensors[at];
   const MatrixView gradient = tensor.gradient;
   const std::int64_t local = block - tensor.first_block;
-  const bool whole = tensor.access == Access::whole;
+  const bool whole = tensor.access == PackAccess::whole;
   double sum = 0.0;
   if (gradient.dtype == DType::f32) {
-    sum = whole ? squares_of_block<float, Access::whole>(gradient, local) : squares_of_block<float, Access::narrow>(gradient, local);
+    sum =
+        whole ? squares_of_block<float, PackAccess::whole>(gradient, local) : squares_of_block<float, PackAccess::narrow>(gradient, local);
   } else {
-    sum = whole ? squares_of_block<double, Access::whole>(gradient, local) : squares_of_block<double, Access::narrow>(gradient, local);
+    sum = whole ? squares_of_block<double, PackAccess::whole>(gradient, local)
+                : squares_of_block<double, PackAccess::narrow>(gradient, local);
   }
   sum = fold_group<kThreads>(sum, scratch, Sum());
   if (threadIdx.x == 0) table.block_sums[block] = sum;

@@ -7,7 +7,7 @@
 namespace tilewave {
 namespace {
 
-template <class T, int kThreads, int kPacks, Access kAccess>
+template <class T, int kThreads, int kPacks, PackAccess kAccess>
 __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) softmax(const SoftmaxArgs args) {
   using A = Arithmetic<T>;
   __shared__ A scratch[kThreads / kWarp];
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) so
   });
 }
 
-template <class T, int kThreads, int kPacks, Access kAccess>
+template <class T, int kThreads, int kPacks, PackAccess kAccess>
 __global__ void __launch_bounds__(RowShape<kThreads, kPacks>::rows* kThreads) softmax_backward(const SoftmaxBackwardArgs args) {
   using A = Arithmetic<T>;
   constexpr int kWidth = kPackWidth<T>;

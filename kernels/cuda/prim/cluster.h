@@ -8,7 +8,7 @@ namespace tilewave {
 
 inline constexpr int kWarpgroup = 128;  // threads
 
-// The first lane's, known to the compiler as the whole warp's: it can be in a uniform register then, where the copy engine's coordinates
+// The first lane's, known to the compiler as the whole warp's: it can be in a uniform register then, where TMA's coordinates
 // have to be, and a branch on it is the warp's.
 __device__ __forceinline__ int of_warp(int value) { return __shfl_sync(0xffffffffu, value, 0); }
 
@@ -23,7 +23,7 @@ __device__ __forceinline__ unsigned cluster_rank() {
 
 // The block's cluster in the launch, where clusters have one block or two: dividing by what only the launch knows takes some 200 cycles,
 // and loads wait for them.
-__device__ __forceinline__ int cluster_of_block(int blocks) {
+__device__ __forceinline__ int cluster_of_cta(int blocks) {
   const auto block = static_cast<int>(blockIdx.x);
   return blocks == 1 ? block : block / 2;
 }
@@ -60,7 +60,9 @@ __device__ __forceinline__ void cluster_sync() {
 }
 
 // The same where nothing but arrival counts: what threads wrote before may come to be known later.
-__device__ __forceinline__ void cluster_meet() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
+__device__ __forceinline__ void cluster_sync_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
+}
 
 // kThreads threads of a block, whole warps; __syncthreads has a barrier of its own.
 template <int kThreads>
@@ -72,9 +74,13 @@ __device__ __forceinline__ void sync_warpgroup(int which) { asm volatile("bar.sy
 
 // Two warpgroups that go one after the other: the second waits until the first has come by, which does not wait for it. `which` is a
 // barrier of their own, none of those above.
-inline constexpr int kFirstTurn = 8;
-__device__ __forceinline__ void pass_turn(int which) { asm volatile("bar.arrive %0, 256;" ::"r"(kFirstTurn + which) : "memory"); }
-__device__ __forceinline__ void wait_for_turn(int which) { asm volatile("bar.sync %0, 256;" ::"r"(kFirstTurn + which) : "memory"); }
+inline constexpr int kFirstOrderBarrier = 8;
+__device__ __forceinline__ void order_barrier_arrive(int which) {
+  asm volatile("bar.arrive %0, 256;" ::"r"(kFirstOrderBarrier + which) : "memory");
+}
+__device__ __forceinline__ void order_barrier_wait(int which) {
+  asm volatile("bar.sync %0, 256;" ::"r"(kFirstOrderBarrier + which) : "memory");
+}
 
 // A kernel launched to begin while the one before it ends: until that one's results are there ("griddepcontrol"). The next one may
 // begin then too, and finds room as blocks leave.
@@ -83,21 +89,21 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
 }
 
 // Where the same place is in the shared memory of the cluster's block `rank`.
-using BlockAddress = std::uint32_t;
-__device__ __forceinline__ BlockAddress address_in_block(const void* here, unsigned rank) {
-  BlockAddress there;
+using CtaAddress = std::uint32_t;
+__device__ __forceinline__ CtaAddress address_in_cta(const void* here, unsigned rank) {
+  CtaAddress there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(here)), "r"(rank));
   return there;
 }
 // To such an address; a phase of a barrier of that block's waits for the bytes.
-__device__ __forceinline__ void store_in_block(BlockAddress there, float4 value, BlockAddress barrier) {
+__device__ __forceinline__ void store_in_cta(CtaAddress there, float4 value, CtaAddress barrier) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(there), "f"(value.x),
                "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier)
                : "memory");
 }
 
 // From the same place in the shared memory of the cluster's block `rank`.
-__device__ __forceinline__ float4 load_from_block(const float4& here, unsigned rank) {
+__device__ __forceinline__ float4 load_from_cta(const float4& here, unsigned rank) {
   float4 there;
   asm volatile(
       "{\n"
@@ -110,7 +116,7 @@ __device__ __forceinline__ float4 load_from_block(const float4& here, unsigned r
       : "memory");
   return there;
 }
-__device__ __forceinline__ float load_from_block(const float& here, unsigned rank) {
+__device__ __forceinline__ float load_from_cta(const float& here, unsigned rank) {
   float there;
   asm volatile(
       "{\n"
@@ -126,11 +132,11 @@ __device__ __forceinline__ float load_from_block(const float& here, unsigned ran
 
 // What a warpgroup gives up, another may take; both counts are multiples of 8.
 template <int kRegisters>
-__device__ __forceinline__ void give_up_registers() {
+__device__ __forceinline__ void reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 template <int kRegisters>
-__device__ __forceinline__ void take_registers() {
+__device__ __forceinline__ void reg_alloc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 

@@ -19,11 +19,11 @@ __device__ __forceinline__ void add_to_flag(unsigned* flag) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(flag) : "memory");
 }
-// The same once what it sent through the copy engine is there too.
-__device__ __forceinline__ void add_to_flag_after_boxes(unsigned* flag) {
+// The same once what it sent through TMA is there too.
+__device__ __forceinline__ void add_to_flag_after_tma_stores(unsigned* flag) {
   if (threadIdx.x % 32 == 0) {
-    wait_boxes<0>();
-    fence_memory_for_engines();
+    tma_store_wait<0>();
+    fence_proxy_async();
   }
   add_to_flag(flag);
 }
@@ -38,11 +38,11 @@ __device__ __forceinline__ void wait_until_added(const unsigned* flag, unsigned 
   wait_until([&] { return (load() & kAdded) == added; },
              {.what = "the flag in device memory", .where = reinterpret_cast<std::uint64_t>(flag), .value = added});
 }
-// The same for the thread that alone waits, and goes on to the copy engine.
+// The same for the thread that alone waits, and goes on to TMA.
 __device__ __forceinline__ void wait_for_added(unsigned* flag, unsigned added) {
   wait_until_added(flag, added);
   *flag = 0;
-  fence_memory_for_engines();
+  fence_proxy_async();
 }
 // A warp's, one of `waiters`.
 __device__ __forceinline__ void wait_for_added(unsigned* flag, unsigned added, unsigned waiters) {

@@ -29,7 +29,7 @@ __device__ __forceinline__ void mbarrier_init(Barrier (&barriers)[kCount], unsig
   for (Barrier& barrier : barriers) mbarrier_init(barrier, arrivals);
 }
 
-// Makes initialised barriers known to the copy engine and to the other blocks of the cluster.
+// Makes initialised barriers known to TMA and to the other blocks of the cluster.
 __device__ __forceinline__ void mbarrier_init_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 __device__ __forceinline__ void mbarrier_arrive(Mbarrier& barrier) {

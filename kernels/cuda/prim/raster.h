@@ -1,5 +1,5 @@
-// The order in which tiles are taken. Blocks that run at the same time should share what they read: tiles go down a band of
-// columns of D, band after band, so that the tiles of a wave make a patch nearly as high as wide, whose operands stay in L2.
+// The order in which tiles are taken. Blocks that run at the same time should share what they read: tiles go down a group of
+// columns of D, group after group, so that the tiles of a wave make a patch nearly as high as wide, whose operands stay in L2.
 // A tile's place takes divisions by numbers that the host knows: it multiplies by their reciprocals.
 #pragma once
 
@@ -35,29 +35,29 @@ struct TileAt {
 
 struct Raster {
   int tiles = 0, whole = 0;  // all, and those of bands of full width
-  int band = 1;              // tiles along M
-  Divisor per_band, width, last_width;
+  int group = 1;             // tiles along M
+  Divisor per_group, width, last_width;
 
   // Bands of at most `band` tiles of the tiles_m x tiles_n.
-  static Raster of(int tiles_m, int tiles_n, int band) {
-    const int width = std::min(band, tiles_m), rest = tiles_m % width;
+  static Raster of(int tiles_m, int tiles_n, int group) {
+    const int width = std::min(group, tiles_m), rest = tiles_m % width;
     return {.tiles = tiles_m * tiles_n,
             .whole = (tiles_m - rest) * tiles_n,
-            .band = width,
-            .per_band = Divisor::of(static_cast<unsigned>(width * tiles_n)),
+            .group = width,
+            .per_group = Divisor::of(static_cast<unsigned>(width * tiles_n)),
             .width = Divisor::of(static_cast<unsigned>(width)),
             .last_width = Divisor::of(static_cast<unsigned>(rest == 0 ? width : rest))};
   }
   // How far along M and N the first `count` reach, or farther.
   TileAt reach(int count) const {
-    const int of_band = static_cast<int>(per_band.divisor), bands = (count + of_band - 1) / of_band;
-    return {.m = bands * band, .n = bands > 1 ? of_band / band : (count + band - 1) / band};
+    const int of_group = static_cast<int>(per_group.divisor), groups = (count + of_group - 1) / of_group;
+    return {.m = groups * group, .n = groups > 1 ? of_group / group : (count + group - 1) / group};
   }
   __device__ __forceinline__ TileAt operator()(int index) const {
-    const unsigned at = per_band.quotient(static_cast<unsigned>(index)), within = static_cast<unsigned>(index) - at * per_band.divisor;
+    const unsigned at = per_group.quotient(static_cast<unsigned>(index)), within = static_cast<unsigned>(index) - at * per_group.divisor;
     const Divisor& across = index < whole ? width : last_width;
     const unsigned n = across.quotient(within);
-    return {.m = static_cast<int>(at) * band + static_cast<int>(within - n * across.divisor), .n = static_cast<int>(n)};
+    return {.m = static_cast<int>(at) * group + static_cast<int>(within - n * across.divisor), .n = static_cast<int>(n)};
   }
 };
 

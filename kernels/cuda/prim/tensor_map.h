@@ -1,4 +1,4 @@
-// Tensor maps for the bulk copy engine: a matrix whose base and pitch are multiples of 16 bytes, and the box of it that one copy
+// Tensor maps for TMA: a matrix whose base and pitch are multiples of 16 bytes, and the box of it that one copy
 // moves, 128 or 64 bytes wide and swizzled by as many, or 16 bytes wide as it lies.
 // The driver encodes them; its entry point comes through the runtime, so that nothing links against libcuda.
 #pragma once
@@ -20,7 +20,7 @@ inline CUtensorMapDataType tensor_map_type(DType dtype) {
     case DType::f32:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     default:
-      throw Error(sentence("a tensor map of ", name_of(dtype), " is not made here; it is bf16, f16 or f32."));
+      throw Error(concat("a tensor map of ", name_of(dtype), " is not made here; it is bf16, f16 or f32."));
   }
 }
 
@@ -71,7 +71,7 @@ inline CUtensorMap make_tensor_map(const ConstMatrixView& view, int box_rows, Bo
 }
 
 // The same with rows in eights, of which there are whole ones: a box is 128 bytes of so many rows of each of so many eights.
-inline CUtensorMap make_map_of_eights(const ConstMatrixView& view, int rows, int eights) {
+inline CUtensorMap make_tensor_map_3d(const ConstMatrixView& view, int rows, int eights) {
   const std::int64_t pitch = view.ld * size_of(view.dtype);
   return encode_tensor_map(
       view,

@@ -22,14 +22,14 @@ __device__ __forceinline__ void wait_until(Done&& done, [[maybe_unused]] const A
   while (!done()) {
   }
 #else
-  constexpr std::int64_t kMostNanoseconds = 2'000'000'000;
+  constexpr std::int64_t kMaxNanoseconds = 2'000'000'000;
   const auto now = [] {
     std::int64_t time;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
     return time;
   };
   for (const std::int64_t start = now(); !done();) {
-    if (now() - start < kMostNanoseconds) continue;
+    if (now() - start < kMaxNanoseconds) continue;
     printf("block %u, thread %u: %s at 0x%llx has not become %u in 2 s\n", blockIdx.x, threadIdx.x, awaited.what,
            static_cast<unsigned long long>(awaited.where), awaited.value);
     __trap();

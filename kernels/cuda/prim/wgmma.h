@@ -67,19 +67,19 @@ __device__ __forceinline__ void wgmma_wait() {
   ", "                                                                                           \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define TW_SUMS_4(i) "+f"(sums[i]), "+f"(sums[(i) + 1]), "+f"(sums[(i) + 2]), "+f"(sums[(i) + 3])
-#define TW_SUMS_16(i) TW_SUMS_4(i), TW_SUMS_4((i) + 4), TW_SUMS_4((i) + 8), TW_SUMS_4((i) + 12)
-#define TW_SUMS_8 TW_SUMS_4(0)
-#define TW_SUMS_96 TW_SUMS_16(0), TW_SUMS_16(16), TW_SUMS_16(32)
-#define TW_SUMS_128 TW_SUMS_96, TW_SUMS_16(48)
-#define TW_SUMS_160 TW_SUMS_128, TW_SUMS_16(64)
-#define TW_SUMS_192 TW_SUMS_128, TW_SUMS_16(64), TW_SUMS_16(80)
-#define TW_SUMS_256 TW_SUMS_192, TW_SUMS_16(96), TW_SUMS_16(112)
+#define TW_ACCUMULATORS_4(i) "+f"(accumulators[i]), "+f"(accumulators[(i) + 1]), "+f"(accumulators[(i) + 2]), "+f"(accumulators[(i) + 3])
+#define TW_ACCUMULATORS_16(i) TW_ACCUMULATORS_4(i), TW_ACCUMULATORS_4((i) + 4), TW_ACCUMULATORS_4((i) + 8), TW_ACCUMULATORS_4((i) + 12)
+#define TW_ACCUMULATORS_8 TW_ACCUMULATORS_4(0)
+#define TW_ACCUMULATORS_96 TW_ACCUMULATORS_16(0), TW_ACCUMULATORS_16(16), TW_ACCUMULATORS_16(32)
+#define TW_ACCUMULATORS_128 TW_ACCUMULATORS_96, TW_ACCUMULATORS_16(48)
+#define TW_ACCUMULATORS_160 TW_ACCUMULATORS_128, TW_ACCUMULATORS_16(64)
+#define TW_ACCUMULATORS_192 TW_ACCUMULATORS_128, TW_ACCUMULATORS_16(64), TW_ACCUMULATORS_16(80)
+#define TW_ACCUMULATORS_256 TW_ACCUMULATORS_192, TW_ACCUMULATORS_16(96), TW_ACCUMULATORS_16(112)
 // After the sums come the two operands, whether to add to the sums, and whether each operand's other dimension is the fastest.
 #define TW_WGMMA(columns, type, a, b, add, a_other, b_other)                                                                           \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type \
                " {" TW_REGISTERS_##columns "}, " a ", " b ", add, 1, 1, " a_other ", " b_other ";\n}"                                  \
-               : TW_SUMS_##columns                                                                                                     \
+               : TW_ACCUMULATORS_##columns                                                                                             \
                : "l"(rows), "l"(cols), "r"(static_cast<int>(accumulate)), "n"(static_cast<int>(kRows)), "n"(static_cast<int>(kCols)))
 #define TW_WGMMA_OF_TYPE(columns, a, b, add, a_other, b_other) \
   if constexpr (std::is_same_v<T, bf16>) {                     \
@@ -90,7 +90,7 @@ __device__ __forceinline__ void wgmma_wait() {
 
 // sums = rows x cols, or sums + rows x cols. T is bf16 or f16.
 template <class T, Fastest kRows, Fastest kCols, int kColumns>
-__device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], std::uint64_t rows, std::uint64_t cols, bool accumulate) {
+__device__ __forceinline__ void wgmma(float (&accumulators)[kColumns / 2], std::uint64_t rows, std::uint64_t cols, bool accumulate) {
   static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>, "the tensor cores take these two in either major");
   static_assert(kColumns == 8 || kColumns == 96 || kColumns == 128 || kColumns == 160 || kColumns == 192 || kColumns == 256,
                 "add the instruction of that width here");
@@ -112,7 +112,7 @@ __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], std::uint64_t
 #define TW_WGMMA_FROM_REGISTERS(columns, type, a, b, add, b_other)                                                                     \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type \
                " {" TW_REGISTERS_##columns "}, {" a "}, " b ", add, 1, 1, " b_other ";\n}"                                             \
-               : TW_SUMS_##columns                                                                                                     \
+               : TW_ACCUMULATORS_##columns                                                                                             \
                : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(cols), "r"(static_cast<int>(accumulate)),                 \
                  "n"(static_cast<int>(kCols)))
 #define TW_WGMMA_OF_TYPE_FROM_REGISTERS(columns, a, b, add, b_other) \
@@ -125,7 +125,8 @@ __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], std::uint64_t
 // The same with the row operand in registers, which stay as they are until the product is done: a thread's rows[0] holds 2 (t % 4) and
 // the next of K for row 16 w + t / 4, rows[1] for the row 8 below, rows[2] and rows[3] the same 8 further along K.
 template <class T, Fastest kCols, int kColumns>
-__device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], const std::uint32_t (&rows)[4], std::uint64_t cols, bool accumulate) {
+__device__ __forceinline__ void wgmma(float (&accumulators)[kColumns / 2], const std::uint32_t (&rows)[4], std::uint64_t cols,
+                                      bool accumulate) {
   static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>, "the tensor cores take these two in either major");
   static_assert(kColumns == 8 || kColumns == 128 || kColumns == 192 || kColumns == 256, "add the instruction of that width here");
   if constexpr (kColumns == 8) {
@@ -145,14 +146,14 @@ __device__ __forceinline__ void wgmma(float (&sums)[kColumns / 2], const std::ui
 #undef TW_REGISTERS_160
 #undef TW_REGISTERS_192
 #undef TW_REGISTERS_256
-#undef TW_SUMS_4
-#undef TW_SUMS_16
-#undef TW_SUMS_8
-#undef TW_SUMS_96
-#undef TW_SUMS_128
-#undef TW_SUMS_160
-#undef TW_SUMS_192
-#undef TW_SUMS_256
+#undef TW_ACCUMULATORS_4
+#undef TW_ACCUMULATORS_16
+#undef TW_ACCUMULATORS_8
+#undef TW_ACCUMULATORS_96
+#undef TW_ACCUMULATORS_128
+#undef TW_ACCUMULATORS_160
+#undef TW_ACCUMULATORS_192
+#undef TW_ACCUMULATORS_256
 #undef TW_WGMMA
 #undef TW_WGMMA_OF_TYPE
 #undef TW_WGMMA_FROM_REGISTERS

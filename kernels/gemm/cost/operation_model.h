@@ -1,18 +1,17 @@
-// What the predicted times of operations that are no GEMM are made of: an H200's numbers (docs/results/memory-bound-h200.md,
-// attention-h200.md; a launch's is what measured steps leave). Fractions are of the device's own bandwidth and peak and cycles of its own
-// clock, so that another GPU's times are scaled from them; TimeModel::source says whose they are. `tilewave bench calibrate` fits them.
+// What the predicted times of operations that are no GEMM are made of. What each number is stands in constants.cpp;
+// CostModel::source says whose they are.
 #pragma once
 
 #include <span>
 #include <string_view>
 
+#include "kernels/core/trace.h"
+
 namespace tilewave {
 
 struct OperationModel {
-  double launch_s = 1.0e-6;      // from one launch of a captured step to the next, which waits for its end
-  double copy_fraction = 0.884;  // of the bandwidth: what a copy moves, reads and writes both counted
-
-  // Bytes a second over a copy's; above 1 where what is read again lies in the second-level cache.
+  double launch_s = 1.0e-6;
+  double copy_fraction = 0.884;
   double activation_share = 0.95, activation_backward_share = 0.98;
   double adamw_share = 0.91, gradient_norm_share = 0.92;
   double add_share = 1.0, dropout_share = 0.5;
@@ -20,28 +19,22 @@ struct OperationModel {
   double embedding_share = 1.35, embedding_backward_share = 0.58;
   double layer_norm_share = 0.91, layer_norm_backward_share = 0.89;
   double softmax_share = 0.94, softmax_backward_share = 1.0;
-  double other_share = 0.9;  // not measured: fill, convert
-
-  // Attention on tensor cores: rates over the peak while keys pass by; what a block costs beside that, as keys; draws for dropout a
-  // cycle of an SM. Heads above 64 columns are wide: a backward block then keeps fewer rows, a warpgroup's products outweigh its softmax.
+  double other_share = 0.9;
   double attention_forward_fraction = 0.31, attention_forward_keys = 205.0, attention_forward_draws = 3.35;
   double warpgroup_forward_fraction = 0.49, warpgroup_forward_wide_fraction = 0.62, warpgroup_forward_keys = 250.0;
   double attention_backward_fraction = 0.355, attention_backward_wide_fraction = 0.33, attention_backward_keys = 215.0;
-  double attention_backward_draws = 2.47;  // in each of its two passes
-  // Backward on compute capability 9.0, heads of 64 and 128: a warpgroup's rows in a block's place.
+  double attention_backward_draws = 2.47;
   double warpgroup_backward_fraction = 0.775, warpgroup_backward_keys = 390.0;
   double warpgroup_backward_wide_fraction = 0.67, warpgroup_backward_wide_keys = 90.0;
   double warpgroup_backward_draws = 3.4;
-  // Of segments of at most kShortSegment: from a launch to the first segment's end, bytes a second over a copy's, draws a cycle of an SM.
   double segment_start_s = 4.1e-6, segment_forward_share = 0.79, segment_backward_share = 0.86;
   double segment_draws = 3.1;
-  // On CUDA cores.
   double cuda_core_forward_fraction = 0.41, cuda_core_backward_fraction = 0.34;
 };
 
 struct OperationConstant {
-  std::string_view name;
-  double OperationModel::*value = nullptr;
+  std::string_view name, unit, meaning;
+  OperationNumber value = nullptr;
 };
 std::span<const OperationConstant> operation_constants();
 

@@ -1,11 +1,11 @@
-// The constants, and the arithmetic of attention.
+// The arithmetic of attention.
 #include "kernels/gemm/cost/operation_time.h"
 
 #include <algorithm>
 
 #include "kernels/core/device_profiles.h"
 #include "kernels/core/error.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/tiling.h"
 
 namespace tilewave {
@@ -25,7 +25,7 @@ struct Passing {
   std::int64_t window;  // queries that a block or a warpgroup owns
 };
 Passing passing_of(const AttentionWork& work, const DeviceInfo& device) {
-  const M& m = time_model_of(device).operations;
+  const M& m = cost_model_of(device).operations;
   const bool wide = work.head_size > 64;
   const double forward_draws = m.attention_forward_draws, backward_draws = 0.5 * m.attention_backward_draws;
   if (!on_tensor_cores(work)) {
@@ -55,7 +55,7 @@ double keys_of_window(const AttentionWork& work, std::int64_t window) {
 // Segments that a block has whole: memory's time, and what a block waits for at either end.
 bool is_short(const std::optional<AttentionWork>& work) { return work && on_tensor_cores(*work) && work->longest <= kShortSegment; }
 double short_attention_seconds(const TraceEntry& entry, const DeviceInfo& device) {
-  const M& model = time_model_of(device).operations;
+  const M& model = cost_model_of(device).operations;
   const AttentionWork& work = *entry.attention;
   const double share = work.backward ? model.segment_backward_share : model.segment_forward_share;
   const double draws = work.dropout ? static_cast<double>(work.pairs) * static_cast<double>(work.heads) : 0.0;
@@ -79,51 +79,10 @@ double attention_seconds(const AttentionWork& work, const DeviceInfo& device) {
 
 }  // namespace
 
-std::span<const OperationConstant> operation_constants() {
-  static constexpr OperationConstant constants[] = {{"operation_launch_s", &M::launch_s},
-                                                    {"copy_fraction", &M::copy_fraction},
-                                                    {"activation_share", &M::activation_share},
-                                                    {"activation_backward_share", &M::activation_backward_share},
-                                                    {"adamw_share", &M::adamw_share},
-                                                    {"gradient_norm_share", &M::gradient_norm_share},
-                                                    {"add_share", &M::add_share},
-                                                    {"dropout_share", &M::dropout_share},
-                                                    {"cross_entropy_share", &M::cross_entropy_share},
-                                                    {"embedding_share", &M::embedding_share},
-                                                    {"embedding_backward_share", &M::embedding_backward_share},
-                                                    {"layer_norm_share", &M::layer_norm_share},
-                                                    {"layer_norm_backward_share", &M::layer_norm_backward_share},
-                                                    {"softmax_share", &M::softmax_share},
-                                                    {"softmax_backward_share", &M::softmax_backward_share},
-                                                    {"other_share", &M::other_share},
-                                                    {"attention_forward_fraction", &M::attention_forward_fraction},
-                                                    {"attention_forward_keys", &M::attention_forward_keys},
-                                                    {"attention_forward_draws", &M::attention_forward_draws},
-                                                    {"warpgroup_forward_fraction", &M::warpgroup_forward_fraction},
-                                                    {"warpgroup_forward_wide_fraction", &M::warpgroup_forward_wide_fraction},
-                                                    {"warpgroup_forward_keys", &M::warpgroup_forward_keys},
-                                                    {"attention_backward_fraction", &M::attention_backward_fraction},
-                                                    {"attention_backward_wide_fraction", &M::attention_backward_wide_fraction},
-                                                    {"attention_backward_keys", &M::attention_backward_keys},
-                                                    {"attention_backward_draws", &M::attention_backward_draws},
-                                                    {"warpgroup_backward_fraction", &M::warpgroup_backward_fraction},
-                                                    {"warpgroup_backward_keys", &M::warpgroup_backward_keys},
-                                                    {"warpgroup_backward_wide_fraction", &M::warpgroup_backward_wide_fraction},
-                                                    {"warpgroup_backward_wide_keys", &M::warpgroup_backward_wide_keys},
-                                                    {"warpgroup_backward_draws", &M::warpgroup_backward_draws},
-                                                    {"segment_start_s", &M::segment_start_s},
-                                                    {"segment_forward_share", &M::segment_forward_share},
-                                                    {"segment_backward_share", &M::segment_backward_share},
-                                                    {"segment_draws", &M::segment_draws},
-                                                    {"cuda_core_forward_fraction", &M::cuda_core_forward_fraction},
-                                                    {"cuda_core_backward_fraction", &M::cuda_core_backward_fraction}};
-  return constants;
-}
-
 double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device) {
   TW_CHECK(!entry.gemm, "a GEMM's plan says what it takes.");
   if (device.bandwidth_bytes_per_s <= 0.0) return 0.0;
-  const M& model = time_model_of(device).operations;
+  const M& model = cost_model_of(device).operations;
   if (is_short(entry.attention)) return model.launch_s + short_attention_seconds(entry, device);
   const double copy = model.copy_fraction * device.bandwidth_bytes_per_s;
   const double share = entry.time.copy_share != nullptr ? model.*entry.time.copy_share : 1.0;

@@ -3,7 +3,7 @@
 #include "kernels/gemm/rows/amx_tiles.h"
 
 #include "kernels/core/error.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 
 namespace tilewave {
 namespace {
@@ -18,11 +18,11 @@ constexpr double kLaunchCycles = 1500.0;
 std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
   const bool tf32 = problem.operand_dtype == DType::f32 && problem.math == MathMode::tf32;
   if (problem.operand_dtype != DType::bf16 && !tf32) {
-    return sentence("it multiplies bf16 and, where math is tf32, f32; not ", name_of(problem.operand_dtype), " with ",
-                    name_of(problem.math), " math.");
+    return concat("it multiplies bf16 and, where math is tf32, f32; not ", name_of(problem.operand_dtype), " with ", name_of(problem.math),
+                  " math.");
   }
   if (problem.output_dtype != DType::f32 && problem.output_dtype != problem.operand_dtype) {
-    return sentence("it stores f32 or the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
+    return concat("it stores f32 or the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
   }
   if (!cpu_has_amx()) return "this CPU has no AMX, or the system does not let it be used.";
   return {};
@@ -37,13 +37,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const std::int64_t i = grid.i, j = grid.j;
   const std::int64_t threads = problem.m * problem.n * problem.k < small_amx_product(problem.operand_dtype) ? 1 : device.sm_count;
   const std::int64_t registers = ceil_div(i, 16) * ceil_div(j, 16), steps = ceil_div(problem.k, kAmxSteps);
-  const auto products = static_cast<double>(registers * steps * (layout.parts == 2 ? 3 : 1));
-  const bool turned_i = (swapped ? problem.b_major : problem.a_major) == Major::k;
-  const bool turned_j = (swapped ? problem.a_major : problem.b_major) != Major::k;
+  const auto mmas = static_cast<double>(registers * steps * (layout.parts == 2 ? 3 : 1));
+  const bool transposes_i = (swapped ? problem.b_major : problem.a_major) == Major::k;
+  const bool transposes_j = (swapped ? problem.a_major : problem.b_major) != Major::k;
   const double packed = static_cast<double>(problem.k) *
-                        static_cast<double>(i * grid.tiles_j() * (turned_i ? 2 : 1) + j * grid.tiles_i() * (turned_j ? 2 : 1));
+                        static_cast<double>(i * grid.tiles_j() * (transposes_i ? 2 : 1) + j * grid.tiles_i() * (transposes_j ? 2 : 1));
   const double stored = static_cast<double>(i * j * size_of(problem.output_dtype) * problem.epilogue.passes());
-  const double cycles = products * kProductCycles / kEfficiency + packed * kCyclesPerElement + stored / kBytesPerCycle +
+  const double cycles = mmas * kProductCycles / kEfficiency + packed * kCyclesPerElement + stored / kBytesPerCycle +
                         kCyclesPerTile * static_cast<double>(plan.tiling.tiles);
   plan.predicted_s = seconds_of(kLaunchCycles + cycles * TileShares(grid, threads).largest_share(), device);
   return plan;
@@ -51,7 +51,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmRow kAmxTilesRow = {
+const GemmKernel kAmxTilesKernel = {
     .name = "amx_tiles", .backend = Backend::cpu, .tiles = kAmxTiles, .own_refusal = refuse, .plan = plan, .launch_cpu = launch_amx_tiles};
 
 }  // namespace tilewave

@@ -20,15 +20,15 @@ inline constexpr Tile kAmxTiles[] = {{512, 1536}, {512, 768}, {256, 1536}, {256,
 // Multiply-adds, of which fewer are one thread's.
 constexpr std::int64_t small_amx_product(DType operand) { return operand == DType::f32 ? 1 << 21 : 1 << 22; }
 
-// The workspace of one slot, in bytes: packed panels of one block of K, all of a tile's along i and one along j, the sums of a tile where
+// The workspace of one slot, in bytes: packed panels of one kc block, all of a tile's along i and one along j, the sums of a tile where
 // there is more than one block, and sums over K of one operand's rows.
 struct AmxLayout {
-  static constexpr std::int64_t kBlockK = 256, kOneBlockK = 512;  // as long, and at most so long that it is the only one
+  static constexpr std::int64_t kKcBlock = 256, kOneBlockK = 512;  // as long, and at most so long that it is the only one
   static constexpr std::int64_t kRegisterTileBytes = kAmxPanel * kAmxPanel * 4;
 
   TileGrid grid;
   int parts = 1;  // bf16 that an element is the sum of
-  std::int64_t block_k = 0, blocks_k = 0;
+  std::int64_t block_k = 0, kc_blocks = 0;
   std::int64_t panel = 0;  // of kAmxPanel rows
   std::int64_t panels_i = 0, sums = 0, row_sums = 0;
 
@@ -36,13 +36,13 @@ struct AmxLayout {
     grid = grid_of(problem, tile);
     parts = problem.operand_dtype == DType::f32 ? 2 : 1;
     const std::int64_t k = round_up(std::max(problem.k, std::int64_t{1}), kAmxSteps);
-    block_k = k <= kOneBlockK ? k : kBlockK;
-    blocks_k = ceil_div(k, block_k);
+    block_k = k <= kOneBlockK ? k : kKcBlock;
+    kc_blocks = ceil_div(k, block_k);
     panel = block_k / kAmxSteps * parts * 2 * kAmxRegisterBytes;
     const std::int64_t across = ceil_div(std::min(grid.tile_i, grid.i), kAmxPanel);
     const std::int64_t down = ceil_div(std::min(grid.tile_j, grid.j), kAmxPanel);
     panels_i = across * panel;
-    sums = blocks_k == 1 ? 2 * kRegisterTileBytes : across * down * kRegisterTileBytes;
+    sums = kc_blocks == 1 ? 2 * kRegisterTileBytes : across * down * kRegisterTileBytes;
     row_sums = std::max(across, down) * kAmxPanel * 4;
   }
 
@@ -53,7 +53,7 @@ struct AmxLayout {
 // Whether this CPU has the unit and the system lets this process use it.
 bool cpu_has_amx();
 
-extern const GemmRow kAmxTilesRow;
-void launch_amx_tiles(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kAmxTilesKernel;
+void launch_amx_tiles(CpuQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

@@ -8,21 +8,21 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  if (device.capability < 90) return "it needs the bulk copy engine of compute capability 9.0 or newer.";
+  if (device.capability < 90) return "it needs TMA of compute capability 9.0 or newer.";
   const std::string too_long = refuse_beyond_coordinates(problem);
   return too_long.empty() ? refuse_persistent(problem, device) : too_long;
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
-  const TimeModel& time = time_model_of(device);
-  const bool engine_stores = problem.d_alignment >= 16 && stores_sums(problem);
+  const CostModel& time = cost_model_of(device);
+  const bool engine_stores = problem.d_alignment >= 16 && stores_accumulators(problem);
   return plan_on_gpu("bulk_copy_mma", problem, tile, device,
                      {.multiply_adds_per_cycle = time.mma_bulk_copy_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .stages = kBulkCopyMmaStages,
-                      .depth = kBlockK,
-                      .least_split = 512,
-                      .most_blocks = device.sm_count,
+                      .depth = kKTile,
+                      .min_split = 512,
+                      .max_ctas = device.sm_count,
                       .cuts_the_rest = true,
                       .split = split,
                       .store_cycles = engine_stores ? time.mma_bulk_copy_store_cycles : 0.0});
@@ -35,13 +35,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kBulkCopyMmaRow = {.name = "bulk_copy_mma",
-                                 .backend = Backend::cuda,
-                                 .tensor_cores = true,
-                                 .tiles = kBulkCopyMmaTiles,
-                                 .shared_bytes = bulk_copy_mma_shared_bytes,
-                                 .own_refusal = refuse,
-                                 .plan = plan,
-                                 .launch_cuda = cuda_launch()};
+const GemmKernel kBulkCopyMmaKernel = {.name = "bulk_copy_mma",
+                                       .backend = Backend::cuda,
+                                       .tensor_cores = true,
+                                       .tiles = kBulkCopyMmaTiles,
+                                       .shared_bytes = bulk_copy_mma_shared_bytes,
+                                       .own_refusal = refuse,
+                                       .plan = plan,
+                                       .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -12,7 +12,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
   plan.stages = kBulkCopyWgmmaStages;
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .direct_stores = true}, device);
-  const double one_tile = time.products / time_model_of(device).unspecialized_fraction + time.epilogue;
+  const double one_tile = time.mmas / cost_model_of(device).unspecialized_fraction + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(ceil_div(plan.blocks, device.sm_count), one_tile, device), device);
   return plan;
 }
@@ -24,13 +24,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kBulkCopyWgmmaRow = {.name = "bulk_copy_wgmma",
-                                   .backend = Backend::cuda,
-                                   .tensor_cores = true,
-                                   .tiles = kBulkCopyWgmmaTiles,
-                                   .shared_bytes = bulk_copy_wgmma_shared_bytes,
-                                   .own_refusal = refuse_warpgroup,
-                                   .plan = plan,
-                                   .launch_cuda = cuda_launch()};
+const GemmKernel kBulkCopyWgmmaKernel = {.name = "bulk_copy_wgmma",
+                                         .backend = Backend::cuda,
+                                         .tensor_cores = true,
+                                         .tiles = kBulkCopyWgmmaTiles,
+                                         .shared_bytes = bulk_copy_wgmma_shared_bytes,
+                                         .own_refusal = refuse_warpgroup,
+                                         .plan = plan,
+                                         .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -1,4 +1,4 @@
-// The first row on Hopper's own instructions: a ring of stages that the bulk copy engine fills, and wgmma that reads them.
+// The first row on Hopper's own instructions: a ring of stages that TMA fills, and wgmma that reads them.
 #pragma once
 
 #include "kernels/gemm/rows/warpgroup.h"
@@ -11,7 +11,7 @@ constexpr std::int64_t bulk_copy_wgmma_shared_bytes(Tile tile) {
   return kBulkCopyWgmmaStages * stage_bytes(tile) + kOnesBytes + kBarrierBytes;
 }
 
-extern const GemmRow kBulkCopyWgmmaRow;
-void launch_bulk_copy_wgmma(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kBulkCopyWgmmaKernel;
+void launch_bulk_copy_wgmma(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

@@ -18,9 +18,9 @@ std::int64_t clusters_at_a_time(int size, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   GemmPlan plan = plan_stored_tiles("cluster_split_k", problem, tile, device.sm_count);
   plan.stages = split_stages(tile);
-  const TimeModel& model = time_model_of(device);
+  const CostModel& model = cost_model_of(device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
-  const std::int64_t stages = ceil_div(problem.k, kBlockK);
+  const std::int64_t stages = ceil_div(problem.k, kKTile);
   const double exchange = static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
   GemmPlan best = plan;
   for (const int parts : {2, 3, 4, 5, 6, 7, 8, 1}) {
@@ -29,7 +29,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
     const double share = static_cast<double>(ceil_div(stages, parts)) / static_cast<double>(stages);
     plan.split = plan.cluster = parts;
     plan.blocks = plan.tiling.tiles * parts;
-    const double one_part = share * time.products + exchange + time.epilogue / parts;
+    const double one_part = share * time.mmas + exchange + time.epilogue / parts;
     plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(ceil_div(plan.tiling.tiles, at_a_time), one_part, device), device);
     if (best.predicted_s == 0.0 || plan.predicted_s < best.predicted_s) best = plan;
   }
@@ -43,13 +43,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kClusterSplitKRow = {.name = "cluster_split_k",
-                                   .backend = Backend::cuda,
-                                   .tensor_cores = true,
-                                   .tiles = kClusterSplitKTiles,
-                                   .shared_bytes = cluster_split_k_shared_bytes,
-                                   .own_refusal = refuse_warpgroup,
-                                   .plan = plan,
-                                   .launch_cuda = cuda_launch()};
+const GemmKernel kClusterSplitKKernel = {.name = "cluster_split_k",
+                                         .backend = Backend::cuda,
+                                         .tensor_cores = true,
+                                         .tiles = kClusterSplitKTiles,
+                                         .shared_bytes = cluster_split_k_shared_bytes,
+                                         .own_refusal = refuse_warpgroup,
+                                         .plan = plan,
+                                         .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -7,12 +7,12 @@ namespace tilewave {
 
 inline constexpr Tile kClusterSplitKTiles[] = {{256, 128}, {192, 128}, {128, 128}};
 
-inline constexpr int kSplitStrips = 2, kSplitWarps = 8;
-inline constexpr std::int64_t kSplitRest = kStripBytesOfWarp * kSplitStrips * kSplitWarps + kOnesBytes + kBarrierBytes;
+inline constexpr int kSplitStagingBuffers = 2, kSplitWarps = 8;
+inline constexpr std::int64_t kSplitRest = kStagingBytesOfWarp * kSplitStagingBuffers * kSplitWarps + kOnesBytes + kBarrierBytes;
 constexpr int split_stages(Tile tile) { return stages_beside(kSplitRest, tile); }
 constexpr std::int64_t cluster_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(kSplitRest, tile); }
 
-extern const GemmRow kClusterSplitKRow;
-void launch_cluster_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kClusterSplitKKernel;
+void launch_cluster_split_k(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

@@ -7,12 +7,12 @@
 namespace tilewave {
 
 inline std::string refuse_without_cuda_cores(const GemmProblem& problem, const DeviceInfo& device) {
-  if (device.capability < kLeastCudaCapability) return "it needs a GPU of compute capability 8.0 or newer.";
+  if (device.capability < kMinCudaCapability) return "it needs a GPU of compute capability 8.0 or newer.";
   const bool fits =
       problem.output_dtype == problem.operand_dtype || (problem.output_dtype == DType::f32 && size_of(problem.operand_dtype) == 2);
   if (!fits || problem.operand_dtype == DType::i32) {
-    return sentence("it stores the operands' type, ", name_of(problem.operand_dtype), ", or f32 of 16-bit ones, not ",
-                    name_of(problem.output_dtype), ".");
+    return concat("it stores the operands' type, ", name_of(problem.operand_dtype), ", or f32 of 16-bit ones, not ",
+                  name_of(problem.output_dtype), ".");
   }
   return refuse_huge(problem);
 }

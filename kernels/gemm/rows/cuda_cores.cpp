@@ -4,7 +4,7 @@
 #include "kernels/gemm/rows/cuda_cores.h"
 
 #include "kernels/core/queue.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/rows/cuda_core_refusals.h"
 #include "kernels/gemm/rows/residues.h"
 
@@ -19,7 +19,7 @@ constexpr std::int64_t kNearBytes = std::int64_t{128} * 1024;  // where the colu
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("cuda_cores", problem, tile, device.sm_count * kBlocksPerSm);
-  const TimeModel& time = time_model_of(device);
+  const CostModel& time = cost_model_of(device);
   const SidesInMemory sides = sides_in_memory(problem);
   const double rate = cuda_core_rate(problem, device), multiplying = 32.0 / (time.one_output_fraction * rate);
   const double step = sides.cols_along_k ? std::max(multiplying, kApartCycles) : multiplying;
@@ -47,11 +47,11 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kCudaCoresRow = {.name = "cuda_cores",
-                               .backend = Backend::cuda,
-                               .tiles = kCudaCoresTiles,
-                               .own_refusal = refuse_without_cuda_cores,
-                               .plan = plan,
-                               .launch_cuda = cuda_launch()};
+const GemmKernel kCudaCoresKernel = {.name = "cuda_cores",
+                                     .backend = Backend::cuda,
+                                     .tiles = kCudaCoresTiles,
+                                     .own_refusal = refuse_without_cuda_cores,
+                                     .plan = plan,
+                                     .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

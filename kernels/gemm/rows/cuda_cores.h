@@ -7,7 +7,7 @@ namespace tilewave {
 
 inline constexpr Tile kCudaCoresTiles[] = {{32, 8}};
 
-extern const GemmRow kCudaCoresRow;
-void launch_cuda_cores(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kCudaCoresKernel;
+void launch_cuda_cores(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

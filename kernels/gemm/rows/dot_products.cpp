@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/core/error.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 
 namespace tilewave {
 namespace {
@@ -17,14 +17,14 @@ constexpr double kLaunchCycles = 500.0;
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
   if (problem.operand_dtype != DType::f32 && problem.operand_dtype != DType::f64) {
-    return sentence("it multiplies f32 and f64, not ", name_of(problem.operand_dtype), ".");
+    return concat("it multiplies f32 and f64, not ", name_of(problem.operand_dtype), ".");
   }
   if (problem.output_dtype != problem.operand_dtype) {
-    return sentence("its output has the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
+    return concat("its output has the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
   }
   if (problem.a_major != Major::k || problem.b_major != Major::k || problem.d_major != Major::m) {
-    return sentence("it reads A and B along K and writes D along M; here A is ", name_of(problem.a_major), "-major, B ",
-                    name_of(problem.b_major), "-major and D ", name_of(problem.d_major), "-major.");
+    return concat("it reads A and B along K and writes D along M; here A is ", name_of(problem.a_major), "-major, B ",
+                  name_of(problem.b_major), "-major and D ", name_of(problem.d_major), "-major.");
   }
   if (problem.epilogue.bias_gradient) return "it sums no bias gradient.";
   return {};
@@ -42,11 +42,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmRow kDotProductsRow = {.name = "dot_products",
-                                 .backend = Backend::cpu,
-                                 .tiles = kDotProductsTiles,
-                                 .own_refusal = refuse,
-                                 .plan = plan,
-                                 .launch_cpu = launch_dot_products};
+const GemmKernel kDotProductsKernel = {.name = "dot_products",
+                                       .backend = Backend::cpu,
+                                       .tiles = kDotProductsTiles,
+                                       .own_refusal = refuse,
+                                       .plan = plan,
+                                       .launch_cpu = launch_dot_products};
 
 }  // namespace tilewave

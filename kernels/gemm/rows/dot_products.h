@@ -8,7 +8,7 @@ namespace tilewave {
 
 inline constexpr Tile kDotProductsTiles[] = {{64, 8}};
 
-extern const GemmRow kDotProductsRow;
-void launch_dot_products(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kDotProductsKernel;
+void launch_dot_products(CpuQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

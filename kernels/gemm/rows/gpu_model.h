@@ -1,30 +1,30 @@
 // What the portable CUDA rows' plans share: how a tile lies in memory, whether K is split, and a model of the time: waves of tiles, each
 // its products and then its epilogue, behind the latency of the first loads; for a split the pass that adds the parts. The device's
-// TimeModel turns that, the bytes and the peak rate into seconds.
+// CostModel turns that, the bytes and the peak rate into seconds.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/row.h"
 #include "kernels/gemm/split.h"
 
 namespace tilewave {
 
-struct GpuRowModel {
+struct GpuKernelModel {
   double multiply_adds_per_cycle = 0.0;  // of an SM, while all its blocks are busy
   double peak_multiply_adds_per_cycle = 0.0;
   int blocks_per_sm = 1;
   int stages = 1;
-  std::int64_t depth = 1;           // of K that a block takes at a time
-  std::int64_t least_split = 1024;  // of K in a part; K is not split where it is 0
-  std::int64_t most_blocks = 0;     // launched; 0: a block for every tile
-  bool cuts_the_rest = false;       // K is split of those tiles alone that whole waves leave, and a part lies in the workspace as a tile
-  int split = 0;                    // in so many parts; 0: what takes the least
-  std::int64_t rows_covered = 0;    // of D, by its tiles, where that is more than there are
-  double store_cycles = 0.0;        // of one element of D; 0: the time model's of rows on mma.sync
+  std::int64_t depth = 1;         // of K that a block takes at a time
+  std::int64_t min_split = 1024;  // of K in a part; K is not split where it is 0
+  std::int64_t max_ctas = 0;      // launched; 0: a block for every tile
+  bool cuts_the_rest = false;     // K is split of those tiles alone that whole waves leave, and a part lies in the workspace as a tile
+  int split = 0;                  // in so many parts; 0: what takes the least
+  std::int64_t rows_covered = 0;  // of D, by its tiles, where that is more than there are
+  double store_cycles = 0.0;      // of one element of D; 0: the cost model's of rows on mma.sync
 };
 
 // Blocks that an SM holds at a time, by their shared memory.
@@ -34,8 +34,8 @@ constexpr std::int64_t resident_blocks(std::int64_t wanted, std::int64_t shared_
 }
 
 inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device,
-                            const GpuRowModel& model) {
-  const TimeModel& time = time_model_of(device);
+                            const GpuKernelModel& model) {
+  const CostModel& time = cost_model_of(device);
   const std::int64_t slots = device.sm_count * model.blocks_per_sm;
   GemmPlan plan = plan_tiles(row, problem, tile, slots);
   if (model.rows_covered > 0) {
@@ -58,13 +58,13 @@ inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Ti
 
   double best_s = 0.0;
   // Parts are tried until they make a few waves: past that there is little to even out.
-  constexpr std::int64_t kMostWaves = 4, kMostParts = 64;
+  constexpr std::int64_t kMaxWaves = 4, kMaxParts = 64;
   const std::int64_t all = plan.tiling.tiles;
-  const std::int64_t most = model.least_split == 0 ? 1 : std::clamp<std::int64_t>(problem.k / model.least_split, 1, kMostParts);
+  const std::int64_t most = model.min_split == 0 ? 1 : std::clamp<std::int64_t>(problem.k / model.min_split, 1, kMaxParts);
   const std::int64_t first = model.split > 0 ? std::min<std::int64_t>(model.split, most) : 1;
   for (std::int64_t split = first; split <= (model.split > 0 ? first : most); ++split) {
-    const std::int64_t cut = model.cuts_the_rest ? tiles_in_parts(all, slots, split) : split == 1 ? 0 : all, parts = cut * split;
-    if (split > first && (cut == 0 || parts > kMostWaves * slots)) break;
+    const std::int64_t cut = model.cuts_the_rest ? split_tiles(all, slots, split) : split == 1 ? 0 : all, parts = cut * split;
+    if (split > first && (cut == 0 || parts > kMaxWaves * slots)) break;
     const auto depth = static_cast<double>(round_up(ceil_div(problem.k, split), model.depth));  // of a part
     const double cycles =
         time.mma_fill_cycles + cycles_of(all - cut, all_depth, problem.epilogue.passes() - 1) + cycles_of(parts, depth, 0);
@@ -84,20 +84,19 @@ inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Ti
   }
   plan.predicted_s = best_s;
   plan.stages = model.stages;
-  plan.blocks = model.most_blocks > 0 ? std::min(plan.items(), model.most_blocks) : plan.items();
+  plan.blocks = model.max_ctas > 0 ? std::min(plan.items(), model.max_ctas) : plan.items();
 
   // A wave's tiles cover about as many rows as columns, so that it reads little.
   const auto [rows, cols] = in_memory(problem, tile);
-  plan.raster = "grouped";
-  plan.group = std::max<std::int64_t>(
-      1, std::llround(std::sqrt(static_cast<double>(slots) * static_cast<double>(cols) / static_cast<double>(rows))));
+  const double square = std::sqrt(static_cast<double>(slots) * static_cast<double>(cols) / static_cast<double>(rows));
+  plan.raster = {.kind = RasterKind::grouped, .group = std::max<std::int64_t>(1, std::llround(square))};
   return plan;
 }
 
 // Offsets within a tile's walk are 32-bit numbers.
 inline std::string refuse_huge(const GemmProblem& problem) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
-  if (problem.k > kMost || ceil_div(problem.m, 64) * ceil_div(problem.n, 64) > kMost / 64) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 30;
+  if (problem.k > kMax || ceil_div(problem.m, 64) * ceil_div(problem.n, 64) > kMax / 64) {
     return "it counts K and its tiles in 32 bits, and this problem has more.";
   }
   return {};

@@ -7,7 +7,7 @@
 
 #include "kernels/core/device_profiles.h"
 #include "kernels/core/error.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 
 namespace tilewave {
 namespace {
@@ -38,7 +38,7 @@ double alignment_efficiency(const GemmProblem& problem) {
 std::string refuse_device(const DeviceInfo& device) {
   constexpr int kFirstWithout = 100;  // tilewave has no kernels of Blackwell's own
   if (device.index != kNoDevice) return "it stands for a library's kernels in plans for devices that are not here, and cannot be run.";
-  if (device.capability >= kLeastCudaCapability && device.capability < kFirstWithout) {
+  if (device.capability >= kMinCudaCapability && device.capability < kFirstWithout) {
     return "tilewave has kernels of its own for this device.";
   }
   return {};
@@ -48,20 +48,20 @@ std::string refuse_tensor_cores(const GemmProblem& problem, const DeviceInfo& de
   const std::string refusal = refuse_device(device);
   if (!refusal.empty()) return refusal;
   if (on_tensor_cores(problem, device)) return {};
-  return sentence("the Tensor Cores of ", device.name, " do not multiply ", name_of(problem.operand_dtype), " with ", name_of(problem.math),
-                  " math.");
+  return concat("the Tensor Cores of ", device.name, " do not multiply ", name_of(problem.operand_dtype), " with ", name_of(problem.math),
+                " math.");
 }
 
 std::string refuse_cuda_cores(const GemmProblem& problem, const DeviceInfo& device) {
   const std::string refusal = refuse_device(device);
   if (!refusal.empty()) return refusal;
-  if (problem.operand_dtype != DType::bf16 || device.capability >= kLeastCudaCapability) return {};
-  return sentence(device.name, " has no bf16; plan for it in fp16.");
+  if (problem.operand_dtype != DType::bf16 || device.capability >= kMinCudaCapability) return {};
+  return concat(device.name, " has no bf16; plan for it in fp16.");
 }
 
 GemmPlan plan(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device, std::int64_t blocks_per_sm) {
   GemmPlan plan = plan_tiles(row, problem, tile, device.sm_count * blocks_per_sm);
-  const bool tensor_cores = row == kGuideTensorCoresRow.name;
+  const bool tensor_cores = row == kGuideTensorCoresKernel.name;
   const double peak = tensor_cores                          ? peak_flops_per_s(device, problem.operand_dtype, problem.math)
                       : problem.operand_dtype == DType::f64 ? peak_flops_per_s(device, DType::f64, MathMode::ieee)
                                                             : peak_flops_per_s(device, DType::f32, MathMode::ieee);
@@ -76,10 +76,10 @@ GemmPlan plan(std::string_view row, const GemmProblem& problem, Tile tile, const
 }
 
 GemmPlan plan_tensor_cores(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  return plan(kGuideTensorCoresRow.name, problem, tile, device, guide_blocks_per_sm(tile));
+  return plan(kGuideTensorCoresKernel.name, problem, tile, device, guide_blocks_per_sm(tile));
 }
 GemmPlan plan_cuda_cores(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  return plan(kGuideCudaCoresRow.name, problem, tile, device, guide_blocks_per_sm(tile));
+  return plan(kGuideCudaCoresKernel.name, problem, tile, device, guide_blocks_per_sm(tile));
 }
 
 }  // namespace
@@ -87,17 +87,17 @@ GemmPlan plan_cuda_cores(const GemmProblem& problem, Tile tile, const DeviceInfo
 GemmPlan plan_guide_tile(const GemmProblem& problem, Tile tile, const DeviceInfo& device, std::int64_t blocks_per_sm) {
   TW_CHECK_INPUT(tile.m > 0 && tile.n > 0 && blocks_per_sm > 0 && device.sm_count > 0, "tiles of ", tile.m, "x", tile.n, ", ",
                  blocks_per_sm, " on each of ", device.sm_count, " SMs: every one of these numbers is at least 1.");
-  const GemmRow& row = on_tensor_cores(problem, device) ? kGuideTensorCoresRow : kGuideCudaCoresRow;
+  const GemmKernel& row = on_tensor_cores(problem, device) ? kGuideTensorCoresKernel : kGuideCudaCoresKernel;
   return plan(row.name, problem, tile, device, blocks_per_sm);
 }
 
-const GemmRow kGuideTensorCoresRow = {.name = "guide_tensor_cores",
-                                      .backend = Backend::cuda,
-                                      .tensor_cores = true,
-                                      .tiles = kGuideTiles,
-                                      .own_refusal = refuse_tensor_cores,
-                                      .plan = plan_tensor_cores};
-const GemmRow kGuideCudaCoresRow = {
+const GemmKernel kGuideTensorCoresKernel = {.name = "guide_tensor_cores",
+                                            .backend = Backend::cuda,
+                                            .tensor_cores = true,
+                                            .tiles = kGuideTiles,
+                                            .own_refusal = refuse_tensor_cores,
+                                            .plan = plan_tensor_cores};
+const GemmKernel kGuideCudaCoresKernel = {
     .name = "guide_cuda_cores", .backend = Backend::cuda, .tiles = kGuideTiles, .own_refusal = refuse_cuda_cores, .plan = plan_cuda_cores};
 
 }  // namespace tilewave

@@ -6,6 +6,6 @@
 
 namespace tilewave {
 
-extern const GemmRow kGuideTensorCoresRow, kGuideCudaCoresRow;
+extern const GemmKernel kGuideTensorCoresKernel, kGuideCudaCoresKernel;
 
 }  // namespace tilewave

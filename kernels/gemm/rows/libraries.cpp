@@ -11,15 +11,15 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
-  if (device.capability < kLeastCudaCapability) return "it needs a GPU of compute capability 8.0 or newer.";
+  constexpr std::int64_t kMax = (std::int64_t{1} << 31) - 1;
+  if (device.capability < kMinCudaCapability) return "it needs a GPU of compute capability 8.0 or newer.";
   const bool fits =
       problem.output_dtype == problem.operand_dtype || (problem.output_dtype == DType::f32 && size_of(problem.operand_dtype) == 2);
   if (!fits) {
-    return sentence("it stores the operands' type, ", name_of(problem.operand_dtype), ", or f32 of 16-bit ones, not ",
-                    name_of(problem.output_dtype), ".");
+    return concat("it stores the operands' type, ", name_of(problem.operand_dtype), ", or f32 of 16-bit ones, not ",
+                  name_of(problem.output_dtype), ".");
   }
-  if (std::max({problem.m, problem.n, problem.k, problem.a_pitch, problem.b_pitch, problem.d_pitch}) > kMost) {
+  if (std::max({problem.m, problem.n, problem.k, problem.a_pitch, problem.b_pitch, problem.d_pitch}) > kMax) {
     return "its sizes and pitches are 32-bit numbers.";
   }
   return {};
@@ -37,7 +37,7 @@ std::string refuse_cublaslt(const GemmProblem& problem, const DeviceInfo& device
 GemmPlan plan_library(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   GemmPlan plan = plan_tiles(row, problem, tile, device.sm_count);
   plan.workspace_bytes = kLibraryWorkspace + library_sums_bytes(problem);
-  plan.raster = "library";
+  plan.raster.kind = RasterKind::library;
   return plan;
 }
 GemmPlan plan_cublas(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
@@ -64,22 +64,22 @@ std::int64_t library_sums_bytes(const GemmProblem& problem) {
   return problem.epilogue == plain ? 0 : split_bytes(problem, 2) / 2;
 }
 
-const GemmRow kCublasRow = {.name = "cublas",
-                            .backend = Backend::cuda,
-                            .reference = true,
-                            .tiles = kLibraryTiles,
-                            .own_refusal = refuse,
-                            .plan = plan_cublas,
-                            .launch_cuda = launches().cublas};
+const GemmKernel kCublasKernel = {.name = "cublas",
+                                  .backend = Backend::cuda,
+                                  .reference = true,
+                                  .tiles = kLibraryTiles,
+                                  .own_refusal = refuse,
+                                  .plan = plan_cublas,
+                                  .launch_cuda = launches().cublas};
 
-const GemmRow kCublasLtRow = {.name = "cublaslt",
-                              .backend = Backend::cuda,
-                              .reference = true,
-                              .tiles = kLibraryTiles,
-                              .sums_outputs = true,
-                              .own_refusal = refuse_cublaslt,
-                              .plan = plan_cublaslt,
-                              .launch_cuda = launches().cublaslt,
-                              .candidates = launches().candidates};
+const GemmKernel kCublasLtKernel = {.name = "cublaslt",
+                                    .backend = Backend::cuda,
+                                    .reference = true,
+                                    .tiles = kLibraryTiles,
+                                    .sums_outputs = true,
+                                    .own_refusal = refuse_cublaslt,
+                                    .plan = plan_cublaslt,
+                                    .launch_cuda = launches().cublaslt,
+                                    .candidates = launches().candidates};
 
 }  // namespace tilewave

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/core/queue.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 
 namespace tilewave {
 namespace {
@@ -26,7 +26,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 }
 
 std::string refuse_on_gpu(const GemmProblem& problem, const DeviceInfo& device) {
-  if (device.capability < kLeastCudaCapability) return "it needs a GPU of compute capability 8.0 or newer.";
+  if (device.capability < kMinCudaCapability) return "it needs a GPU of compute capability 8.0 or newer.";
   return refuse(problem, device);
 }
 
@@ -50,20 +50,20 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kNaiveRow = {.name = "naive",
-                           .backend = Backend::cpu,
-                           .tiles = kNaiveTiles,
-                           .sums_outputs = true,
-                           .own_refusal = refuse,
-                           .plan = plan,
-                           .launch_cpu = launch_naive};
+const GemmKernel kNaiveKernel = {.name = "naive",
+                                 .backend = Backend::cpu,
+                                 .tiles = kNaiveTiles,
+                                 .sums_outputs = true,
+                                 .own_refusal = refuse,
+                                 .plan = plan,
+                                 .launch_cpu = launch_naive};
 
-const GemmRow kCudaNaiveRow = {.name = "naive",
-                               .backend = Backend::cuda,
-                               .tiles = kCudaNaiveTiles,
-                               .sums_outputs = true,
-                               .own_refusal = refuse_on_gpu,
-                               .plan = plan_on_gpu,
-                               .launch_cuda = cuda_launch()};
+const GemmKernel kCudaNaiveKernel = {.name = "naive",
+                                     .backend = Backend::cuda,
+                                     .tiles = kCudaNaiveTiles,
+                                     .sums_outputs = true,
+                                     .own_refusal = refuse_on_gpu,
+                                     .plan = plan_on_gpu,
+                                     .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

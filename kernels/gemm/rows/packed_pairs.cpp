@@ -3,7 +3,7 @@
 #include "kernels/gemm/rows/packed_pairs.h"
 
 #include "kernels/core/error.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 
 namespace tilewave {
 namespace {
@@ -14,9 +14,9 @@ constexpr double kCyclesPerOutput = 4.0;
 constexpr double kLaunchCycles = 1000.0;
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
-  if (problem.operand_dtype != DType::bf16) return sentence("it multiplies bf16, not ", name_of(problem.operand_dtype), ".");
+  if (problem.operand_dtype != DType::bf16) return concat("it multiplies bf16, not ", name_of(problem.operand_dtype), ".");
   if (problem.output_dtype != DType::bf16 && problem.output_dtype != DType::f32) {
-    return sentence("its output is bf16 or f32, not ", name_of(problem.output_dtype), ".");
+    return concat("its output is bf16 or f32, not ", name_of(problem.output_dtype), ".");
   }
   if (!cpu_multiplies_bf16_pairs()) return "this CPU has no AVX512-BF16.";
   return {};
@@ -38,11 +38,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmRow kPackedPairsRow = {.name = "packed_pairs",
-                                 .backend = Backend::cpu,
-                                 .tiles = kPackedPairsTiles,
-                                 .own_refusal = refuse,
-                                 .plan = plan,
-                                 .launch_cpu = launch_packed_pairs};
+const GemmKernel kPackedPairsKernel = {.name = "packed_pairs",
+                                       .backend = Backend::cpu,
+                                       .tiles = kPackedPairsTiles,
+                                       .own_refusal = refuse,
+                                       .plan = plan,
+                                       .launch_cpu = launch_packed_pairs};
 
 }  // namespace tilewave

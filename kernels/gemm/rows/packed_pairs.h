@@ -1,5 +1,5 @@
 // bf16 operands, fp32 sums: packed_tiles with pairs of neighbours along K in the place of single elements, so that one
-// instruction (AVX512-BF16's VDPBF16PS) multiplies and adds both. No block of K: sums stay in registers from end to end.
+// instruction (AVX512-BF16's VDPBF16PS) multiplies and adds both. No kc block: sums stay in registers from end to end.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct PairsLayout {
 // Whether this CPU has the instruction.
 bool cpu_multiplies_bf16_pairs();
 
-extern const GemmRow kPackedPairsRow;
-void launch_packed_pairs(CpuQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kPackedPairsKernel;
+void launch_packed_pairs(CpuQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

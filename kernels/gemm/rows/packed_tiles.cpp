@@ -1,5 +1,5 @@
 // Model: two FMA ports a thread run the register tiles, ragged panels included, at kEfficiency of their peak at the clock that the
-// system names; each tile packs panels, moves the sums that wait between blocks of K and finishes outputs at kBytesPerCycle; panels along
+// system names; each tile packs panels, moves the sums that wait between kc blocks and finishes outputs at kBytesPerCycle; panels along
 // i come at kStreamedBytesPerCycle where they outgrow kSecondLevelShare of the second-level cache, and rather slower, by
 // kInPlaceBytesPerCycle, where they are not packed. The thread that takes most of the tiles decides. Each thread has its share of the
 // tokens in its own caches (kernels/cpu/core/thread_pool.h): those of another thread come from there at kRemoteBytesPerCycle.
@@ -8,7 +8,7 @@
 #include <array>
 
 #include "kernels/core/error.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 
 namespace tilewave {
 namespace {
@@ -24,10 +24,10 @@ constexpr double kLaunchCycles = 1000.0;
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
   if (problem.operand_dtype != DType::f32 && problem.operand_dtype != DType::f64) {
-    return sentence("it multiplies f32 and f64, not ", name_of(problem.operand_dtype), ".");
+    return concat("it multiplies f32 and f64, not ", name_of(problem.operand_dtype), ".");
   }
   if (problem.output_dtype != problem.operand_dtype) {
-    return sentence("its output has the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
+    return concat("its output has the operands' type, ", name_of(problem.operand_dtype), ", not ", name_of(problem.output_dtype), ".");
   }
   return {};
 }
@@ -59,7 +59,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const auto of_a_tile = [&](std::int64_t rows, std::int64_t columns) {
     const std::int64_t outputs = rows * columns, packed = (layout.reads_i ? 0 : rows) + (layout.reads_j ? 0 : columns);
     const std::int64_t of_tokens = tokens_are_k ? (rows + columns) * k : (tokens_along_i ? rows : columns) * k + outputs;
-    const std::int64_t streamed = size * rows * ceil_div(columns, registers.columns) * k, waiting = 2 * outputs * (layout.blocks_k - 1);
+    const std::int64_t streamed = size * rows * ceil_div(columns, registers.columns) * k, waiting = 2 * outputs * (layout.kc_blocks - 1);
     const std::int64_t finished = outputs * (grid.parts > 1 ? 2 : problem.epilogue.passes());
     return cycles(round_up(rows, lanes) * round_up(columns, step_j) * k, kEfficiency * 2.0 * static_cast<double>(lanes)) +
            cycles(size * (2 * packed * k + waiting + finished), kBytesPerCycle) + remote * cycles(size * of_tokens, kRemoteBytesPerCycle) +
@@ -77,12 +77,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmRow kPackedTilesRow = {.name = "packed_tiles",
-                                 .backend = Backend::cpu,
-                                 .tiles = kPackedTiles,
-                                 .own_refusal = refuse,
-                                 .plan = plan,
-                                 .unpredicted_plan = unpredicted_plan,
-                                 .launch_cpu = launch_packed_tiles};
+const GemmKernel kPackedTilesKernel = {.name = "packed_tiles",
+                                       .backend = Backend::cpu,
+                                       .tiles = kPackedTiles,
+                                       .own_refusal = refuse,
+                                       .plan = plan,
+                                       .unpredicted_plan = unpredicted_plan,
+                                       .launch_cpu = launch_packed_tiles};
 
 }  // namespace tilewave

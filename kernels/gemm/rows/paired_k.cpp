@@ -23,12 +23,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = paired_k_stages(tile);
   plan.split = plan.cluster = 2;
   plan.blocks = plan.tiling.tiles * plan.split;
-  plan.raster = "columns";
-  const TimeModel& model = time_model_of(device);
+  plan.raster.kind = RasterKind::columns;
+  const CostModel& model = cost_model_of(device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
   const double exchange = 0.25 * static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
   const std::int64_t pairs = std::max<std::int64_t>(device.sm_count / 2, 1), waves = ceil_div(plan.tiling.tiles, pairs);
-  const double block = 0.5 * (time.products + time.epilogue) + exchange;
+  const double block = 0.5 * (time.mmas + time.epilogue) + exchange;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, block, device), device);
   return plan;
 }
@@ -40,13 +40,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kPairedKRow = {.name = "paired_k",
-                             .backend = Backend::cuda,
-                             .tensor_cores = true,
-                             .tiles = kPairedKTiles,
-                             .shared_bytes = paired_k_shared_bytes,
-                             .own_refusal = refuse,
-                             .plan = plan,
-                             .launch_cuda = cuda_launch()};
+const GemmKernel kPairedKKernel = {.name = "paired_k",
+                                   .backend = Backend::cuda,
+                                   .tensor_cores = true,
+                                   .tiles = kPairedKTiles,
+                                   .shared_bytes = paired_k_shared_bytes,
+                                   .own_refusal = refuse,
+                                   .plan = plan,
+                                   .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -8,12 +8,12 @@ namespace tilewave {
 
 inline constexpr Tile kPairedKTiles[] = {{128, 128}};
 
-inline constexpr int kPairedStrips = 2, kPairedWarps = 8;  // a warp's, and that finish
-inline constexpr std::int64_t kPairedRest = kStripBytesOfWarp * kPairedStrips * kPairedWarps + kBarrierBytes;
+inline constexpr int kPairedStagingBuffers = 2, kPairedWarps = 8;  // a warp's, and that finish
+inline constexpr std::int64_t kPairedRest = kStagingBytesOfWarp * kPairedStagingBuffers * kPairedWarps + kBarrierBytes;
 constexpr int paired_k_stages(Tile tile) { return stages_beside(kPairedRest, tile); }
 constexpr std::int64_t paired_k_shared_bytes(Tile tile) { return shared_bytes_beside(kPairedRest, tile); }
 
-extern const GemmRow kPairedKRow;
-void launch_paired_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kPairedKKernel;
+void launch_paired_k(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

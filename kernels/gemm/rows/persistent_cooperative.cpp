@@ -14,11 +14,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles("persistent_cooperative", problem, tile, device.sm_count);
   const bool gradient = is_cooperative_gradient(problem, tile);
   plan.stages = cooperative_stages(tile, gradient);
-  plan.raster = "bands";
-  const double rounds = plan_turns(plan, device);
+  plan.raster.kind = RasterKind::bands;
+  const double rounds = plan_persistent(plan, device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = gradient}, device);
-  const TimeModel& model = time_model_of(device);
-  const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles + time.epilogue);
+  const CostModel& model = cost_model_of(device);
+  const double cycles = model.fill_cycles + rounds * (time.mmas + model.tile_cycles + time.epilogue);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
@@ -31,16 +31,16 @@ constexpr CudaGemmLaunch cuda_launch() {
 }  // namespace
 
 bool is_cooperative_gradient(const GemmProblem& problem, Tile tile) {
-  return cooperative_strips(tile, true) > 1 ? makes_gradient(problem) : makes_whole_gradient(problem);
+  return cooperative_staging_buffers(tile, true) > 1 ? makes_gradient(problem) : makes_whole_gradient(problem);
 }
 
-const GemmRow kPersistentCooperativeRow = {.name = "persistent_cooperative",
-                                           .backend = Backend::cuda,
-                                           .tensor_cores = true,
-                                           .tiles = kPersistentCooperativeTiles,
-                                           .shared_bytes = persistent_cooperative_shared_bytes,
-                                           .own_refusal = refuse_warpgroup,
-                                           .plan = plan,
-                                           .launch_cuda = cuda_launch()};
+const GemmKernel kPersistentCooperativeKernel = {.name = "persistent_cooperative",
+                                                 .backend = Backend::cuda,
+                                                 .tensor_cores = true,
+                                                 .tiles = kPersistentCooperativeTiles,
+                                                 .shared_bytes = persistent_cooperative_shared_bytes,
+                                                 .own_refusal = refuse_warpgroup,
+                                                 .plan = plan,
+                                                 .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

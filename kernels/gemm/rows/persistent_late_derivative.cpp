@@ -9,8 +9,8 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kLeastK = (late_derivative_least_blocks({256, 128}) - 1) * kBlockK + 1;
-static_assert(late_derivative_least_blocks({256, 128}) >= late_derivative_least_blocks({128, 128}));
+constexpr std::int64_t kMinK = (deferred_derivative_min_k_tiles({256, 128}) - 1) * kKTile + 1;
+static_assert(deferred_derivative_min_k_tiles({256, 128}) >= deferred_derivative_min_k_tiles({128, 128}));
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   const std::string refusal = refuse_warpgroup(problem, device);
@@ -25,18 +25,18 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
     return "it reads operands that lie as a dgrad's.";
   if (problem.d_alignment < 16 || problem.m % 8 != 0)
     return "it finishes whole 16 bytes: pad rows and pitch of D, and of what lies like it, to such.";
-  if (problem.k < kLeastK) return "a tile's results leave under the next one's products, which are too few where K is below 449.";
+  if (problem.k < kMinK) return "a tile's results leave under the next one's products, which are too few where K is below 449.";
   return {};
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("persistent_late_derivative", problem, tile, device.sm_count);
-  plan.stages = late_derivative_stages(tile);
-  plan.raster = "bands";
+  plan.stages = deferred_derivative_stages(tile);
+  plan.raster.kind = RasterKind::bands;
   plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
   const auto rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
-  const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + time.late) + time.epilogue;
+  const double cycles = cost_model_of(device).fill_cycles + rounds * (time.mmas + time.deferred) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
@@ -48,13 +48,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kPersistentLateDerivativeRow = {.name = "persistent_late_derivative",
-                                              .backend = Backend::cuda,
-                                              .tensor_cores = true,
-                                              .tiles = kPersistentLateDerivativeTiles,
-                                              .shared_bytes = persistent_late_derivative_shared_bytes,
-                                              .own_refusal = refuse,
-                                              .plan = plan,
-                                              .launch_cuda = cuda_launch()};
+const GemmKernel kPersistentLateDerivativeKernel = {.name = "persistent_late_derivative",
+                                                    .backend = Backend::cuda,
+                                                    .tensor_cores = true,
+                                                    .tiles = kPersistentLateDerivativeTiles,
+                                                    .shared_bytes = persistent_late_derivative_shared_bytes,
+                                                    .own_refusal = refuse,
+                                                    .plan = plan,
+                                                    .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/core/queue.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 
 namespace tilewave {
@@ -29,21 +29,21 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 GemmPlan plan(const GemmProblem& whole_problem, Tile tile, const DeviceInfo& device, int) {
-  const std::int64_t last_columns = late_store_last_columns(whole_problem);
+  const std::int64_t last_columns = deferred_store_last_columns(whole_problem);
   GemmProblem problem = whole_problem;
   problem.m -= last_columns;
   GemmPlan plan = plan_stored_tiles("persistent_late_store", problem, tile, device.sm_count);
-  plan.stages = late_store_stages(tile);
-  plan.raster = "bands";
+  plan.stages = deferred_store_stages(tile);
+  plan.raster.kind = RasterKind::bands;
   // Rows of D that do not begin and end on 16 bytes leave element by element.
   const std::int64_t row_bytes = (problem.d_major == Major::m ? problem.m : problem.n) * size_of(problem.output_dtype);
   const bool whole = problem.d_alignment >= 16 && row_bytes % 16 == 0;
-  const double rounds = plan_turns(plan, device, whole ? Pairs::where_they_gain : Pairs::no);
-  const int late_sides = problem.epilogue.saved_input ? 1 : 0;
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true, .late_sides = late_sides}, device);
-  const TimeModel& model = time_model_of(device);
+  const double rounds = plan_persistent(plan, device, whole ? Pairs::where_they_gain : Pairs::no);
+  const int deferred_sides = problem.epilogue.saved_input ? 1 : 0;
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true, .deferred_sides = deferred_sides}, device);
+  const CostModel& model = cost_model_of(device);
   const double narrow = whole ? 0.0 : 0.5 * static_cast<double>(tile.m * tile.n) * model.narrow_store_cycles;
-  const double cycles = model.fill_cycles + rounds * (time.products + time.late + narrow) + time.epilogue;
+  const double cycles = model.fill_cycles + rounds * (time.mmas + time.deferred + narrow) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   if (last_columns > 0) {
     plan.predicted_s += seconds_of({.memory_bytes = static_cast<double>(problem.n * problem.k * size_of(problem.operand_dtype))}, device);
@@ -58,19 +58,19 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-std::int64_t late_store_last_columns(const GemmProblem& problem) {
+std::int64_t deferred_store_last_columns(const GemmProblem& problem) {
   const bool as_forward = problem.a_major == Major::k && problem.b_major == Major::k && problem.d_major == Major::m;
   const bool sums = problem.epilogue == Epilogue{} && problem.d_alignment >= 16;
   return as_forward && sums && problem.m > 8 ? problem.m % 8 : 0;
 }
 
-const GemmRow kPersistentLateStoreRow = {.name = "persistent_late_store",
-                                         .backend = Backend::cuda,
-                                         .tensor_cores = true,
-                                         .tiles = kPersistentLateStoreTiles,
-                                         .shared_bytes = persistent_late_store_shared_bytes,
-                                         .own_refusal = refuse,
-                                         .plan = plan,
-                                         .launch_cuda = cuda_launch()};
+const GemmKernel kPersistentLateStoreKernel = {.name = "persistent_late_store",
+                                               .backend = Backend::cuda,
+                                               .tensor_cores = true,
+                                               .tiles = kPersistentLateStoreTiles,
+                                               .shared_bytes = persistent_late_store_shared_bytes,
+                                               .own_refusal = refuse,
+                                               .plan = plan,
+                                               .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -13,11 +13,11 @@ namespace {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("persistent_ping_pong", problem, tile, device.sm_count);
   plan.stages = ping_pong_stages(tile);
-  plan.raster = "bands";
-  const double rounds = plan_turns(plan, device);
+  plan.raster.kind = RasterKind::bands;
+  const double rounds = plan_persistent(plan, device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
   const double delay = makes_gradient(problem) && problem.output_dtype == DType::f32 ? 0.5 * time.epilogue : time.epilogue;
-  const double cycles = time_model_of(device).fill_cycles + rounds * (time.products + delay) + time.epilogue;
+  const double cycles = cost_model_of(device).fill_cycles + rounds * (time.mmas + delay) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
@@ -29,13 +29,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kPersistentPingPongRow = {.name = "persistent_ping_pong",
-                                        .backend = Backend::cuda,
-                                        .tensor_cores = true,
-                                        .tiles = kPersistentPingPongTiles,
-                                        .shared_bytes = persistent_ping_pong_shared_bytes,
-                                        .own_refusal = refuse_warpgroup,
-                                        .plan = plan,
-                                        .launch_cuda = cuda_launch()};
+const GemmKernel kPersistentPingPongKernel = {.name = "persistent_ping_pong",
+                                              .backend = Backend::cuda,
+                                              .tensor_cores = true,
+                                              .tiles = kPersistentPingPongTiles,
+                                              .shared_bytes = persistent_ping_pong_shared_bytes,
+                                              .own_refusal = refuse_warpgroup,
+                                              .plan = plan,
+                                              .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

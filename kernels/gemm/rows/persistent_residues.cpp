@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/core/queue.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 
@@ -26,7 +26,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (problem.d_alignment < 16 && !sides.cols_along_k) {
     return "where D's rows start on any element it moves the other operand's columns of D, which must lie along K.";
   }
-  if (sides.row_alignment >= 16 && late_store_last_columns(problem) > 0) {
+  if (sides.row_alignment >= 16 && deferred_store_last_columns(problem) > 0) {
     return "rows that start on 16 bytes and end on other ones are persistent_late_store's, whose last columns have a launch of their own.";
   }
   return {};
@@ -39,24 +39,24 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.tiling.useful_fraction = static_cast<double>(problem.m) * static_cast<double>(problem.n) /
                                 (static_cast<double>(plan.tiling.tiles) * static_cast<double>(tile.m * tile.n));
   plan.stages = persistent_residues_stages(tile);
-  plan.raster = "bands";
+  plan.raster.kind = RasterKind::bands;
   GemmProblem stored = problem;  // in words of 16 bytes
   stored.d_alignment = 16;
   const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .own_loop = tiles.shift != ResidueShift::k}, device);
-  const TimeModel& model = time_model_of(device);
+  const CostModel& model = cost_model_of(device);
   // Words that begin anywhere are stored as two.
   const double torn = tiles.shift == ResidueShift::columns ? 0.5 * static_cast<double>(tile.m * tile.n) * model.late_side_cycles : 0.0;
 
   // K in so many parts as end the last wave the soonest, of eight stages at least; aligned rows have stream_k for that.
-  constexpr std::int64_t kMostParts = 8, kLeastStages = 8;
-  const std::int64_t stages = ceil_div(problem.k, kBlockK), all = plan.tiling.tiles;
-  const std::int64_t most = tiles.shift == ResidueShift::none ? 1 : std::clamp<std::int64_t>(stages / kLeastStages, 1, kMostParts);
+  constexpr std::int64_t kMaxParts = 8, kMinStages = 8;
+  const std::int64_t stages = ceil_div(problem.k, kKTile), all = plan.tiling.tiles;
+  const std::int64_t most = tiles.shift == ResidueShift::none ? 1 : std::clamp<std::int64_t>(stages / kMinStages, 1, kMaxParts);
   const std::int64_t first = split > 0 ? std::min<std::int64_t>(split, most) : 1;
   for (std::int64_t parts = first; parts <= (split > 0 ? first : most); ++parts) {
-    const std::int64_t cut = tiles_in_parts(all, device.sm_count, parts), items = all - cut + cut * parts;
+    const std::int64_t cut = split_tiles(all, device.sm_count, parts), items = all - cut + cut * parts;
     const double rounds = static_cast<double>(ceil_div(all - cut, device.sm_count)) +
                           static_cast<double>(ceil_div(cut * parts, device.sm_count)) / static_cast<double>(parts);
-    const double cycles = model.fill_cycles + rounds * (time.products + time.late + torn) + time.epilogue;
+    const double cycles = model.fill_cycles + rounds * (time.mmas + time.deferred + torn) + time.epilogue;
     const std::int64_t sums = cut * parts * tile.m * tile.n * 4;  // bytes, written and read again
     double seconds = warpgroup_seconds(problem, plan, cycles, device);
     if (cut > 0) seconds += seconds_of({.memory_bytes = 2.0 * static_cast<double>(sums)}, device);
@@ -92,18 +92,18 @@ ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile) {
   }
   if (problem.d_alignment < 16) {
     return of(ResidueShift::columns, residues_of(sides.cols, problem.d_pitch, problem.d_alignment, problem.output_dtype),
-              most_shift(problem.d_alignment, problem.output_dtype));
+              max_shift(problem.d_alignment, problem.output_dtype));
   }
   return of(ResidueShift::none, 1, 0);
 }
 
-const GemmRow kPersistentResiduesRow = {.name = "persistent_residues",
-                                        .backend = Backend::cuda,
-                                        .tensor_cores = true,
-                                        .tiles = kPersistentResiduesTiles,
-                                        .shared_bytes = persistent_residues_shared_bytes,
-                                        .own_refusal = refuse,
-                                        .plan = plan,
-                                        .launch_cuda = cuda_launch()};
+const GemmKernel kPersistentResiduesKernel = {.name = "persistent_residues",
+                                              .backend = Backend::cuda,
+                                              .tensor_cores = true,
+                                              .tiles = kPersistentResiduesTiles,
+                                              .shared_bytes = persistent_residues_shared_bytes,
+                                              .own_refusal = refuse,
+                                              .plan = plan,
+                                              .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

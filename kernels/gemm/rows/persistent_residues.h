@@ -26,7 +26,7 @@ struct ResidueTiles {
 };
 ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile);
 
-extern const GemmRow kPersistentResiduesRow;
-void launch_persistent_residues(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kPersistentResiduesKernel;
+void launch_persistent_residues(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

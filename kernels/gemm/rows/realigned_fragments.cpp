@@ -27,15 +27,15 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("realigned_fragments", problem, tile, device.sm_count);
   plan.stages = realigned_stages(tile);
-  plan.raster = "bands";
-  const double rounds = plan_turns(plan, device);
+  plan.raster.kind = RasterKind::bands;
+  const double rounds = plan_persistent(plan, device);
   GemmProblem taken = problem;  // each residue's K in whole stages
-  taken.k = residues_of_k(problem).blocks * kBlockK;
+  taken.k = residues_of_k(problem).blocks * kKTile;
   // Two neighbouring rows lie in one word, or where they begin an odd number of elements early, as every second one does, in two.
   const double words_loaded = sides_in_memory(problem).row_alignment >= 4 ? 1.0 : 1.5;
   const WarpgroupTime time = warpgroup_time(taken, tile, {.columns = tile.m, .words_loaded = words_loaded}, device);
-  const TimeModel& model = time_model_of(device);
-  const double cycles = model.fill_cycles + rounds * (time.products + model.tile_cycles + time.epilogue);
+  const CostModel& model = cost_model_of(device);
+  const double cycles = model.fill_cycles + rounds * (time.mmas + model.tile_cycles + time.epilogue);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }
@@ -51,17 +51,17 @@ ResiduesOfK residues_of_k(const GemmProblem& problem) {
   const SidesInMemory sides = sides_in_memory(problem);
   ResiduesOfK of = {.residues = residues_of(sides.rows, sides.row_pitch, sides.row_alignment, problem.operand_dtype)};
   of.used = std::min(of.residues, problem.k);
-  for (std::int64_t i = 0; i < of.used; ++i) of.blocks += ceil_div(ceil_div(problem.k - i, of.residues), kBlockK);
+  for (std::int64_t i = 0; i < of.used; ++i) of.blocks += ceil_div(ceil_div(problem.k - i, of.residues), kKTile);
   return of;
 }
 
-const GemmRow kRealignedFragmentsRow = {.name = "realigned_fragments",
-                                        .backend = Backend::cuda,
-                                        .tensor_cores = true,
-                                        .tiles = kRealignedFragmentsTiles,
-                                        .shared_bytes = realigned_fragments_shared_bytes,
-                                        .own_refusal = refuse,
-                                        .plan = plan,
-                                        .launch_cuda = cuda_launch()};
+const GemmKernel kRealignedFragmentsKernel = {.name = "realigned_fragments",
+                                              .backend = Backend::cuda,
+                                              .tensor_cores = true,
+                                              .tiles = kRealignedFragmentsTiles,
+                                              .shared_bytes = realigned_fragments_shared_bytes,
+                                              .own_refusal = refuse,
+                                              .plan = plan,
+                                              .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/core/queue.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 
 namespace tilewave {
@@ -26,7 +26,7 @@ GemmProblem aligned_problem(GemmProblem p) {
 }
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  std::string refusal = kPersistentCooperativeRow.own_refusal(aligned_problem(problem), device);
+  std::string refusal = kPersistentCooperativeKernel.own_refusal(aligned_problem(problem), device);
   if (!refusal.empty()) return refusal;
   const Repacked copied = repacked(problem);
   return copied.a || copied.b || copied.d ? "" : "all rows start on multiples of 16 bytes already.";
@@ -43,7 +43,7 @@ struct Copies {
     passes += times;
   }
   double seconds(const DeviceInfo& device) const {
-    const TimeModel& model = time_model_of(device);
+    const CostModel& model = cost_model_of(device);
     const double rate = device.bandwidth_bytes_per_s * model.repack_fraction;
     return passes * model.launch_s + (rate > 0.0 ? static_cast<double>(moved_bytes) / rate : 0.0);
   }
@@ -67,21 +67,21 @@ Copies copies_of(const GemmProblem& p) {
   return copies;
 }
 
-bool stored_late(Tile tile) { return std::ranges::count(kPersistentLateStoreTiles, tile) > 0; }
+bool is_deferred_tile(Tile tile) { return std::ranges::count(kPersistentLateStoreTiles, tile) > 0; }
 
 // Whoever multiplies.
 std::int64_t shared_bytes(Tile tile) {
-  return std::max(persistent_cooperative_shared_bytes(tile), stored_late(tile) ? persistent_late_store_shared_bytes(tile) : 0);
+  return std::max(persistent_cooperative_shared_bytes(tile), is_deferred_tile(tile) ? persistent_late_store_shared_bytes(tile) : 0);
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   const GemmProblem aligned = aligned_problem(problem);
   const Copies copies = copies_of(problem);
-  GemmPlan plan = row_of_repacked(aligned, tile, device).plan(aligned, tile, device, 0);
+  GemmPlan plan = kernel_of_repacked(aligned, tile, device).plan(aligned, tile, device, 0);
   const double seconds = copies.seconds(device);
-  plan.inside = sentence(plan.row, " multiplies; ", std::round(1e7 * seconds) / 10.0, " us are for ", copies.passes,
-                         copies.passes == 1 ? " pass" : " passes", " over ",
-                         std::round(0.5e-5 * static_cast<double>(copies.moved_bytes)) / 10.0, " MB");
+  plan.inside = concat(plan.row, " multiplies; ", std::round(1e7 * seconds) / 10.0, " us are for ", copies.passes,
+                       copies.passes == 1 ? " pass" : " passes", " over ",
+                       std::round(0.5e-5 * static_cast<double>(copies.moved_bytes)) / 10.0, " MB");
   plan.row = "repacked";
   plan.a_alignment = problem.a_alignment;
   plan.b_alignment = problem.b_alignment;
@@ -98,20 +98,20 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow& row_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
-  const GemmRow& late = kPersistentLateStoreRow;
+const GemmKernel& kernel_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
+  const GemmKernel& deferred = kPersistentLateStoreKernel;
   const bool whole_eights = (problem.d_major == Major::m ? problem.m : problem.n) % 8 == 0;
-  const bool stores_late = whole_eights && stored_late(tile) && late.own_refusal(problem, device).empty();
-  return stores_late ? late : kPersistentCooperativeRow;
+  const bool defers = whole_eights && is_deferred_tile(tile) && deferred.own_refusal(problem, device).empty();
+  return defers ? deferred : kPersistentCooperativeKernel;
 }
 
-const GemmRow kRepackedRow = {.name = "repacked",
-                              .backend = Backend::cuda,
-                              .tensor_cores = true,
-                              .tiles = kRepackedTiles,
-                              .shared_bytes = shared_bytes,
-                              .own_refusal = refuse,
-                              .plan = plan,
-                              .launch_cuda = cuda_launch()};
+const GemmKernel kRepackedKernel = {.name = "repacked",
+                                    .backend = Backend::cuda,
+                                    .tensor_cores = true,
+                                    .tiles = kRepackedTiles,
+                                    .shared_bytes = shared_bytes,
+                                    .own_refusal = refuse,
+                                    .plan = plan,
+                                    .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

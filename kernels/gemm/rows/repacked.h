@@ -22,9 +22,9 @@ constexpr std::int64_t repacked_bytes(std::int64_t rows, std::int64_t cols, std:
 
 // Who multiplies the copies of `problem` in such tiles: persistent_late_store where it can and D's rows are whole eights of elements, else
 // persistent_cooperative.
-const GemmRow& row_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device);
+const GemmKernel& kernel_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device);
 
-extern const GemmRow kRepackedRow;
-void launch_repacked(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kRepackedKernel;
+void launch_repacked(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

@@ -1,6 +1,6 @@
 // Rows that start on any element, as aligned matrices. Where a matrix's base or pitch is no multiple of 16 bytes, rows `residues` apart
-// still start equally far past one: those of one residue are the rows of a matrix of so many times the pitch, which the bulk copy
-// engine takes, and which begins a few elements early. Whoever reads it meets those elements; whoever writes it leaves them alone.
+// still start equally far past one: those of one residue are the rows of a matrix of so many times the pitch, which TMA takes, and which
+// begins a few elements early. Whoever reads it meets those elements; whoever writes it leaves them alone.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace tilewave {
 
-inline constexpr int kMostResidues = 8;  // of rows that start on 2 bytes
+inline constexpr int kMaxResidues = 8;  // of rows that start on 2 bytes
 
 // The problem as it lies in memory: D's rows come from the row operand, its columns from the column operand.
 struct SidesInMemory {
@@ -32,7 +32,7 @@ constexpr GemmProblem with_aligned_rows(GemmProblem problem) {
 }
 
 // Elements that a row begins early at most, by the bytes that every row starts on.
-constexpr std::int64_t most_shift(std::int64_t alignment, DType dtype) {
+constexpr std::int64_t max_shift(std::int64_t alignment, DType dtype) {
   return (16 - std::min<std::int64_t>(alignment, 16)) / size_of(dtype);
 }
 
@@ -41,7 +41,7 @@ constexpr std::int64_t most_shift(std::int64_t alignment, DType dtype) {
 constexpr std::int64_t residues_of(std::int64_t cols, std::int64_t pitch, std::int64_t alignment, DType dtype) {
   if (alignment >= 16) return 1;
   std::int64_t residues = 16 / std::min<std::int64_t>(alignment_of(0, pitch * size_of(dtype)), 16);
-  while (residues * pitch < cols + most_shift(alignment, dtype)) residues *= 2;
+  while (residues * pitch < cols + max_shift(alignment, dtype)) residues *= 2;
   return residues;
 }
 

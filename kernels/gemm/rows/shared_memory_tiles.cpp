@@ -9,10 +9,10 @@ namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   return plan_on_gpu("shared_memory_tiles", problem, tile, device,
-                     {.multiply_adds_per_cycle = time_model_of(device).cuda_core_fraction * cuda_core_rate(problem, device),
+                     {.multiply_adds_per_cycle = cost_model_of(device).cuda_core_fraction * cuda_core_rate(problem, device),
                       .peak_multiply_adds_per_cycle = cuda_core_rate(problem, device),
                       .depth = kSharedMemoryTilesDepth,
-                      .least_split = 64,
+                      .min_split = 64,
                       .split = split});
 }
 
@@ -23,11 +23,11 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kSharedMemoryTilesRow = {.name = "shared_memory_tiles",
-                                       .backend = Backend::cuda,
-                                       .tiles = kSharedMemoryTiles,
-                                       .own_refusal = refuse_without_cuda_cores,
-                                       .plan = plan,
-                                       .launch_cuda = cuda_launch()};
+const GemmKernel kSharedMemoryTilesKernel = {.name = "shared_memory_tiles",
+                                             .backend = Backend::cuda,
+                                             .tiles = kSharedMemoryTiles,
+                                             .own_refusal = refuse_without_cuda_cores,
+                                             .plan = plan,
+                                             .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -9,7 +9,7 @@ inline constexpr Tile kSharedMemoryTile = {128, 128};
 inline constexpr Tile kSharedMemoryTiles[] = {kSharedMemoryTile};
 inline constexpr int kSharedMemoryTilesDepth = 16;
 
-extern const GemmRow kSharedMemoryTilesRow;
-void launch_shared_memory_tiles(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kSharedMemoryTilesKernel;
+void launch_shared_memory_tiles(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

@@ -7,12 +7,12 @@ namespace tilewave {
 
 inline constexpr Tile kSlicedKTiles[] = {{128, 64}};
 
-inline constexpr int kSlicedStrips = 16;  // of one warpgroup's warps or of two's
-inline constexpr std::int64_t kSlicedRest = kStripBytesOfWarp * kSlicedStrips + kOnesBytes + kBarrierBytes;
+inline constexpr int kSlicedStagingBuffers = 16;  // of one warpgroup's warps or of two's
+inline constexpr std::int64_t kSlicedRest = kStagingBytesOfWarp * kSlicedStagingBuffers + kOnesBytes + kBarrierBytes;
 inline constexpr int kSlicedStages = stages_beside(kSlicedRest, kSlicedKTiles[0]);
 constexpr std::int64_t sliced_k_shared_bytes(Tile tile) { return shared_bytes_beside(kSlicedRest, tile); }
 
-extern const GemmRow kSlicedKRow;
-void launch_sliced_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kSlicedKKernel;
+void launch_sliced_k(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

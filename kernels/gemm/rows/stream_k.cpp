@@ -11,28 +11,28 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMostRowsAlone = 64;  // of tiles: of more, one that a pair has too many costs less than what pairs save
+constexpr std::int64_t kMaxRowsAlone = 64;  // of tiles: of more, one that a pair has too many costs less than what pairs save
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("stream_k", problem, tile, device.sm_count);
   plan.stages = stream_k_stages(tile);
-  plan.raster = "bands";
+  plan.raster.kind = RasterKind::bands;
   plan.streams_k = true;
-  const std::int64_t stages = ceil_div(problem.k, kBlockK);
+  const std::int64_t stages = ceil_div(problem.k, kKTile);
   const Tiling& tiling = plan.tiling;
-  plan.cluster = device.sm_count > 1 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > kMostRowsAlone) ? 2 : 1;
-  const std::int64_t turns = tiling.tiles_m * ceil_div(tiling.tiles_n, plan.cluster);
-  const std::int64_t clusters = std::min({device.sm_count / plan.cluster, std::int64_t{kStreamKMostBlocks}, turns * stages});
+  plan.cluster = device.sm_count > 1 && (tiling.tiles_n % 2 == 0 || tiling.tiles_n > kMaxRowsAlone) ? 2 : 1;
+  const std::int64_t rounds = tiling.tiles_m * ceil_div(tiling.tiles_n, plan.cluster);
+  const std::int64_t clusters = std::min({device.sm_count / plan.cluster, std::int64_t{kStreamKMaxCtas}, rounds * stages});
   plan.blocks = clusters * plan.cluster;
-  const std::int64_t shared = shared_tiles(turns, clusters);
+  const std::int64_t shared = stream_k_tiles(rounds, clusters);
   plan.workspace_bytes = stream_k_workspace_bytes(shared > 0 ? plan.blocks : 0, tile);
-  const TimeModel& model = time_model_of(device);
+  const CostModel& model = cost_model_of(device);
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
-  const double share = static_cast<double>(turns) / static_cast<double>(clusters);
-  double cycles = model.fill_cycles + share * (time.products + model.tile_cycles + time.epilogue) + time.epilogue;
+  const double share = static_cast<double>(rounds) / static_cast<double>(clusters);
+  double cycles = model.fill_cycles + share * (time.mmas + model.tile_cycles + time.epilogue) + time.epilogue;
   if (shared > 0) {
-    const double leave = std::max(0.0, 1.0 - static_cast<double>(shared) / static_cast<double>(clusters));  // their last sums to others
-    cycles += model.sharing_cycles + leave * model.link_cycles;
+    const double linked = std::max(0.0, 1.0 - static_cast<double>(shared) / static_cast<double>(clusters));  // their last sums to others
+    cycles += model.sharing_cycles + linked * model.link_cycles;
   }
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
@@ -45,13 +45,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kStreamKRow = {.name = "stream_k",
-                             .backend = Backend::cuda,
-                             .tensor_cores = true,
-                             .tiles = kStreamKTiles,
-                             .shared_bytes = stream_k_shared_bytes,
-                             .own_refusal = refuse_adding_alone,
-                             .plan = plan,
-                             .launch_cuda = cuda_launch()};
+const GemmKernel kStreamKKernel = {.name = "stream_k",
+                                   .backend = Backend::cuda,
+                                   .tensor_cores = true,
+                                   .tiles = kStreamKTiles,
+                                   .shared_bytes = stream_k_shared_bytes,
+                                   .own_refusal = refuse_adding_alone,
+                                   .plan = plan,
+                                   .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

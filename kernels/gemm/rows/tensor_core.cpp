@@ -9,10 +9,10 @@ namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   return plan_on_gpu("tensor_core", problem, tile, device,
-                     {.multiply_adds_per_cycle = time_model_of(device).mma_one_stage_fraction * mma_rate(problem, device),
+                     {.multiply_adds_per_cycle = cost_model_of(device).mma_one_stage_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .depth = 128 / size_of(problem.operand_dtype),
-                      .least_split = 512,
+                      .min_split = 512,
                       .split = split});
 }
 
@@ -23,12 +23,12 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kTensorCoreRow = {.name = "tensor_core",
-                                .backend = Backend::cuda,
-                                .tensor_cores = true,
-                                .tiles = kTensorCoreTiles,
-                                .own_refusal = refuse_without_tensor_cores,
-                                .plan = plan,
-                                .launch_cuda = cuda_launch()};
+const GemmKernel kTensorCoreKernel = {.name = "tensor_core",
+                                      .backend = Backend::cuda,
+                                      .tensor_cores = true,
+                                      .tiles = kTensorCoreTiles,
+                                      .own_refusal = refuse_without_tensor_cores,
+                                      .plan = plan,
+                                      .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

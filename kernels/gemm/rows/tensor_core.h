@@ -8,7 +8,7 @@ namespace tilewave {
 inline constexpr Tile kTensorCoreTile = {128, 128};
 inline constexpr Tile kTensorCoreTiles[] = {kTensorCoreTile};
 
-extern const GemmRow kTensorCoreRow;
-void launch_tensor_core(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kTensorCoreKernel;
+void launch_tensor_core(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

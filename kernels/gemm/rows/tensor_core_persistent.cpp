@@ -27,13 +27,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const TensorCoreConfig config = tensor_core_persistent_config(rows, cols);
   const std::int64_t blocks = resident_blocks(config.blocks, shared_bytes(tile), device);
   return plan_on_gpu("tensor_core_persistent", problem, tile, device,
-                     {.multiply_adds_per_cycle = efficiency(tile) * time_model_of(device).mma_fraction * mma_rate(problem, device),
+                     {.multiply_adds_per_cycle = efficiency(tile) * cost_model_of(device).mma_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .blocks_per_sm = static_cast<int>(blocks),
                       .stages = config.stages,
                       .depth = 128 / size_of(problem.operand_dtype),
-                      .least_split = 512,
-                      .most_blocks = device.sm_count * blocks,
+                      .min_split = 512,
+                      .max_ctas = device.sm_count * blocks,
                       .cuts_the_rest = true,
                       .split = split});
 }
@@ -45,13 +45,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kTensorCorePersistentRow = {.name = "tensor_core_persistent",
-                                          .backend = Backend::cuda,
-                                          .tensor_cores = true,
-                                          .tiles = kTensorCorePersistentTiles,
-                                          .shared_bytes = shared_bytes,
-                                          .own_refusal = refuse_persistent,
-                                          .plan = plan,
-                                          .launch_cuda = cuda_launch()};
+const GemmKernel kTensorCorePersistentKernel = {.name = "tensor_core_persistent",
+                                                .backend = Backend::cuda,
+                                                .tensor_cores = true,
+                                                .tiles = kTensorCorePersistentTiles,
+                                                .shared_bytes = shared_bytes,
+                                                .own_refusal = refuse_persistent,
+                                                .plan = plan,
+                                                .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -35,7 +35,7 @@ constexpr TensorCoreConfig tensor_core_persistent_config(std::int64_t rows, std:
 }
 constexpr std::int64_t tensor_core_shared_bytes(std::int64_t rows, std::int64_t cols, int stages) { return stages * (rows + cols) * 128; }
 
-extern const GemmRow kTensorCorePersistentRow;
-void launch_tensor_core_persistent(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kTensorCorePersistentKernel;
+void launch_tensor_core_persistent(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

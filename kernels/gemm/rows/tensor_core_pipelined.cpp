@@ -8,7 +8,7 @@ namespace tilewave {
 namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
-  const TimeModel& time = time_model_of(device);
+  const CostModel& time = cost_model_of(device);
   const std::int64_t alignment = std::min({problem.a_alignment, problem.b_alignment, std::int64_t{16}});
   const double fraction = alignment >= 16  ? time.mma_pipelined_fraction
                           : alignment == 8 ? time.mma_narrow_8_fraction
@@ -19,7 +19,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .stages = kTensorCorePipelinedStages,
                       .depth = 128 / size_of(problem.operand_dtype),
-                      .least_split = 512,
+                      .min_split = 512,
                       .split = split});
 }
 
@@ -30,13 +30,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kTensorCorePipelinedRow = {.name = "tensor_core_pipelined",
-                                         .backend = Backend::cuda,
-                                         .tensor_cores = true,
-                                         .tiles = kTensorCorePipelinedTiles,
-                                         .shared_bytes = [](Tile) { return kTensorCorePipelinedSharedBytes; },
-                                         .own_refusal = refuse_without_tensor_cores,
-                                         .plan = plan,
-                                         .launch_cuda = cuda_launch()};
+const GemmKernel kTensorCorePipelinedKernel = {.name = "tensor_core_pipelined",
+                                               .backend = Backend::cuda,
+                                               .tensor_cores = true,
+                                               .tiles = kTensorCorePipelinedTiles,
+                                               .shared_bytes = [](Tile) { return kTensorCorePipelinedSharedBytes; },
+                                               .own_refusal = refuse_without_tensor_cores,
+                                               .plan = plan,
+                                               .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

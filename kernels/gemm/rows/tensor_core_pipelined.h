@@ -13,7 +13,7 @@ inline constexpr std::int64_t kTensorCorePipelinedSharedBytes =
     kTensorCorePipelinedStages *
     ((kTensorCorePipelinedTile.m + kTensorCorePipelinedTile.n) * 128 + std::int64_t{2} * kTensorCorePipelinedTailBytes);
 
-extern const GemmRow kTensorCorePipelinedRow;
-void launch_tensor_core_pipelined(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kTensorCorePipelinedKernel;
+void launch_tensor_core_pipelined(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

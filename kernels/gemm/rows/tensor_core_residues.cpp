@@ -23,12 +23,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const std::int64_t blocks = resident_blocks(2, kTensorCoreResiduesSharedBytes, device);
   const ResidueTiling tiling = residue_tiling(sides.rows, std::min<std::int64_t>(sides.row_alignment, 16), sides.rows_along_k, tile_rows);
   return plan_on_gpu("tensor_core_residues", problem, tile, device,
-                     {.multiply_adds_per_cycle = 0.95 * time_model_of(device).mma_fraction * mma_rate(problem, device),
+                     {.multiply_adds_per_cycle = 0.95 * cost_model_of(device).mma_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .blocks_per_sm = static_cast<int>(blocks),
                       .stages = kTensorCoreResiduesStages,
                       .depth = 128 / size_of(problem.operand_dtype),
-                      .least_split = sides.rows_along_k ? 512 : 0,
+                      .min_split = sides.rows_along_k ? 512 : 0,
                       .split = split,
                       .rows_covered = tiling.tiles_down * tile_rows});
 }
@@ -40,13 +40,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kTensorCoreResiduesRow = {.name = "tensor_core_residues",
-                                        .backend = Backend::cuda,
-                                        .tensor_cores = true,
-                                        .tiles = kTensorCoreResiduesTiles,
-                                        .shared_bytes = [](Tile) { return kTensorCoreResiduesSharedBytes; },
-                                        .own_refusal = refuse,
-                                        .plan = plan,
-                                        .launch_cuda = cuda_launch()};
+const GemmKernel kTensorCoreResiduesKernel = {.name = "tensor_core_residues",
+                                              .backend = Backend::cuda,
+                                              .tensor_cores = true,
+                                              .tiles = kTensorCoreResiduesTiles,
+                                              .shared_bytes = [](Tile) { return kTensorCoreResiduesSharedBytes; },
+                                              .own_refusal = refuse,
+                                              .plan = plan,
+                                              .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

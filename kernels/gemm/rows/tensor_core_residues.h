@@ -27,7 +27,7 @@ constexpr ResidueTiling residue_tiling(std::int64_t rows, std::int64_t alignment
                                     : ceil_div(rows, tile_rows - kTensorCoreResiduesMargin)};
 }
 
-extern const GemmRow kTensorCoreResiduesRow;
-void launch_tensor_core_residues(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kTensorCoreResiduesKernel;
+void launch_tensor_core_residues(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

@@ -10,7 +10,7 @@ namespace tilewave {
 namespace {
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  const std::string refusal = refuse_turned(problem, device);
+  const std::string refusal = refuse_swap_ab(problem, device);
   if (!refusal.empty()) return refusal;
   if (problem.b_major != Major::k) return "its columns come from rows of B along K; make B k-major.";
   const Epilogue& e = problem.epilogue;
@@ -22,24 +22,25 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
   GemmPlan plan = plan_stored_tiles("transposed_ping_pong", problem, tile, device.sm_count);
-  const TurnedForm form = turned_form(problem);
+  const SwapAbForm form = swap_ab_form(problem);
   plan.stages = transposed_ping_pong_stages(tile, form);
-  plan.raster = "bands";
-  GemmPlan turned = plan;  // pairs lie side by side along M, and share what lies along N
-  std::swap(turned.tile.m, turned.tile.n);
-  std::swap(turned.tiling.tiles_m, turned.tiling.tiles_n);
-  const double rounds = plan_turns(turned, device);
-  plan.cluster = turned.cluster;
-  plan.blocks = turned.blocks;
-  const int sides = problem.epilogue.passes() - 1, late_sides = fills_slots(form) ? sides : 0;
-  const WarpgroupTime time = warpgroup_time(problem, turned.tile, {.columns = tile.n, .own_loop = true, .late_sides = late_sides}, device);
-  const TimeModel& model = time_model_of(device);
-  const double under_products = time.products + model.turn_cycles + (time.late - model.packing_cycles);
+  plan.raster.kind = RasterKind::bands;
+  GemmPlan swapped = plan;  // pairs lie side by side along M, and share what lies along N
+  std::swap(swapped.tile.m, swapped.tile.n);
+  std::swap(swapped.tiling.tiles_m, swapped.tiling.tiles_n);
+  const double rounds = plan_persistent(swapped, device);
+  plan.cluster = swapped.cluster;
+  plan.blocks = swapped.blocks;
+  const int sides = problem.epilogue.passes() - 1, deferred_sides = has_store_warp(form) ? sides : 0;
+  const WarpgroupTime time =
+      warpgroup_time(problem, swapped.tile, {.columns = tile.n, .own_loop = true, .deferred_sides = deferred_sides}, device);
+  const CostModel& model = cost_model_of(device);
+  const double under_mmas = time.mmas + model.turn_cycles + (time.deferred - model.packing_cycles);
   // Element by element, in one warpgroup, it takes longer than the other's products.
-  const double elements = form == TurnedForm::any && sides > 0 ? model.narrow_store_cycles + model.narrow_side_cycles * sides : 0.0;
-  const double turn = std::max(under_products, 0.5 * (time.products + elements * static_cast<double>(tile.m * tile.n)));
-  const double cycles = model.fill_cycles + rounds * turn + model.last_turn_cycles + time.epilogue;
-  plan.predicted_s = warpgroup_seconds(problem, turned, cycles, device);
+  const double elements = form == SwapAbForm::any && sides > 0 ? model.narrow_store_cycles + model.narrow_side_cycles * sides : 0.0;
+  const double tile_cycles = std::max(under_mmas, 0.5 * (time.mmas + elements * static_cast<double>(tile.m * tile.n)));
+  const double cycles = model.fill_cycles + rounds * tile_cycles + model.last_turn_cycles + time.epilogue;
+  plan.predicted_s = warpgroup_seconds(problem, swapped, cycles, device);
   return plan;
 }
 
@@ -50,22 +51,22 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-TurnedForm turned_form(const GemmProblem& problem) {
+SwapAbForm swap_ab_form(const GemmProblem& problem) {
   const Epilogue& e = problem.epilogue;
   const bool activates = e.activation != Activation::none, derives = e.derivative != Activation::none;
   const int sides = (derives ? 1 : 0) + (e.residual ? 1 : 0) + (e.accumulate ? 1 : 0);
-  if (problem.m % 8 != 0 || (e.saved_input && !activates) || sides > 1) return TurnedForm::any;
-  if (sides == 0) return activates ? TurnedForm::activated : TurnedForm::plain;
-  return activates || (derives && e.bias) ? TurnedForm::any : TurnedForm::sided;
+  if (problem.m % 8 != 0 || (e.saved_input && !activates) || sides > 1) return SwapAbForm::any;
+  if (sides == 0) return activates ? SwapAbForm::activated : SwapAbForm::plain;
+  return activates || (derives && e.bias) ? SwapAbForm::any : SwapAbForm::sided;
 }
 
-const GemmRow kTransposedPingPongRow = {.name = "transposed_ping_pong",
-                                        .backend = Backend::cuda,
-                                        .tensor_cores = true,
-                                        .tiles = kTransposedPingPongTiles,
-                                        .shared_bytes = transposed_ping_pong_shared_bytes,
-                                        .own_refusal = refuse,
-                                        .plan = plan,
-                                        .launch_cuda = cuda_launch()};
+const GemmKernel kTransposedPingPongKernel = {.name = "transposed_ping_pong",
+                                              .backend = Backend::cuda,
+                                              .tensor_cores = true,
+                                              .tiles = kTransposedPingPongTiles,
+                                              .shared_bytes = transposed_ping_pong_shared_bytes,
+                                              .own_refusal = refuse,
+                                              .plan = plan,
+                                              .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -8,11 +8,11 @@ namespace tilewave {
 
 inline constexpr Tile kTransposedTiles[] = {{256, 160}, {128, 160}, {192, 96}};
 
-constexpr int transposed_consumers(Tile tile) { return tile.m == 192 ? 3 : 2; }
-constexpr int transposed_stages(Tile tile) { return stages_beside(kBarrierBytes, tile); }
+constexpr int swap_ab_consumers(Tile tile) { return tile.m == 192 ? 3 : 2; }
+constexpr int swap_ab_stages(Tile tile) { return stages_beside(kBarrierBytes, tile); }
 constexpr std::int64_t transposed_tiles_shared_bytes(Tile tile) { return shared_bytes_beside(kBarrierBytes, tile); }
 
-extern const GemmRow kTransposedTilesRow;
-void launch_transposed_tiles(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kTransposedTilesKernel;
+void launch_transposed_tiles(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

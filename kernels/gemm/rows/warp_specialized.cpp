@@ -12,7 +12,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = kWarpSpecializedStages;
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .direct_stores = true}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.products + time.epilogue, device), device);
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.mmas + time.epilogue, device), device);
   return plan;
 }
 
@@ -23,13 +23,13 @@ constexpr CudaGemmLaunch cuda_launch() {
 
 }  // namespace
 
-const GemmRow kWarpSpecializedRow = {.name = "warp_specialized",
-                                     .backend = Backend::cuda,
-                                     .tensor_cores = true,
-                                     .tiles = kWarpSpecializedTiles,
-                                     .shared_bytes = warp_specialized_shared_bytes,
-                                     .own_refusal = refuse_warpgroup,
-                                     .plan = plan,
-                                     .launch_cuda = cuda_launch()};
+const GemmKernel kWarpSpecializedKernel = {.name = "warp_specialized",
+                                           .backend = Backend::cuda,
+                                           .tensor_cores = true,
+                                           .tiles = kWarpSpecializedTiles,
+                                           .shared_bytes = warp_specialized_shared_bytes,
+                                           .own_refusal = refuse_warpgroup,
+                                           .plan = plan,
+                                           .launch_cuda = cuda_launch()};
 
 }  // namespace tilewave

@@ -11,7 +11,7 @@ constexpr std::int64_t warp_specialized_shared_bytes(Tile tile) {
   return kWarpSpecializedStages * stage_bytes(tile) + kOnesBytes + kBarrierBytes;
 }
 
-extern const GemmRow kWarpSpecializedRow;
-void launch_warp_specialized(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kWarpSpecializedKernel;
+void launch_warp_specialized(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

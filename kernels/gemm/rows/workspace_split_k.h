@@ -7,9 +7,9 @@ namespace tilewave {
 
 inline constexpr Tile kWorkspaceSplitKTiles[] = {{256, 128}, {192, 128}, {128, 128}};
 
-inline constexpr int kWorkspaceSplitStrips = 2, kWorkspaceSplitWarps = 8;
+inline constexpr int kWorkspaceSplitStagingBuffers = 2, kWorkspaceSplitWarps = 8;
 inline constexpr std::int64_t kWorkspaceSplitRest =
-    kStripBytesOfWarp * kWorkspaceSplitStrips * kWorkspaceSplitWarps + kOnesBytes + kBarrierBytes;
+    kStagingBytesOfWarp * kWorkspaceSplitStagingBuffers * kWorkspaceSplitWarps + kOnesBytes + kBarrierBytes;
 constexpr int workspace_split_k_stages(Tile tile) { return stages_beside(kWorkspaceSplitRest, tile); }
 constexpr std::int64_t workspace_split_k_shared_bytes(Tile tile) { return shared_bytes_beside(kWorkspaceSplitRest, tile); }
 
@@ -18,7 +18,7 @@ constexpr std::int64_t workspace_split_k_bytes(std::int64_t tiles, std::int64_t 
   return tiles * split * (tile.m + 1) * tile.n * 4;
 }
 
-extern const GemmRow kWorkspaceSplitKRow;
-void launch_workspace_split_k(CudaQueue& queue, const GemmArgs& args, const GemmPlan& plan);
+extern const GemmKernel kWorkspaceSplitKKernel;
+void launch_workspace_split_k(CudaQueue& queue, const GemmCall& call);
 
 }  // namespace tilewave

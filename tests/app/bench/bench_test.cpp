@@ -70,7 +70,7 @@ TEST_F(BenchCommand, ClimbsTheLadderOfRows) {
     EXPECT_GT(object.at("time_us"), 0.0) << line;
   }
   std::vector<std::string> expected;
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (row->backend == Backend::cpu && row->name != "naive") expected.emplace_back(row->name);
   }
   EXPECT_EQ(rows, expected);
@@ -210,8 +210,9 @@ TEST_F(BenchCommand, NamesWhatIsUnknownAndTellsItFromWhatIsRefused) {
     const Outcome outcome = bench(options);
     EXPECT_NE(outcome.output.find(part), std::string::npos) << options << ": " << outcome.output;
   };
-  expect("gemm --row packed_tile", "--row packed_tile: no row of the catalog is called so (did you mean packed_tiles?); there are naive, ");
-  expect("gemm --row nope", "--row nope: no row of the catalog is called so; there are naive, ");
+  expect("gemm --row packed_tile",
+         "--row packed_tile: no kernel of the catalog is called so (did you mean packed_tiles?); there are naive, ");
+  expect("gemm --row nope", "--row nope: no kernel of the catalog is called so; there are naive, ");
   expect("gemm --row tensor_core --device cpu", "cannot run as \"tensor_core\": tensor_core: it runs on a GPU, and this is ");
   expect("op softmaxx", "there is no such operation (did you mean softmax?); there are layer_norm, ");
 }

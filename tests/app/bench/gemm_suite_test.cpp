@@ -29,8 +29,8 @@ TEST(GemmSuite, SumsOfADgradAreTheBiasGradientOfTheLayerBelow) {
   EXPECT_EQ(parts.wgrad_bias.layer.text(), parts.wgrad.layer.text());
   EXPECT_EQ(std::tuple(wgrad_bias.n, wgrad_bias.k), std::tuple(dgrad.m, dgrad.n));
   EXPECT_EQ(std::tuple(wgrad_bias.b_pitch, wgrad_bias.b_alignment), std::tuple(dgrad.d_pitch, dgrad.d_alignment));
-  EXPECT_EQ(find_gemm_row("cublaslt")->refuse(one_launch, h200()), "");
-  EXPECT_NE(find_gemm_row("tensor_core_persistent")->refuse(one_launch, h200()), "");
+  EXPECT_EQ(find_gemm_kernel("cublaslt")->refuse(one_launch, h200()), "");
+  EXPECT_NE(find_gemm_kernel("tensor_core_persistent")->refuse(one_launch, h200()), "");
 }
 
 TEST(GemmSuite, ABiasGradientHasTwoPeersAndTargetsAgainstTheFusedOne) {
@@ -59,7 +59,7 @@ TEST(GemmSuite, LayersHaveTheFormsAskedFor) {
   for (const GemmItem& item : suite.items) {
     const GemmClaim& claim = suite.claims[item.claim];
     EXPECT_DOUBLE_EQ(claim.mean, 0.0);
-    EXPECT_EQ(claim.name, sentence(name_of(item.ours.form), item.peer == PeerLaunches::in_parts ? ", peer in parts" : ""));
+    EXPECT_EQ(claim.name, concat(name_of(item.ours.form), item.peer == PeerLaunches::in_parts ? ", peer in parts" : ""));
     EXPECT_EQ(problem_of(item.ours, kTypes).epilogue.output_sums, item.ours.form == GemmForm::dgrad_gelu_bias);
   }
 }

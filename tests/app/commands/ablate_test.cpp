@@ -149,7 +149,7 @@ TEST_F(AblateCommand, WhereNothingCanBeWrittenNoEmptyFolderIsLeft) {
 
 TEST_F(AblateCommand, ACpuIsNotCalibrated) {
   EXPECT_EQ(run({"--calibrate"}), 2);
-  EXPECT_NE(errors_.find("--calibrate fits the time model of a GPU, and "), std::string::npos) << errors_;
+  EXPECT_NE(errors_.find("--calibrate fits the cost model of a GPU, and "), std::string::npos) << errors_;
   EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
 }
 

@@ -182,7 +182,7 @@ TEST_F(DecodeCommands, ARunOfAnotherDeviceDecodesHere) {
   fs::remove_all(other);
   fs::copy(folder() / "writer", other, fs::copy_options::recursive);
   std::string recipe = file_text(other / "recipe.toml");
-  for (const auto& [from, to] : {std::pair{"\"fp32\"", "\"bf16\""}, std::pair{"\"in_house\"", "\"cublaslt\""}}) {
+  for (const auto& [from, to] : {std::pair{"\"fp32\"", "\"bf16\""}, std::pair{"\"tilewave\"", "\"cublaslt\""}}) {
     ASSERT_NE(recipe.find(from), std::string::npos) << recipe;
     recipe.replace(recipe.find(from), std::string(from).size(), to);
   }

@@ -41,7 +41,7 @@ TEST(DevicesCommand, AGpuThatIsNotThereIsASentence) {
     Process process(folder.path(), {"generate", "a_run", "--device", device});
     EXPECT_EQ(process.wait(), code) << device;
     EXPECT_EQ(process.output(), "") << device;
-    EXPECT_TRUE(process.errors().starts_with(sentence("tilewave: --device ", device, ": "))) << process.errors();
+    EXPECT_TRUE(process.errors().starts_with(concat("tilewave: --device ", device, ": "))) << process.errors();
     EXPECT_NE(process.errors().find(part), std::string::npos) << process.errors();
     EXPECT_EQ(std::ranges::count(process.errors(), '\n'), 1) << process.errors();
   };

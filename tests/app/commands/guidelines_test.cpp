@@ -9,7 +9,7 @@
 
 #include "kernels/core/device_profiles.h"
 #include "models/planning/ablation_settings.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 #include "models/recipe/recipe.h"
 #include "tests/app/process.h"
 

@@ -49,7 +49,7 @@ TEST_F(PlanCommand, TheGuidesExercises) {
   EXPECT_DOUBLE_EQ(figure3.at("waves"), 1.5);
   EXPECT_DOUBLE_EQ(figure3.at("tail_fraction"), 0.5);
   EXPECT_EQ(figure3.at("blocks_per_sm"), 1);
-  // Section 3.2 on an A100, and figure 20's two blocks an SM.
+  // Section 3.2 on an A100, and figure 20's two blocks per SM.
   const json a100 = objects("--gemm 2304x1664x4096 --for A100 --tile 256x128").at(0);
   EXPECT_EQ(a100.at("tiles"), 117);
   EXPECT_NEAR(a100.at("tail_fraction"), 0.0833, 5e-5);

@@ -135,7 +135,7 @@ const Words kSlow = {"--set", "run.checkpoint_every=0", "--set", "batch.accumula
 TEST_F(Train, ASignalSavesAndTheRunGoesOn) {
   ASSERT_EQ(finish(joined(train("whole"), kSlow)), 0) << errors_;
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
-    const std::string run = sentence("stopped by ", signal);
+    const std::string run = concat("stopped by ", signal);
     Process process(folder_.path(), joined(train(run), kSlow));
     ASSERT_TRUE(process.wait_until_said("step 2/24")) << process.errors();
     process.send(signal);
@@ -292,7 +292,7 @@ TEST_F(Train, ResultsGoToStdoutAndTheRestToStderr) {
   EXPECT_NE(errors_.find("could not be written to standard output"), std::string::npos) << errors_;
 
   for (const char* passes : {"batch.accumulate=1", "batch.accumulate=3"}) {
-    const std::string name = sentence("diverged ", passes);
+    const std::string name = concat("diverged ", passes);
     EXPECT_EQ(finish(train(name, set({"optimizer.learning_rate=1e30", "optimizer.clip_norm=0", "run.checkpoint_every=1", passes}))), 1);
     expect_sentence("not finite, first in ");
     EXPECT_EQ(loadable_step(name), 1);
@@ -361,7 +361,7 @@ TEST_F(Train, SurroundingsChangeLooksAlone) {
     EXPECT_EQ(errors_.find('\r'), std::string::npos) << "no terminal, nothing is redrawn";
   }
   for (const unsigned short columns : {1, 20, 200}) {
-    const std::string run = sentence(columns, " columns");
+    const std::string run = concat(columns, " columns");
     Terminal terminal(columns);
     ASSERT_EQ(finish(train(run), [&] { ::dup2(terminal.descriptor(), STDERR_FILENO); }), 0);
     const std::string& shown = terminal.close();
@@ -468,7 +468,7 @@ TEST_F(Train, CarriageReturnsAreRead) {
 TEST_F(Train, ClosedStandardStreamsAreNoFiles) {
   ASSERT_EQ(finish(train("whole")), 0) << errors_;
   for (int closed = 1; closed < 8; ++closed) {
-    const std::string run = sentence("closed ", closed);
+    const std::string run = concat("closed ", closed);
     const int code = finish(train(run), [&] {
       for (int stream = 0; stream < 3; ++stream) {
         if ((closed >> stream & 1) != 0) ::close(stream);
@@ -634,7 +634,7 @@ TEST_F(Train, ASignalIsAnsweredAtOnce) {
 TEST_F(Train, ASignalThatIsIgnoredStaysIgnored) {
   ASSERT_EQ(finish(joined(train("whole"), kSlow)), 0) << errors_;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    const std::string run = sentence("ignores ", signal);
+    const std::string run = concat("ignores ", signal);
     Process process(folder_.path(), joined(train(run), kSlow), [&, ignored = signal] { ::signal(ignored, SIG_IGN); });
     ASSERT_TRUE(process.wait_until_said("step 2/24")) << process.errors();
     process.send(signal);

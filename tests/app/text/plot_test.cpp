@@ -26,7 +26,7 @@ class Plot : public testing::Test {
 
   TemporaryFolder folder_;
   fs::path run_ = folder_.path();
-  fs::path script_ = fs::absolute(test_environment().data).lexically_normal() / ".." / "app" / "plot.py";
+  fs::path script_ = fs::absolute(test_environment().data).lexically_normal() / ".." / "app" / "text" / "plot.py";
 };
 
 TEST_F(Plot, WithoutMatplotlibWritesTheTableAndSaysSo) {

@@ -1,4 +1,4 @@
-// Packing under random lengths: every token in exactly one row, positions from 0, segments that tile the rows, ghosts elsewhere.
+// Packing under random lengths: every token in exactly one row, positions from 0, segments that tile the rows, padding rows elsewhere.
 #include "framework/data/packing.h"
 
 #include <algorithm>
@@ -107,13 +107,13 @@ TEST(Packer, KeepsItsPromisesUnderRandomLengths) {
     for (std::size_t row = 0; row < source_covered.size(); ++row) {
       ASSERT_LE(source_covered[row], 1);
       if (source_covered[row] == 0) {
-        EXPECT_TRUE(batch.source_ids[row] == kGhost && batch.source_positions[row] == 0);
+        EXPECT_TRUE(batch.source_ids[row] == kPaddingId && batch.source_positions[row] == 0);
       }
     }
     for (std::size_t row = 0; row < target_covered.size(); ++row) {
       ASSERT_LE(target_covered[row], 1);
       if (target_covered[row] == 0) {
-        EXPECT_TRUE(batch.target_in[row] == kGhost && batch.target_out[row] == kGhost && batch.target_positions[row] == 0);
+        EXPECT_TRUE(batch.target_in[row] == kPaddingId && batch.target_out[row] == kPaddingId && batch.target_positions[row] == 0);
       }
     }
   }

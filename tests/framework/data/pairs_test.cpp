@@ -59,9 +59,9 @@ TEST(Pairs, FillABatchUntilTheNextOneDoesNotFit) {
   BatchStream stream = pair_batches(counted(500), {.source_rows = 40, .target_rows = 60, .sequence = 10}, kTraining);
   for (int step = 0; step < 30; ++step) {
     const Batch batch = stream.next().value();
-    const auto ghosts = [](const std::vector<std::int32_t>& ids) { return std::count(ids.begin(), ids.end(), kGhost); };
-    EXPECT_TRUE(ghosts(batch.source_ids) < 7 || ghosts(batch.target_in) < 5) << "no pair is longer than 7 and 5 rows";
-    EXPECT_EQ(batch.real_tokens, 60 - ghosts(batch.target_in));
+    const auto padding_rows = [](const std::vector<std::int32_t>& ids) { return std::count(ids.begin(), ids.end(), kPaddingId); };
+    EXPECT_TRUE(padding_rows(batch.source_ids) < 7 || padding_rows(batch.target_in) < 5) << "no pair is longer than 7 and 5 rows";
+    EXPECT_EQ(batch.real_tokens, 60 - padding_rows(batch.target_in));
   }
 }
 

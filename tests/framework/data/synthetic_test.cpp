@@ -1,4 +1,4 @@
-// Zipf's law and the planted rule, measured; batches without a ghost row at any shape.
+// Zipf's law and the planted rule, measured; batches without a padding row at any shape.
 #include "framework/data/synthetic.h"
 
 #include <algorithm>
@@ -70,8 +70,8 @@ TEST(Synthetic, LeavesNoGhostAtAnyShape) {
     BatchStream stream = synthetic_batches(100, 2, shape);
     for (int step = 0; step < 3; ++step) {
       const Batch batch = stream.next().value();
-      EXPECT_EQ(std::count(batch.source_ids.begin(), batch.source_ids.end(), kGhost), 0);
-      EXPECT_EQ(std::count(batch.target_out.begin(), batch.target_out.end(), kGhost), 0);
+      EXPECT_EQ(std::count(batch.source_ids.begin(), batch.source_ids.end(), kPaddingId), 0);
+      EXPECT_EQ(std::count(batch.target_out.begin(), batch.target_out.end(), kPaddingId), 0);
       EXPECT_EQ(batch.real_tokens, shape.target_rows);
       for (const auto& lengths : {batch.source_lengths, batch.target_lengths}) {
         for (const std::int32_t length : lengths) EXPECT_LE(length, shape.sequence);

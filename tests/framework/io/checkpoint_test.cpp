@@ -31,7 +31,7 @@ void save(const fs::path& run, std::int64_t step, int keep = 2) {
                   {.step = step,
                    .weights = {.tensors = {host_tensor("w", view)}, .metadata = {{"vocabulary", "100"}}},
                    .optimizer = {.tensors = {host_tensor("m/w", view), host_tensor("v/w", view)}, .metadata = {}},
-                   .state = sentence("{\"step\": ", step, "}\n")},
+                   .state = concat("{\"step\": ", step, "}\n")},
                   keep);
 }
 
@@ -47,7 +47,7 @@ std::int64_t loadable_step(const fs::path& run) {
       if (values[static_cast<std::size_t>(i)] != value_at(step, i / kCols, i % kCols)) return -2;
     }
   }
-  return contents_of(search.newest->state()) == sentence("{\"step\": ", step, "}\n") ? step : -3;
+  return contents_of(search.newest->state()) == concat("{\"step\": ", step, "}\n") ? step : -3;
 }
 
 TEST(Checkpoint, ComesBack) {

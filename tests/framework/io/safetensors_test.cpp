@@ -84,7 +84,7 @@ TEST(Safetensors, EveryTypeAndShapeComesBackAligned) {
     const bool whole_bytes = kStoredTypes[i].bits % 8 == 0;
     const std::vector<std::vector<std::int64_t>> shapes = {{}, {3}, {0, 7}, {2, 1, 3}}, packed_shapes = {{4}, {0, 7}, {2, 1, 6}, {3, 20}};
     for (const std::vector<std::int64_t>& shape : whole_bytes ? shapes : packed_shapes) {
-      const std::string name = sentence(kStoredTypes[i].name, "/", shape_text(shape));
+      const std::string name = concat(kStoredTypes[i].name, "/", shape_text(shape));
       const std::int64_t elements = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
       std::string bytes(static_cast<std::size_t>(elements * kStoredTypes[i].bits / 8), '\0');
       for (char& byte : bytes) byte = static_cast<char>(random());
@@ -98,7 +98,7 @@ TEST(Safetensors, EveryTypeAndShapeComesBackAligned) {
   ASSERT_EQ(reader.tensors().size(), expected.size());
   for (const StoredTensor& tensor : reader.tensors()) {
     EXPECT_EQ(bytes_of(reader, tensor), expected.at(tensor.name)) << tensor.name;
-    EXPECT_EQ(tensor.name, sentence(name_of(tensor.type), "/", shape_text(tensor.shape)));
+    EXPECT_EQ(tensor.name, concat(name_of(tensor.type), "/", shape_text(tensor.shape)));
     EXPECT_EQ(tensor.offset % std::max<std::int64_t>(bits_of(tensor.type) / 8, 1), 0) << tensor.name;
   }
   EXPECT_EQ(
@@ -137,13 +137,13 @@ struct Hostile {
 };
 
 std::vector<Hostile> hostile_files() {
-  const auto tensor = [](std::string_view fields, std::size_t bytes = 4) { return with_header(sentence("{\"w\":{", fields, "}}"), bytes); };
+  const auto tensor = [](std::string_view fields, std::size_t bytes = 4) { return with_header(concat("{\"w\":{", fields, "}}"), bytes); };
   const auto shaped = [&](std::string_view shape, std::string_view offsets, std::size_t bytes = 4) {
-    return tensor(sentence(R"("dtype":"F32","shape":)", shape, R"(,"data_offsets":)", offsets), bytes);
+    return tensor(concat(R"("dtype":"F32","shape":)", shape, R"(,"data_offsets":)", offsets), bytes);
   };
   const auto two = [](std::string_view first, std::string_view second, std::size_t bytes) {
-    return with_header(sentence(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)", first,
-                                R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)", second, "}}"),
+    return with_header(concat(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)", first,
+                              R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)", second, "}}"),
                        bytes);
   };
   std::string deep = "{\"w\":";
@@ -249,7 +249,7 @@ TEST(Safetensors, KnowsEveryTypeOfTheFormatAndItsBits) {
   ASSERT_EQ(kStoredTypes.size(), bits.size());
   const MemoryFolder folder;
   for (const auto& [name, width] : bits) {
-    put(folder / "a", with_header(sentence(R"({"w":{"dtype":")", name, R"(","shape":[2,4],"data_offsets":[0,)", width, "]}}"),
+    put(folder / "a", with_header(concat(R"({"w":{"dtype":")", name, R"(","shape":[2,4],"data_offsets":[0,)", width, "]}}"),
                                   static_cast<std::size_t>(width)));
     const SafetensorsReader reader(folder / "a");
     EXPECT_EQ(name_of(reader.at("w").type), name);
@@ -259,18 +259,18 @@ TEST(Safetensors, KnowsEveryTypeOfTheFormatAndItsBits) {
     const std::string complaint = sentence_of<InputError>([&] { reader.read("w", view); });
     EXPECT_EQ(complaint.empty(), name == "F32") << name;
     if (name == "F32") continue;
-    EXPECT_NE(complaint.find(sentence("tensor \"w\" is ", name, " [2, 4], but F32 [2, 4] is wanted")), std::string::npos);
+    EXPECT_NE(complaint.find(concat("tensor \"w\" is ", name, " [2, 4], but F32 [2, 4] is wanted")), std::string::npos);
   }
 }
 
 TEST(Safetensors, ATypeThatIsNotKnownIsNoDamage) {
   const MemoryFolder folder;
   for (const char* type : {"F33", "f32", "F2", "BF4_X"}) {
-    put(folder / "a", with_header(sentence(R"({"w":{"dtype":")", type, R"(","shape":[1],"data_offsets":[0,4]}})"), 4));
+    put(folder / "a", with_header(concat(R"({"w":{"dtype":")", type, R"(","shape":[1],"data_offsets":[0,4]}})"), 4));
     const std::string complaint = sentence_of<InputError>([&] { SafetensorsReader(folder / "a"); });
-    EXPECT_NE(complaint.find(
-                  sentence("tensor \"w\" is of the type \"", type, "\", which this tilewave does not know; convert it to one of F64, ")),
-              std::string::npos)
+    EXPECT_NE(
+        complaint.find(concat("tensor \"w\" is of the type \"", type, "\", which this tilewave does not know; convert it to one of F64, ")),
+        std::string::npos)
         << complaint;
     EXPECT_EQ(complaint.find("damaged"), std::string::npos) << complaint;
   }
@@ -289,8 +289,8 @@ TEST(Safetensors, MetadataMayBeNull) {
 
 TEST(Safetensors, AHeaderBeyondTheLimitIsRefusedBeforeItIsRead) {
   const MemoryFolder folder;
-  put(folder / "a", with_header("{}", 0, kMostHeaderBytes + 1));
-  std::filesystem::resize_file(folder / "a", 8 + kMostHeaderBytes + 1);
+  put(folder / "a", with_header("{}", 0, kMaxHeaderBytes + 1));
+  std::filesystem::resize_file(folder / "a", 8 + kMaxHeaderBytes + 1);
   const std::string complaint = sentence_of<InputError>([&] { SafetensorsReader(folder / "a"); });
   EXPECT_NE(complaint.find("announces a header of 100000001 bytes, more than the 100000000"), std::string::npos) << complaint;
 }
@@ -352,8 +352,8 @@ TEST(Safetensors, AMutatedFileReadsIdenticallyOrIsRefused) {
 TEST(Safetensors, OffsetsReachBeyondTwoGibibytes) {
   const MemoryFolder folder;
   constexpr std::int64_t first_bytes = (std::int64_t{5} << 30) + 4;  // the file is sparse
-  const std::string header = sentence(R"({"a":{"dtype":"I8","shape":[)", first_bytes, R"(],"data_offsets":[0,)", first_bytes,
-                                      R"(]},"b":{"dtype":"I32","shape":[1,2],"data_offsets":[)", first_bytes, ",", first_bytes + 8, "]}}");
+  const std::string header = concat(R"({"a":{"dtype":"I8","shape":[)", first_bytes, R"(],"data_offsets":[0,)", first_bytes,
+                                    R"(]},"b":{"dtype":"I32","shape":[1,2],"data_offsets":[)", first_bytes, ",", first_bytes + 8, "]}}");
   put(folder / "a", with_header(header, 0));
   const std::int64_t begin = 8 + std::ssize(header);
   std::filesystem::resize_file(folder / "a", static_cast<std::uintmax_t>(begin + first_bytes));

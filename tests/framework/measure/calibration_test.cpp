@@ -41,15 +41,15 @@ TEST(LeastSquares, WhatNothingTellsOfStaysWhereItWas) {
 }
 
 // An H200 whose constants are other ones, with 2 % of noise and every fortieth time half as long again.
-std::vector<PlannedGemm> invented(const TimeModel& truth, std::uint32_t seed) {
+std::vector<PlannedGemm> invented(const CostModel& truth, std::uint32_t seed) {
   DeviceInfo device = h200();
-  device.time_model = std::make_shared<TimeModel>(truth);
+  device.cost_model = std::make_shared<CostModel>(truth);
   std::mt19937 random(seed);
   std::normal_distribution<double> noise(0.0, 0.02);
   std::vector<PlannedGemm> measured;
   for (const GemmProblem& problem : calibration_problems()) {
     for (const GemmPlan& plan : measurable_plans(problem, h200(), {}, 3.0)) {
-      const GemmRow& row = *find_gemm_row(Backend::cuda, plan.row);
+      const GemmKernel& row = *find_gemm_kernel(Backend::cuda, plan.row);
       const double seconds = row.plan(problem, plan.tile, device, plan.split).predicted_s;
       measured.push_back(
           {.problem = problem, .plan = plan, .seconds = seconds * std::exp(noise(random)) * (random() % 40 == 0 ? 1.5 : 1.0)});
@@ -66,7 +66,7 @@ double choice_by(const DeviceInfo& device, const DeviceInfo& truth, const std::v
   std::map<GemmProblem, Chosen> of;
   for (const PlannedGemm& gemm : measured) {
     Chosen& chosen = of[gemm.problem];
-    const GemmRow& row = *find_gemm_row(Backend::cuda, gemm.plan.row);
+    const GemmKernel& row = *find_gemm_kernel(Backend::cuda, gemm.plan.row);
     const auto by = [&](const DeviceInfo& one) { return row.plan(gemm.problem, gemm.plan.tile, one, gemm.plan.split).predicted_s; };
     const double seconds = by(truth), predicted_s = by(device);
     chosen.least_s = std::min(chosen.least_s, seconds);
@@ -79,23 +79,23 @@ double choice_by(const DeviceInfo& device, const DeviceInfo& truth, const std::v
 
 TEST(Calibration, FindsTheModelThatMadeTheTimes) {
   std::mt19937 random(8);
-  TimeModel truth;
-  for (const TimeConstant& constant : time_constants()) {
+  CostModel truth;
+  for (const CostConstant& constant : cost_constants()) {
     truth.*constant.value *=
         std::exp(std::uniform_real_distribution<double>(-0.3, constant.name.ends_with("_fraction") ? 0.0 : 0.3)(random));
   }
   const std::vector<PlannedGemm> measured = invented(truth, 1);
   DeviceInfo fitted = h200(), real = h200();
-  real.time_model = std::make_shared<TimeModel>(truth);
-  const Calibration calibration = fit_time_model(measured, h200());
+  real.cost_model = std::make_shared<CostModel>(truth);
+  const Calibration calibration = fit_cost_model(measured, h200());
   EXPECT_GT(calibration.points, 200u);
   EXPECT_GT(calibration.error_before, 0.08) << "the defaults are already right, so there is nothing to find";
   EXPECT_LT(calibration.error_after, 0.03);
   EXPECT_NEAR(std::log(calibration.model.wgmma_fraction / truth.wgmma_fraction), 0.0, 0.05);
-  EXPECT_EQ(calibration.model.source, TimeModelSource::calibrated);
+  EXPECT_EQ(calibration.model.source, CostModelSource::calibrated);
 
   // What it chooses, without the noise that misleads the truth as well.
-  fitted.time_model = std::make_shared<TimeModel>(calibration.model);
+  fitted.cost_model = std::make_shared<CostModel>(calibration.model);
   EXPECT_LT(choice_by(fitted, real, measured), 1.02);
   EXPECT_GT(choice_by(h200(), real, measured), choice_by(fitted, real, measured)) << "the defaults choose as well";
 
@@ -106,7 +106,7 @@ TEST(Calibration, FindsTheModelThatMadeTheTimes) {
     GemmProblem problem = calibration_problems().front();
     problem.n = tokens;
     for (const GemmPlan& plan : measurable_plans(problem, real, {}, 1.5)) {
-      const GemmRow& row = *find_gemm_row(Backend::cuda, plan.row);
+      const GemmKernel& row = *find_gemm_kernel(Backend::cuda, plan.row);
       error += std::abs(std::log(row.plan(problem, plan.tile, fitted, plan.split).predicted_s / plan.predicted_s));
       ++count;
     }
@@ -133,22 +133,22 @@ class StoredCalibration : public testing::Test {
 TEST_F(StoredCalibration, IsThisDevicesAlone) {
   DeviceInfo device = h200();
   EXPECT_EQ(use_calibration(device), "");
-  EXPECT_EQ(device.time_model, nullptr) << "there is none yet";
+  EXPECT_EQ(device.cost_model, nullptr) << "there is none yet";
   Calibration calibration;
   calibration.model.wgmma_fraction = 0.5;
   calibration.model.operations.adamw_share = 0.6;
   save_calibration(calibration_path(device), calibration, device);
   EXPECT_EQ(calibration_path(device), folder_.path() / "tilewave" / "nvidia-h200.json");
   EXPECT_EQ(use_calibration(device), "");
-  EXPECT_DOUBLE_EQ(time_model_of(device).wgmma_fraction, 0.5);
-  EXPECT_DOUBLE_EQ(time_model_of(device).operations.adamw_share, 0.6);
-  EXPECT_EQ(time_model_of(device).source, TimeModelSource::calibrated);
+  EXPECT_DOUBLE_EQ(cost_model_of(device).wgmma_fraction, 0.5);
+  EXPECT_DOUBLE_EQ(cost_model_of(device).operations.adamw_share, 0.6);
+  EXPECT_EQ(cost_model_of(device).source, CostModelSource::calibrated);
 
   DeviceInfo updated = h200();
   updated.driver = "999.1";
   const std::string said = use_calibration(updated);
   EXPECT_NE(said.find("under driver 580.1, and this is NVIDIA H200 under 999.1"), std::string::npos) << said;
-  EXPECT_EQ(updated.time_model, nullptr);
+  EXPECT_EQ(updated.cost_model, nullptr);
 }
 
 TEST_F(StoredCalibration, WhatCannotBeUsedIsSaid) {
@@ -156,8 +156,8 @@ TEST_F(StoredCalibration, WhatCannotBeUsedIsSaid) {
     write(text);
     DeviceInfo device = h200();
     const std::string note = use_calibration(device);
-    EXPECT_EQ(device.time_model, nullptr) << text;
-    EXPECT_NE(note.find("the default time model is used. tilewave bench calibrate makes the file anew."), std::string::npos) << note;
+    EXPECT_EQ(device.cost_model, nullptr) << text;
+    EXPECT_NE(note.find("the default cost model is used. tilewave bench calibrate makes the file anew."), std::string::npos) << note;
     return note;
   };
   EXPECT_NE(said("no object").find("it cannot be read"), std::string::npos);
@@ -172,7 +172,7 @@ TEST_F(StoredCalibration, WhatCannotBeUsedIsSaid) {
   calibration.model.operations.launch_s = 0.0;
   save_calibration(calibration_path(h200()), calibration, h200());
   EXPECT_NE(use_calibration(device).find("operation_launch_s is not a number above 0"), std::string::npos);
-  EXPECT_EQ(device.time_model, nullptr);
+  EXPECT_EQ(device.cost_model, nullptr);
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 #include <random>
 
 #include "kernels/core/error.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
+#include "kernels/gemm/cost/operation_time.h"
 #include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {
@@ -16,9 +17,9 @@ namespace {
 // Every point of the calibration as an H200 with those constants would take it, with 1 % of noise.
 MeasuredOperations invented(const OperationModel& truth) {
   DeviceInfo device = h200();
-  TimeModel model;
+  CostModel model;
   model.operations = truth;
-  device.time_model = std::make_shared<TimeModel>(model);
+  device.cost_model = std::make_shared<CostModel>(model);
   std::mt19937 random(3);
   std::normal_distribution<double> noise(0.0, 0.01);
   MeasuredOperations measured{.copy_bytes_per_s = truth.copy_fraction * device.bandwidth_bytes_per_s};

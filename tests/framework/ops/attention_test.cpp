@@ -1,4 +1,4 @@
-// Self- and cross-attention over packed rows against the formula, segment by segment: uneven lengths, causal masks, ghost rows,
+// Self- and cross-attention over packed rows against the formula, segment by segment: uneven lengths, causal masks, padding rows,
 // dropout; and their gradients.
 #include "framework/ops/attention.h"
 
@@ -68,7 +68,7 @@ class Attention : public Fp64Test, public testing::WithParamInterface<Case> {
     return {.segments = segments_of(segments), .heads = kHeads, .mask = GetParam().mask, .dropout = GetParam().dropout};
   }
 
-  // Rows 0 to 2 and 3 to 7 are sequences, row 8 is a ghost; one slot for a sequence is unused.
+  // Rows 0 to 2 and 3 to 7 are sequences, row 8 is a padding row; one slot for a sequence is unused.
   const Variable qkv = leaf({9, 3 * kWidth}, 1);
   const std::vector<std::int32_t> self = {0, 3, 0, 3, 3, 5, 3, 5, 0, 0, 0, 0};
   // Queries of 2 and 4 rows see 5 and 1 keys; with a causal mask the last query sees all keys, and some queries see none.

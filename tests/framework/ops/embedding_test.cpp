@@ -1,4 +1,4 @@
-// Token embedding: formula, repeated tokens, ghost rows, learned and sinusoidal positions, gradients, and a tied table.
+// Token embedding: formula, repeated tokens, padding rows, learned and sinusoidal positions, gradients, and a tied table.
 #include "framework/ops/embedding.h"
 
 #include "framework/ops/linear.h"
@@ -18,7 +18,7 @@ class Embedding : public Fp64Test {
   }
 
   const Variable table = leaf({6, 4}, 1), positions = leaf({5, 4}, 2);
-  const std::vector<std::int32_t> tokens = {3, 0, 3, 5, -1, 3, -1}, places = {0, 1, 2, 0, 0, 1, 0};  // two sequences and ghosts
+  const std::vector<std::int32_t> tokens = {3, 0, 3, 5, -1, 3, -1}, places = {0, 1, 2, 0, 0, 1, 0};  // two sequences and padding rows
   const Tensor ids = ids_of(tokens), position_ids = ids_of(places);
 };
 

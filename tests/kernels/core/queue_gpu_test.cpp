@@ -31,7 +31,7 @@ class GpuSeam : public GpuTest {};
 
 TEST_F(GpuSeam, TellsWhatTheDeviceIs) {
   EXPECT_FALSE(device_.name.empty());
-  EXPECT_GE(device_.capability, kLeastCudaCapability);
+  EXPECT_GE(device_.capability, kMinCudaCapability);
   EXPECT_GT(device_.sm_count, 0);
   EXPECT_GT(device_.clock_hz, 1e8);
   EXPECT_GT(device_.bandwidth_bytes_per_s, 1e10);

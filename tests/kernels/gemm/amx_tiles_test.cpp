@@ -119,12 +119,12 @@ TEST_F(AmxTiles, WhatIsNoNumberStaysNone) {
 
 TEST_F(AmxTiles, RefusesWhatItDoesNotMultiply) {
   GemmProblem problem = {.m = 64, .n = 64, .k = 64, .math = MathMode::tf32, .a_pitch = 64, .b_pitch = 64, .d_pitch = 64};
-  EXPECT_EQ(kAmxTilesRow.refuse(problem, probe_cpu(1)), "");
+  EXPECT_EQ(kAmxTilesKernel.refuse(problem, probe_cpu(1)), "");
   problem.math = MathMode::ieee;
-  EXPECT_EQ(kAmxTilesRow.refuse(problem, probe_cpu(1)), "it multiplies bf16 and, where math is tf32, f32; not f32 with ieee math.");
+  EXPECT_EQ(kAmxTilesKernel.refuse(problem, probe_cpu(1)), "it multiplies bf16 and, where math is tf32, f32; not f32 with ieee math.");
   EXPECT_EQ(choose(problem, probe_cpu(1)).row, "packed_tiles");
   problem.math = MathMode::tf32, problem.output_dtype = DType::bf16;
-  EXPECT_EQ(kAmxTilesRow.refuse(problem, probe_cpu(1)), "it stores f32 or the operands' type, f32, not bf16.");
+  EXPECT_EQ(kAmxTilesKernel.refuse(problem, probe_cpu(1)), "it stores f32 or the operands' type, f32, not bf16.");
 }
 
 }  // namespace

@@ -125,12 +125,12 @@ struct Case {
 };
 
 inline std::string text(const Case& c) {
-  return sentence(c.tile.m, "x", c.tile.n, " M,N,K=", c.m, ",", c.n, ",", c.k, " majors ", name_of(c.a_major), name_of(c.b_major),
-                  name_of(c.d_major), " ", name_of(c.operand_dtype), "->", name_of(c.output_dtype), " ", name_of(c.math), " sides ",
-                  name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, ",", c.saved_gap, " skip ", c.b_skip, " bias ",
-                  c.bias, " ", name_of(c.activation), " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ",
-                  static_cast<int>(c.residual), " accumulate ", c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient),
-                  " output sums ", c.output_sums, c.exact() ? " exact" : " inexact");
+  return concat(c.tile.m, "x", c.tile.n, " M,N,K=", c.m, ",", c.n, ",", c.k, " majors ", name_of(c.a_major), name_of(c.b_major),
+                name_of(c.d_major), " ", name_of(c.operand_dtype), "->", name_of(c.output_dtype), " ", name_of(c.math), " sides ",
+                name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, ",", c.saved_gap, " skip ", c.b_skip, " bias ",
+                c.bias, " ", name_of(c.activation), " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ",
+                static_cast<int>(c.residual), " accumulate ", c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient),
+                " output sums ", c.output_sums, c.exact() ? " exact" : " inexact");
 }
 
 // Matrices of one case, with fresh inputs and poisoned outputs.
@@ -273,7 +273,7 @@ inline constexpr std::int64_t kLongK = 512;  // for a row that has work to do un
 
 // What a row accepts of all majors and all types, on a problem that has nothing else to refuse, with some majors of its operands.
 template <class T, class Set>
-std::vector<T> accepted(const GemmRow& row, const DeviceInfo& device, const std::vector<T>& all, Set&& set) {
+std::vector<T> accepted(const GemmKernel& row, const DeviceInfo& device, const std::vector<T>& all, Set&& set) {
   std::vector<GemmProblem> plain;
   for (const Major a : {Major::k, Major::m}) {
     for (const Major b : {Major::k, Major::n}) {
@@ -331,7 +331,7 @@ inline GemmProblem problem_of(const Case& c, std::int64_t alignment, std::int64_
           .d_alignment = d_alignment};
 }
 // Whether the row takes the case, were the operands' pitches aligned, and those of what lies like D to so many bytes.
-inline bool takes(const GemmRow& row, const DeviceInfo& device, const Case& c, std::int64_t d_alignment = 128) {
+inline bool takes(const GemmKernel& row, const DeviceInfo& device, const Case& c, std::int64_t d_alignment = 128) {
   const std::vector<GemmProblem> some = with_alignments(problem_of(c, 128, d_alignment), 128, d_alignment);
   return std::any_of(some.begin(), some.end(), [&](const GemmProblem& one) { return row.refuse(one, device).empty(); });
 }
@@ -350,7 +350,7 @@ struct Lengths {
   std::int64_t most_work = 3 << 20;
 };
 
-inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, std::span<const Tile> tiles, const Lengths& lengths) {
+inline std::vector<Case> cases_of(const GemmKernel& row, const DeviceInfo& device, std::span<const Tile> tiles, const Lengths& lengths) {
   using enum DType;
   std::vector<Majors> all_majors;
   for (const Major a : {Major::k, Major::m}) {
@@ -481,7 +481,7 @@ inline std::vector<Case> cases_of(const GemmRow& row, const DeviceInfo& device, 
     c.a_gap = gap_of(pitches[a_pitch], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
     c.b_gap = gap_of(pitches[b_pitch], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
     c.d_gap = gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
-    // As wide as D's where a copy engine can have both, or odd.
+    // As wide as D's where a TMA can have both, or odd.
     c.saved_gap = d_pitch < 2 ? gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.side_dtype) : c.d_gap + 3;
     cases.push_back(c);
   }

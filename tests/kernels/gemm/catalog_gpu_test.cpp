@@ -1,4 +1,4 @@
-// Every CUDA row of the catalog over all pairs of what it accepts, on its first tile, and a seeded sample of them on the others:
+// Every CUDA kernel of the catalog over all pairs of what it accepts, on its first tile, and a seeded sample of them on the others:
 // against the GPU's naive, bit for bit where sums of small integers are exact, else by relative error; twice with equal bits.
 // Pitch gaps, guards and the memory behind the workspace hold NaN before and after. The GPU's naive has the CPU's bits.
 #include <array>
@@ -34,20 +34,20 @@ std::size_t few_cases() {
 }
 
 // All rows, or the one that TILEWAVE_GEMM_ROW names.
-bool is_wanted(const GemmRow& row) {
+bool is_wanted(const GemmKernel& row) {
   const char* const wanted = std::getenv("TILEWAVE_GEMM_ROW");
   return wanted == nullptr || row.name == wanted;
 }
 
 class GpuGemmCatalog : public GpuGemmTest {
  protected:
-  void expect_as_naive(const GemmRow& row, const Case& c, Operands ours) {
-    SCOPED_TRACE(sentence(row.name, "/", text(c)));
+  void expect_as_naive(const GemmKernel& row, const Case& c, Operands ours) {
+    SCOPED_TRACE(concat(row.name, "/", text(c)));
     Operands expected = ours;
     run_on(row, c, ours);
     Case by_naive = c;
-    by_naive.tile = kCudaNaiveRow.tiles.front();
-    run_on(kCudaNaiveRow, by_naive, expected);
+    by_naive.tile = kCudaNaiveKernel.tiles.front();
+    run_on(kCudaNaiveKernel, by_naive, expected);
     compare(ours, expected, c, sums_of(c));
   }
 };
@@ -55,12 +55,12 @@ class GpuGemmCatalog : public GpuGemmTest {
 TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
   CpuQueue cpu = make_cpu_queue(0);
   std::mt19937 random(13);
-  for (const Case& c : cases_of(kCudaNaiveRow, device_, kCudaNaiveRow.tiles, {.ks = {1, 2, 7, 64, 257}})) {
+  for (const Case& c : cases_of(kCudaNaiveKernel, device_, kCudaNaiveKernel.tiles, {.ks = {1, 2, 7, 64, 257}})) {
     SCOPED_TRACE(text(c));
     Operands ours(c, random), expected = ours;
-    run_on(kCudaNaiveRow, c, ours);
+    run_on(kCudaNaiveKernel, c, ours);
     GemmArgs args = expected.args(c);
-    const GemmPlan plan = kNaiveRow.plan(problem_of(args), kNaiveRow.tiles.front(), probe_cpu(thread_count(cpu)), 0);
+    const GemmPlan plan = kNaiveKernel.plan(problem_of(args), kNaiveKernel.tiles.front(), probe_cpu(thread_count(cpu)), 0);
     args.plan = &plan;
     run(cpu, args);
     const auto gelu = [](Activation which) { return which == Activation::gelu_tanh || which == Activation::gelu_erf; };
@@ -76,8 +76,8 @@ TEST_F(GpuGemmCatalog, NaiveHasTheBitsOfTheCpu) {
 
 TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
   int rows = 0;
-  for (const GemmRow* row : gemm_catalog()) {
-    if (row->launch_cuda == nullptr || row == &kCudaNaiveRow || !is_wanted(*row)) continue;
+  for (const GemmKernel* row : gemm_catalog()) {
+    if (row->launch_cuda == nullptr || row == &kCudaNaiveKernel || !is_wanted(*row)) continue;
     ++rows;
     std::mt19937 random(11);
     std::vector<Case> cases = cases_of(*row, device_, row->tiles.first(1), kLengths);
@@ -95,7 +95,7 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
     }
     int refused = 0, failed = 0;
     for (const Case& c : cases) {
-      SCOPED_TRACE(sentence(row->name, "/", text(c)));
+      SCOPED_TRACE(concat(row->name, "/", text(c)));
       Operands ours(c, random), expected = ours, again = ours;
       if (!row->refuse(problem_of(ours.args(c)), device_).empty()) {
         ++refused;
@@ -103,8 +103,8 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
       }
       run_on(*row, c, ours);
       Case by_naive = c;
-      by_naive.tile = kCudaNaiveRow.tiles.front();
-      run_on(kCudaNaiveRow, by_naive, expected);
+      by_naive.tile = kCudaNaiveKernel.tiles.front();
+      run_on(kCudaNaiveKernel, by_naive, expected);
       compare(ours, expected, c, sums_of(c));
       run_on(*row, c, again);
       EXPECT_TRUE(again.d == ours.d && again.saved_input == ours.saved_input && again.bias_gradient == ours.bias_gradient)
@@ -122,7 +122,7 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
 // nothing from what it does not.
 TEST_F(GpuGemmCatalog, ABiasReachesEveryPartOfATile) {
   int runs = 0;
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores || !is_wanted(*row)) continue;
     std::mt19937 random(15);
     for (const Tile tile : row->tiles) {
@@ -153,7 +153,7 @@ TEST_F(GpuGemmCatalog, CublasLtSumsDBesideAGelusDerivative) {
       c.m = m, c.n = n, c.k = k, c.saved_gap = 0;
       c.derivative = Activation::gelu_tanh, c.output_sums = true;
       c.values = Values::random;
-      expect_as_naive(kCublasLtRow, c, Operands(c, random));
+      expect_as_naive(kCublasLtKernel, c, Operands(c, random));
     }
   }
 }
@@ -161,8 +161,8 @@ TEST_F(GpuGemmCatalog, CublasLtSumsDBesideAGelusDerivative) {
 // Some columns of a wider matrix: its first row starts on no more than the others do.
 TEST_F(GpuGemmCatalog, AFirstRowStartsAnywhere) {
   int runs = 0;
-  for (const GemmRow* row : gemm_catalog()) {
-    if (row->launch_cuda == nullptr || row->reference || row == &kCudaNaiveRow) continue;
+  for (const GemmKernel* row : gemm_catalog()) {
+    if (row->launch_cuda == nullptr || row->reference || row == &kCudaNaiveKernel) continue;
     std::mt19937 random(14);
     for (const Major b_major : {Major::k, Major::n}) {
       for (const std::int64_t skip : {1, 2, 4}) {
@@ -185,7 +185,7 @@ TEST_F(GpuGemmCatalog, AFirstRowStartsAnywhere) {
 // The sweep's outputs are of few tiles; here blocks that stay take one after another.
 TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
   int runs = 0;
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores || !is_wanted(*row)) continue;
     std::mt19937 random(12);
     const Tile tile = row->tiles.front();
@@ -243,7 +243,7 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
 // In more than two waves blocks share the loads of their columns, two and two; the last pair's second block has no tile here.
 TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
   std::set<std::pair<std::string_view, std::string_view>> in_pairs;  // rows and cases
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores || !is_wanted(*row)) continue;
     std::mt19937 random(15);
     for (const Tile tile : row->tiles) {
@@ -284,20 +284,20 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
       }
     }
   }
-  const auto expect = [&](const GemmRow& row, std::initializer_list<std::string_view> cases) {
+  const auto expect = [&](const GemmKernel& row, std::initializer_list<std::string_view> cases) {
     if (device_.capability != 90 || !is_wanted(row)) return;
     for (const std::string_view one : cases) EXPECT_TRUE(in_pairs.contains({row.name, one})) << row.name << ", " << one;
   };
-  expect(kPersistentLateStoreRow, {"wgrad", "dgrad", "forward", "last_columns", "biased", "activated"});
-  expect(kPersistentCooperativeRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
-  expect(kPersistentPingPongRow, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
-  expect(kTransposedPingPongRow, {"dgrad", "forward", "last_columns", "biased", "activated", "derivative"});
-  expect(kRealignedFragmentsRow, {"wgrad", "into_fp32", "odd_rows", "rows_of_fours"});
+  expect(kPersistentLateStoreKernel, {"wgrad", "dgrad", "forward", "last_columns", "biased", "activated"});
+  expect(kPersistentCooperativeKernel, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
+  expect(kPersistentPingPongKernel, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
+  expect(kTransposedPingPongKernel, {"dgrad", "forward", "last_columns", "biased", "activated", "derivative"});
+  expect(kRealignedFragmentsKernel, {"wgrad", "into_fp32", "odd_rows", "rows_of_fours"});
 }
 
 // Consumers that take turns, each at two tiles and more, some of which end element by element or leave a few columns to the registers.
 TEST_F(GpuGemmCatalog, ConsumersThatTakeTurnsEndTilesInEveryWay) {
-  const GemmRow& row = kTransposedPingPongRow;
+  const GemmKernel& row = kTransposedPingPongKernel;
   if (device_.capability != 90 || !is_wanted(row)) GTEST_SKIP() << row.name << " is not for this GPU, or not asked for";
   std::mt19937 random(17);
   for (const Tile tile : row.tiles) {

@@ -1,4 +1,4 @@
-// Every CPU row of the catalog over all pairs of {majors, types, tile, M, N, K, pitches, epilogue, values}: against naive,
+// Every CPU kernel of the catalog over all pairs of {majors, types, tile, M, N, K, pitches, epilogue, values}: against naive,
 // bit for bit where sums of small integers are exact, else by relative error; on 1, 2, 3 and 5 threads with equal bits.
 // Whatever must not be touched (pitch gaps, guards, the memory behind the workspace) holds NaN before and after.
 // naive itself is compared with a literal triple loop.
@@ -24,13 +24,13 @@ namespace {
 
 using namespace gemm_sweep;
 
-constexpr std::int64_t kBlockK = PackedLayout::kBlockK;
-const Lengths kLengths = {.ks = {1, 2, 7, 64, kBlockK, kBlockK + 1, 2 * kBlockK + 1}};
+constexpr std::int64_t kKcBlock = PackedLayout::kKcBlock;
+const Lengths kLengths = {.ks = {1, 2, 7, 64, kKcBlock, kKcBlock + 1, 2 * kKcBlock + 1}};
 
 // Runs the case on one row and tile, with a workspace of exactly the planned size before a guard.
 void run_on(const std::string& row, int threads, const Case& c, Operands& operands) {
   GemmArgs args = operands.args(c);
-  const GemmPlan plan = choose(problem_of(args), probe_cpu(threads), {.forced = sentence(row, "/", c.tile.m, "x", c.tile.n)});
+  const GemmPlan plan = choose(problem_of(args), probe_cpu(threads), {.forced = concat(row, "/", c.tile.m, "x", c.tile.n)});
   std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_bytes) + 256, kPoison);
   args.plan = &plan;
   args.workspace = workspace.data();
@@ -93,7 +93,7 @@ void literal(const Case& c, Operands& o) {
 
 TEST(GemmCatalog, NaiveAgreesWithALiteralTripleLoop) {
   std::mt19937 random(7);
-  const std::vector<Case> cases = cases_of(kNaiveRow, probe_cpu(1), kNaiveRow.tiles, kLengths);
+  const std::vector<Case> cases = cases_of(kNaiveKernel, probe_cpu(1), kNaiveKernel.tiles, kLengths);
   EXPECT_GE(cases.size(), 16u * 7u);  // types x K alone
   for (const Case& c : cases) {
     SCOPED_TRACE(text(c));
@@ -105,10 +105,10 @@ TEST(GemmCatalog, NaiveAgreesWithALiteralTripleLoop) {
 }
 
 // Each case on the row against naive, and on more threads against one.
-void sweep(const GemmRow& row, const std::vector<Case>& cases) {
+void sweep(const GemmKernel& row, const std::vector<Case>& cases) {
   std::mt19937 random(11);
   for (const Case& c : cases) {
-    SCOPED_TRACE(sentence(row.name, "/", text(c)));
+    SCOPED_TRACE(concat(row.name, "/", text(c)));
     Operands ours(c, random), expected = ours;
     const Operands fresh = ours;
     run_on(std::string(row.name), 1, c, ours);
@@ -128,13 +128,13 @@ void sweep(const GemmRow& row, const std::vector<Case>& cases) {
 
 TEST(GemmCatalog, EveryRowAgreesWithNaiveOnAnyNumberOfThreads) {
   int rows = 0;
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (row->launch_cpu == nullptr || row->name == "naive") continue;
-    if (row == &kPackedPairsRow && !cpu_multiplies_bf16_pairs()) {
+    if (row == &kPackedPairsKernel && !cpu_multiplies_bf16_pairs()) {
       std::cerr << "packed_pairs is not swept: this CPU has no AVX512-BF16.\n";
       continue;
     }
-    if (row == &kAmxTilesRow && !cpu_has_amx()) {
+    if (row == &kAmxTilesKernel && !cpu_has_amx()) {
       std::cerr << "amx_tiles is not swept: this CPU has no AMX, or the system does not let it be used.\n";
       continue;
     }
@@ -150,23 +150,23 @@ TEST(GemmCatalog, EveryRowAgreesWithNaiveOnAnyNumberOfThreads) {
 TEST(GemmCatalog, PartsOfKAddUp) {
   constexpr std::int64_t part = kPackedPartK;
   const Lengths lengths = {.ks = {2 * part, 2 * part + 1, 2 * part + 7, 3 * part - 1, 3 * part, 4 * part, 4 * part + 1, 5 * part + 7}};
-  const std::vector<Case> cases = cases_of(kPackedTilesRow, probe_cpu(1), kPackedTiles, lengths);
+  const std::vector<Case> cases = cases_of(kPackedTilesKernel, probe_cpu(1), kPackedTiles, lengths);
   const auto parts = [](const Case& c) { return packed_parts({.m = c.m, .n = c.n, .k = c.k, .a_major = c.a_major, .b_major = c.b_major}); };
   for (const std::int64_t some : {1, 2, 4}) {
     EXPECT_GE(std::count_if(cases.begin(), cases.end(), [&](const Case& c) { return parts(c) == some; }), 4) << some << " parts";
   }
-  sweep(kPackedTilesRow, cases);
+  sweep(kPackedTilesKernel, cases);
 }
 
 TEST(GemmCatalog, RowsHaveNamesTilesAndSentences) {
-  for (const GemmRow* row : gemm_catalog()) {
-    EXPECT_EQ(find_gemm_row(row->backend, row->name), row);
+  for (const GemmKernel* row : gemm_catalog()) {
+    EXPECT_EQ(find_gemm_kernel(row->backend, row->name), row);
     EXPECT_FALSE(row->tiles.empty()) << row->name;
     const std::string refusal =
         row->refuse({.m = 8, .n = 8, .k = 8, .operand_dtype = DType::bf16, .output_dtype = DType::bf16}, probe_cpu(1));
     EXPECT_TRUE(refusal.empty() || refusal.back() == '.') << refusal;
   }
-  EXPECT_EQ(find_gemm_row("fast"), nullptr);
+  EXPECT_EQ(find_gemm_kernel("fast"), nullptr);
 }
 
 TEST(GemmCatalog, SumsOfDAreForTheOraclesAndCublasLt) {
@@ -185,7 +185,7 @@ TEST(GemmCatalog, SumsOfDAreForTheOraclesAndCublasLt) {
                                     .b_alignment = 128,
                                     .d_alignment = 128};
   int rows = 0;
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     const std::string refusal = row->refuse(through_gelu, row->backend == Backend::cpu ? probe_cpu(1) : h200());
     if (row->name == "naive" || row->name == "cublaslt") {
       EXPECT_EQ(refusal, "") << row->name;
@@ -204,8 +204,8 @@ TEST(GemmCatalog, SumsOfDAreForTheOraclesAndCublasLt) {
   others[3].d_major = Major::n;
   others[4].output_dtype = DType::f32;
   for (const GemmProblem& other : others) {
-    EXPECT_NE(find_gemm_row("cublaslt")->refuse(other, h200()).find("beside a GELU's derivative by tanh"), std::string::npos);
-    EXPECT_EQ(find_gemm_row(Backend::cuda, "naive")->refuse(other, h200()), "");
+    EXPECT_NE(find_gemm_kernel("cublaslt")->refuse(other, h200()).find("beside a GELU's derivative by tanh"), std::string::npos);
+    EXPECT_EQ(find_gemm_kernel(Backend::cuda, "naive")->refuse(other, h200()), "");
   }
 }
 

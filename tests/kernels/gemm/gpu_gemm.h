@@ -25,7 +25,7 @@ class GpuGemmTest : public testing_support::GpuTest {
   }
 
   // Runs the case on the row and brings back every byte, guards and gaps included.
-  void run_on(const GemmRow& row, const gemm_sweep::Case& c, gemm_sweep::Operands& operands, int split = 0) {
+  void run_on(const GemmKernel& row, const gemm_sweep::Case& c, gemm_sweep::Operands& operands, int split = 0) {
     gemm_sweep::Matrix* const matrices[] = {&operands.a,           &operands.b,
                                             &operands.d,           &operands.bias,
                                             &operands.saved_input, &operands.derivative_of,

@@ -1,4 +1,4 @@
-// GPUs as a probe finds them, from what their makers print: with a number and a driver, and without a time model of their own.
+// GPUs as a probe finds them, from what their makers print: with a number and a driver, and without a cost model of their own.
 #pragma once
 
 #include "kernels/core/device_profiles.h"
@@ -9,7 +9,7 @@ inline DeviceInfo probed(std::string_view key) {
   DeviceInfo device = device_profile(key).device;
   device.index = 0;
   device.driver = "580.1";
-  device.time_model = nullptr;
+  device.cost_model = nullptr;
   return device;
 }
 inline DeviceInfo h200() { return probed("h200"); }

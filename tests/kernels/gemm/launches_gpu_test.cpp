@@ -103,7 +103,7 @@ class GpuGemmLaunches : public GpuTest {
             product(off_by_one(matrix(2)), off_by_one(matrix(5)), matrix(3))};
   }
   // Of that what the row takes, planned.
-  std::deque<Launch> launches_of(const GemmRow& row, Tile tile) const {
+  std::deque<Launch> launches_of(const GemmKernel& row, Tile tile) const {
     std::deque<Launch> launches;
     for (const GemmArgs& args : round()) {
       const GemmProblem problem = problem_of(args);
@@ -134,11 +134,11 @@ class GpuGemmLaunches : public GpuTest {
 };
 
 TEST_F(GpuGemmLaunches, WaitForTheOneBefore) {
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     if (row->launch_cuda == nullptr || !row->tensor_cores || row->reference) continue;
     for (const Tile tile : row->tiles) {
       if (!row->fits(tile, device_)) continue;
-      SCOPED_TRACE(sentence(row->name, "/", tile.m, "x", tile.n));
+      SCOPED_TRACE(concat(row->name, "/", tile.m, "x", tile.n));
       const std::deque<Launch> launches = launches_of(*row, tile);
       EXPECT_TRUE(device_.capability != 90 || launches.size() > 1) << "the test has nothing for this row";
       const Results expected = results(launches, true);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace gemm_sweep;
 
-const GemmRow* const kPlacedRows[] = {&kTransposedTilesRow, &kSlicedKRow};
+const GemmKernel* const kAssignedKernels[] = {&kTransposedTilesKernel, &kSlicedKKernel};
 
 class GpuGemmPlaces : public GpuGemmTest {
  protected:
@@ -40,22 +40,22 @@ class GpuGemmPlaces : public GpuGemmTest {
   }
   Operands by_naive(const Case& c, Operands operands) {
     Case naive = c;
-    naive.tile = kCudaNaiveRow.tiles.front();
-    run_on(kCudaNaiveRow, naive, operands);
+    naive.tile = kCudaNaiveKernel.tiles.front();
+    run_on(kCudaNaiveKernel, naive, operands);
     return operands;
   }
 };
 
 TEST_F(GpuGemmPlaces, EveryTileIsDoneOnce) {
   std::mt19937 random(21);
-  for (const GemmRow* row : kPlacedRows) {
+  for (const GemmKernel* row : kAssignedKernels) {
     for (const Tile tile : row->tiles) {
       const std::int64_t high = device_.sm_count / 4;
       const Case full = gradient(tile, 4, high), odd = gradient(tile, 3, high - 2);
       Case into_fp32 = full;
       into_fp32.output_dtype = DType::f32, into_fp32.accumulate = true;
       std::vector<Case> cases = {full, odd, into_fp32};
-      if (row == &kTransposedTilesRow) {  // the other one has places for sums alone
+      if (row == &kTransposedTilesKernel) {  // the other one has places for sums alone
         Case biased = full, activated = full, with_side = full;
         with_side.residual = Residual::in_place;
         biased.bias = activated.bias = activated.saved_input = true;
@@ -63,11 +63,11 @@ TEST_F(GpuGemmPlaces, EveryTileIsDoneOnce) {
         cases.insert(cases.end(), {biased, activated, with_side});
       }
       for (const Case& c : cases) {
-        SCOPED_TRACE(sentence(row->name, "/", text(c)));
+        SCOPED_TRACE(concat(row->name, "/", text(c)));
         Operands ours(c, random);
         const GemmProblem problem = problem_of(ours.args(c));
         ASSERT_EQ(row->refuse(problem, device_), "");
-        EXPECT_EQ(row->plan(problem, tile, device_, 0).raster, "patches");
+        EXPECT_EQ(row->plan(problem, tile, device_, 0).raster.kind, RasterKind::patches);
         const Operands expected = by_naive(c, ours);
         run_on(*row, c, ours);
         compare(ours, expected, c, sums_of(c));
@@ -79,7 +79,7 @@ TEST_F(GpuGemmPlaces, EveryTileIsDoneOnce) {
 // On another stream blocks of one SM each, launch after launch, come and go meanwhile.
 TEST_F(GpuGemmPlaces, BlocksThatFindTheirTileTakenTakeAnother) {
   Queue other = make_cuda_queue(device_.index);
-  const Tile tile = kWarpSpecializedRow.tiles.front();
+  const Tile tile = kWarpSpecializedKernel.tiles.front();
   Case held = gradient(tile, 5, 5);
   held.k = 16384;
   const std::int64_t rows = 5 * tile.m, cols = 5 * tile.n, bytes = (held.k * (rows + cols) + rows * cols) * size_of(held.operand_dtype);
@@ -91,13 +91,13 @@ TEST_F(GpuGemmPlaces, BlocksThatFindTheirTileTakenTakeAnother) {
   };
   GemmArgs holds = {.a = view(0, held.k, rows), .b = view(held.k * rows, held.k, cols), .d = view(held.k * (rows + cols), cols, rows)};
   holds.a_major = Major::m, holds.b_major = Major::n;
-  const GemmPlan plan = kWarpSpecializedRow.plan(problem_of(holds), tile, device_, 0);
+  const GemmPlan plan = kWarpSpecializedKernel.plan(problem_of(holds), tile, device_, 0);
   holds.plan = &plan;
 
   std::mt19937 random(22);
-  for (const GemmRow* row : kPlacedRows) {
+  for (const GemmKernel* row : kAssignedKernels) {
     const Case c = gradient(row->tiles.front(), 4, device_.sm_count / 4);
-    SCOPED_TRACE(sentence(row->name, "/", text(c)));
+    SCOPED_TRACE(concat(row->name, "/", text(c)));
     const Operands inputs(c, random);
     const Operands expected = by_naive(c, inputs);
     for (int time = 0; time < 8; ++time) {

@@ -148,7 +148,7 @@ TEST(GemmPlan, TilesThatFitTheDevice) {
   EXPECT_EQ(plan.row, "tensor_core_persistent") << plan.reason;
   EXPECT_EQ(plan.tile, (Tile{.m = 128, .n = 128}));
   for (const GemmPlan& candidate : gemm_candidates(p, l4))
-    EXPECT_TRUE(find_gemm_row(Backend::cuda, candidate.row)->fits(candidate.tile, l4));
+    EXPECT_TRUE(find_gemm_kernel(Backend::cuda, candidate.row)->fits(candidate.tile, l4));
 
   EXPECT_EQ(choose(p, l4, {.forced = "tensor_core_persistent/64x128"}).tile, (Tile{.m = 64, .n = 128}));
   EXPECT_EQ(message_of([&] { choose(p, l4, {.forced = "tensor_core_persistent/256x128"}); }),
@@ -157,7 +157,7 @@ TEST(GemmPlan, TilesThatFitTheDevice) {
             "there fit 128x128, 128x64, 64x128, 64x64.");
   DeviceInfo little = l4;
   little.shared_bytes = 40 << 10;
-  EXPECT_EQ(find_gemm_row("tensor_core_persistent")->refuse(p, little),
+  EXPECT_EQ(find_gemm_kernel("tensor_core_persistent")->refuse(p, little),
             "a block of 64x64 needs 49152 bytes of shared memory, and the device gives 40960.");
 }
 
@@ -165,7 +165,7 @@ TEST(GemmPlan, TilesThatFitTheDevice) {
 TEST(GemmPlan, TilesThatWholeWavesLeaveAreTakenInParts) {
   const DeviceInfo h200 = device_profile("h200").device;
   for (const char* name : {"tensor_core_persistent", "bulk_copy_mma"}) {
-    const GemmRow& row = *find_gemm_row(name);
+    const GemmKernel& row = *find_gemm_kernel(name);
     GemmProblem p = problem(1024, 5120, 4096);
     p.operand_dtype = p.output_dtype = DType::bf16;
     p.a_alignment = p.b_alignment = p.d_alignment = 128;
@@ -195,16 +195,16 @@ TEST(GemmPlan, TilesThatWholeWavesLeaveAreTakenInParts) {
   }
 }
 
-// mma.sync fed by the bulk copy engine asks for the engine and for three stages of a tile and its strips; on Hopper wgmma is faster.
+// mma.sync fed by TMA asks for the engine and for three stages of a tile and its strips; on Hopper wgmma is faster.
 TEST(GemmPlan, TheCopyEngineFeedsMmaWhereThereIsOne) {
-  const GemmRow& row = *find_gemm_row("bulk_copy_mma");
+  const GemmKernel& row = *find_gemm_kernel("bulk_copy_mma");
   GemmProblem p = problem(4096, 5120, 1024);
   p.operand_dtype = p.output_dtype = DType::bf16;
   p.a_alignment = p.b_alignment = p.d_alignment = 128;
   const DeviceInfo h200 = device_profile("h200").device;
   EXPECT_EQ(row.refuse(p, h200), "");
   EXPECT_LT(row.plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s,
-            find_gemm_row("tensor_core_persistent")->plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s);
+            find_gemm_kernel("tensor_core_persistent")->plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s);
   EXPECT_NE(choose(p, h200).row, row.name);
   GemmProblem odd = p;
   odd.d_alignment = 8;
@@ -215,7 +215,7 @@ TEST(GemmPlan, TheCopyEngineFeedsMmaWhereThereIsOne) {
   DeviceInfo small = b200;
   small.capability = 120, small.shared_bytes = 99 << 10;
   EXPECT_EQ(row.refuse(p, small), "a block of 256x128 needs 213248 bytes of shared memory, and the device gives 101376.");
-  EXPECT_EQ(row.refuse(p, device_profile("a100").device), "it needs the bulk copy engine of compute capability 9.0 or newer.");
+  EXPECT_EQ(row.refuse(p, device_profile("a100").device), "it needs TMA of compute capability 9.0 or newer.");
 
   GemmProblem unaligned = p;
   unaligned.b_alignment = 8;
@@ -227,7 +227,7 @@ TEST(GemmPlan, TheCopyEngineFeedsMmaWhereThereIsOne) {
   EXPECT_EQ(row.refuse(wide, h200), "its operands are bf16 or f16.");
   GemmProblem huge = p;
   huge.n = std::int64_t{1} << 31;
-  EXPECT_NE(row.refuse(huge, h200).find("does not fit the copy engine's 32-bit coordinates"), std::string::npos);
+  EXPECT_NE(row.refuse(huge, h200).find("does not fit TMA's 32-bit coordinates"), std::string::npos);
 }
 
 // In either order each part of each tile is taken once, a tile's in the order of K.
@@ -236,7 +236,7 @@ TEST(GemmPlan, EachPartOfATileIsTakenOnce) {
     std::vector<int> by_tile(static_cast<std::size_t>(whole + cut)), by_part = by_tile;  // parts taken
     for (int item = 0; item < whole + cut * split; ++item) {
       for (const auto& [take, taken] :
-           {std::pair{tile_by_tile(item, whole, split), &by_tile}, {part_by_part(item, whole, whole + cut), &by_part}}) {
+           {std::pair{tile_by_tile(item, whole, split), &by_tile}, {slice_by_slice(item, whole, whole + cut), &by_part}}) {
         ASSERT_LT(take.tile, whole + cut);
         ASSERT_EQ(take.part, (*taken)[static_cast<std::size_t>(take.tile)]++);
       }
@@ -247,7 +247,7 @@ TEST(GemmPlan, EachPartOfATileIsTakenOnce) {
     EXPECT_EQ(by_part, by_tile);
   }
   EXPECT_EQ(tile_by_tile(133, 132, 4).tile, 132) << "a tile's parts side by side";
-  EXPECT_EQ(part_by_part(133, 132, 160).tile, 133) << "tiles' first parts side by side";
+  EXPECT_EQ(slice_by_slice(133, 132, 160).tile, 133) << "tiles' first parts side by side";
 }
 
 TEST(GemmPlan, AnUnknownClockStillRanks) {

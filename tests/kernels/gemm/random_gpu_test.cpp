@@ -63,14 +63,14 @@ TEST_F(GpuGemmRandom, AThousandProblemsAgreeWithNaive) {
     const GemmProblem problem = problem_of(expected.args(c));
     const std::vector<GemmPlan> candidates = gemm_candidates(problem, device_);
     std::vector<GemmPlan> plans = {choose(problem, device_), candidates[random() % candidates.size()]};
-    c.tile = kCudaNaiveRow.tiles.front();
-    run_on(kCudaNaiveRow, c, expected);
+    c.tile = kCudaNaiveKernel.tiles.front();
+    run_on(kCudaNaiveKernel, c, expected);
     for (const GemmPlan& plan : plans) {
-      if (plan.row == kCudaNaiveRow.name) continue;
-      const GemmRow& row = *find_gemm_row(Backend::cuda, plan.row);
+      if (plan.row == kCudaNaiveKernel.name) continue;
+      const GemmKernel& row = *find_gemm_kernel(Backend::cuda, plan.row);
       ++rows[row.name];
       c.tile = plan.tile;
-      SCOPED_TRACE(sentence("problem ", i, ", ", row.name, "/", text(c), " in ", plan.split, " parts"));
+      SCOPED_TRACE(concat("problem ", i, ", ", row.name, "/", text(c), " in ", plan.split, " parts"));
       Operands ours = fresh, again = fresh;
       run_on(row, c, ours, plan.split);
       compare(ours, expected, c, sums_of(c));

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/gemm/catalog.h"
-#include "kernels/gemm/cost/time_model.h"
+#include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 #include "tests/kernels/gemm/gpus.h"
 
@@ -29,21 +29,21 @@ GemmProblem feature_major_forward(std::int64_t tokens) {
 }
 
 TEST(Repacked, RunsWhatTheCopyEngineDoesNotTake) {
-  EXPECT_EQ(kRepackedRow.refuse(feature_major_forward(4095), h200()), "");
-  EXPECT_NE(kRepackedRow.refuse(feature_major_forward(4096), h200()).find("multiples of 16 bytes already"), std::string::npos);
+  EXPECT_EQ(kRepackedKernel.refuse(feature_major_forward(4095), h200()), "");
+  EXPECT_NE(kRepackedKernel.refuse(feature_major_forward(4096), h200()).find("multiples of 16 bytes already"), std::string::npos);
   GemmProblem other = feature_major_forward(4095);
   other.operand_dtype = other.output_dtype = DType::f32;
-  EXPECT_NE(kRepackedRow.refuse(other, h200()), "");
-  EXPECT_NE(kRepackedRow.refuse(feature_major_forward(4095), a100()), "");
+  EXPECT_NE(kRepackedKernel.refuse(other, h200()), "");
+  EXPECT_NE(kRepackedKernel.refuse(feature_major_forward(4095), a100()), "");
 }
 
 TEST(Repacked, CopiesWhatStartsAnywhereAndNoMore) {
   const Tile tile = {256, 128};
-  const GemmPlan plan = kRepackedRow.plan(feature_major_forward(4095), tile, h200(), 0);
+  const GemmPlan plan = kRepackedKernel.plan(feature_major_forward(4095), tile, h200(), 0);
   EXPECT_EQ(plan.workspace_bytes, 4096 * 4096 * 2);
   EXPECT_EQ(plan.b_alignment, 2);
-  const GemmPlan inner = kPersistentLateStoreRow.plan(feature_major_forward(4096), tile, h200(), 0);
-  const TimeModel& model = time_model_of(h200());
+  const GemmPlan inner = kPersistentLateStoreKernel.plan(feature_major_forward(4096), tile, h200(), 0);
+  const CostModel& model = cost_model_of(h200());
   const double pass = model.launch_s + 2.0 * 4095 * 4096 * 2 / (model.repack_fraction * h200().bandwidth_bytes_per_s);
   EXPECT_NEAR(plan.predicted_s, inner.predicted_s + pass, 0.01 * pass);
 
@@ -51,17 +51,17 @@ TEST(Repacked, CopiesWhatStartsAnywhereAndNoMore) {
   backward.m = 4096, backward.k = 1024, backward.b_major = Major::k, backward.d_major = Major::n;
   backward.epilogue = {.derivative = Activation::relu};
   backward.b_alignment = 128, backward.d_alignment = 2;
-  EXPECT_EQ(kRepackedRow.plan(backward, tile, h200(), 0).workspace_bytes, 2 * 4096 * 4096 * 2);
+  EXPECT_EQ(kRepackedKernel.plan(backward, tile, h200(), 0).workspace_bytes, 2 * 4096 * 4096 * 2);
   backward.epilogue = {.accumulate = true};
-  EXPECT_EQ(kRepackedRow.plan(backward, tile, h200(), 0).workspace_bytes, 4096 * 4096 * 2);
+  EXPECT_EQ(kRepackedKernel.plan(backward, tile, h200(), 0).workspace_bytes, 4096 * 4096 * 2);
 }
 
 TEST(Repacked, IsMultipliedByTheRowThatStoresLateWhereThatCan) {
   GemmProblem problem = feature_major_forward(4096);
-  EXPECT_EQ(row_of_repacked(problem, {256, 128}, h200()).name, "persistent_late_store");
-  EXPECT_EQ(row_of_repacked(problem, {128, 256}, h200()).name, "persistent_cooperative") << "which has that tile";
+  EXPECT_EQ(kernel_of_repacked(problem, {256, 128}, h200()).name, "persistent_late_store");
+  EXPECT_EQ(kernel_of_repacked(problem, {128, 256}, h200()).name, "persistent_cooperative") << "which has that tile";
   problem.epilogue.residual = true;
-  EXPECT_EQ(row_of_repacked(problem, {256, 128}, h200()).name, "persistent_cooperative");
+  EXPECT_EQ(kernel_of_repacked(problem, {256, 128}, h200()).name, "persistent_cooperative");
 }
 
 TEST(Repacked, IsChosenWhereTheProductsAreLongAndTheCopiesShort) {

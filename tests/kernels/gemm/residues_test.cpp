@@ -59,14 +59,14 @@ TEST(Residues, RowsOfOneAreAnAlignedMatrixThatBeginsEarly) {
     }
     const std::int64_t size = size_of(matrix.dtype), alignment = alignment_of(address(matrix, 0, 0), matrix.ld * size);
     const std::int64_t residues = residues_of(matrix.cols, matrix.ld, alignment, matrix.dtype);
-    SCOPED_TRACE(sentence(matrix.rows, "x", matrix.cols, " pitch ", matrix.ld, " ", name_of(matrix.dtype), ", ", residues, " residues"));
-    ASSERT_TRUE(residues >= 1 && residues <= kMostResidues);
+    SCOPED_TRACE(concat(matrix.rows, "x", matrix.cols, " pitch ", matrix.ld, " ", name_of(matrix.dtype), ", ", residues, " residues"));
+    ASSERT_TRUE(residues >= 1 && residues <= kMaxResidues);
     std::int64_t rows = 0;
     for (std::int64_t residue = 0; residue < std::min(residues, matrix.rows); ++residue) {
       const RowsOfResidue of = rows_of_residue(matrix, residues, residue);
       ASSERT_EQ(address(of.view, 0, 0) % 16, 0u);
       ASSERT_EQ(of.view.ld * size % 16, 0);
-      ASSERT_TRUE(of.shift >= 0 && of.shift <= most_shift(alignment, matrix.dtype));
+      ASSERT_TRUE(of.shift >= 0 && of.shift <= max_shift(alignment, matrix.dtype));
       ASSERT_GE(of.view.rows, 1);
       ASSERT_TRUE(of.view.rows == 1 || of.view.cols <= of.view.ld);
       for (std::int64_t row = 0; row < of.view.rows; ++row) {
@@ -154,8 +154,8 @@ TEST(Residues, TilesOfOneWriteEveryElementOnceAndMakeEveryProductOnce) {
     const ConstMatrixView a = forward ? draw.aligned(m, k) : draw.aligned(k, m);
     const ConstMatrixView b = forward ? draw.aligned(n, k) : draw.matrix(n, k), d = forward ? draw.matrix(n, m) : draw.aligned(n, m);
     const GemmArgs args = args_of(a, forward ? Major::k : Major::m, b, Major::k, d);
-    SCOPED_TRACE(sentence(forward ? "forward " : "dgrad ", m, "x", n, "x", k, " tile ", tile.m, "x", tile.n, " pitches ", b.ld, " ", d.ld));
-    ASSERT_EQ(kPersistentResiduesRow.refuse(problem_of(args), h200()), "");
+    SCOPED_TRACE(concat(forward ? "forward " : "dgrad ", m, "x", n, "x", k, " tile ", tile.m, "x", tile.n, " pitches ", b.ld, " ", d.ld));
+    ASSERT_EQ(kPersistentResiduesKernel.refuse(problem_of(args), h200()), "");
     ResidueLaunch launch(args, tile);
     launch.run();
     launch.expect_whole();
@@ -181,19 +181,19 @@ TEST(Residues, PartsOfTheLastTilesCoverTheirKOnce) {
     for (const Tile tile : kPersistentResiduesTiles) {
       for (const int wanted : {0, 1, 3, 8}) {
         const GemmProblem problem = packed(GemmRole::dgrad, k, 1024, n);
-        const GemmPlan plan = kPersistentResiduesRow.plan(problem, tile, h200(), wanted);
-        EXPECT_EQ(plan, kPersistentResiduesRow.plan(problem, tile, h200(), plan.split)) << "a stored plan says the same again";
+        const GemmPlan plan = kPersistentResiduesKernel.plan(problem, tile, h200(), wanted);
+        EXPECT_EQ(plan, kPersistentResiduesKernel.plan(problem, tile, h200(), plan.split)) << "a stored plan says the same again";
         const int tiles = static_cast<int>(plan.tiling.tiles);
         const int whole = static_cast<int>(plan.whole_tiles), cut = tiles - whole;
-        EXPECT_EQ(cut, tiles_in_parts(tiles, plan.tiling.slots, plan.split));
+        EXPECT_EQ(cut, split_tiles(tiles, plan.tiling.slots, plan.split));
         EXPECT_EQ(plan.items(), whole + cut * plan.split);
         cut_plans += cut > 0 ? 1 : 0;
         EXPECT_EQ(plan.workspace_bytes, std::int64_t{cut} * plan.split * tile.m * tile.n * 4);
-        const int stages = static_cast<int>(ceil_div(k, kBlockK));
+        const int stages = static_cast<int>(ceil_div(k, kKTile));
         std::vector<int> taken(static_cast<std::size_t>(tiles));  // stages, in order
         for (int item = 0; item < whole + cut * plan.split; ++item) {
-          const TilePart part = tile_by_tile(item, whole, plan.split);
-          const StagesOfK of = stages_of_part(stages, part.part, item < whole ? 1 : plan.split);
+          const TileSlice part = tile_by_tile(item, whole, plan.split);
+          const StagesOfK of = stages_of_slice(stages, part.part, item < whole ? 1 : plan.split);
           ASSERT_LT(of.begin, of.end);
           ASSERT_EQ(of.begin, taken[static_cast<std::size_t>(part.tile)]);
           taken[static_cast<std::size_t>(part.tile)] = of.end;
@@ -211,7 +211,7 @@ TEST(Residues, EachKIsTakenOnceWithTheSameRowOfBothOperands) {
     const std::int64_t m = draw(1, 40), n = draw(1, 90), k = draw(1, 1200);
     const ConstMatrixView x = draw.aligned(k, m), dy = draw.matrix(k, n);
     const GemmArgs args = args_of(x, Major::m, dy, Major::n, draw.aligned(n, m));
-    ASSERT_EQ(kRealignedFragmentsRow.refuse(problem_of(args), h200()), "");
+    ASSERT_EQ(kRealignedFragmentsKernel.refuse(problem_of(args), h200()), "");
     const ResiduesOfK of = residues_of_k(problem_of(args));
     std::vector<int> taken(static_cast<std::size_t>(k));
     std::int64_t blocks = 0;
@@ -232,13 +232,13 @@ TEST(Residues, EachKIsTakenOnceWithTheSameRowOfBothOperands) {
   }
 }
 
-// The copy engine's swizzle of 128 bytes: bits 4 to 6 of an address within 1024 bytes are its line's, bits 7 to 9, added without carry. An
+// TMA's swizzle of 128 bytes: bits 4 to 6 of an address within 1024 bytes are its line's, bits 7 to 9, added without carry. An
 // even column and the next share a word, which is loaded whole.
 TEST(Residues, AStageHoldsEveryElementThatAShiftReaches) {
   constexpr unsigned kColumns = 128, kEdge = 49152;
   for (unsigned col = 0; col < kColumns + 7; ++col) {
-    for (unsigned k = 0; k < kBlockK; ++k) {
-      const unsigned line = k * 128 + col % 64 * 2, boxed = col / 64 * kBlockK * 128 + (line ^ (line >> 3 & 0x70));
+    for (unsigned k = 0; k < kKTile; ++k) {
+      const unsigned line = k * 128 + col % 64 * 2, boxed = col / 64 * kKTile * 128 + (line ^ (line >> 3 & 0x70));
       const unsigned at = in_stage(k, col, kColumns, kEdge);
       ASSERT_EQ(at, col < kColumns ? boxed : kEdge + k * 16 + (col - kColumns) * 2);
       ASSERT_EQ(at + next_8_k(at, kEdge), in_stage(k + 8, col, kColumns, kEdge));
@@ -266,44 +266,44 @@ TEST(Residues, AlignedRowsLeaveThemToTheOthers) {
   for (GemmProblem problem : {packed(GemmRole::forward, 4096, 1024, 5120), packed(GemmRole::dgrad, 4096, 1024, 65536),
                               packed(GemmRole::wgrad, 4096, 1024, 5120), packed(GemmRole::forward, 768, 65536, 768)}) {
     const GemmPlan plan = choose(problem, h200());
-    EXPECT_TRUE(plan.row != kPersistentResiduesRow.name && plan.row != kRealignedFragmentsRow.name) << plan.reason;
+    EXPECT_TRUE(plan.row != kPersistentResiduesKernel.name && plan.row != kRealignedFragmentsKernel.name) << plan.reason;
   }
 }
 
 TEST(Residues, RowsSayWhatTheyRefuse) {
-  const auto expect = [](const GemmRow& row, const GemmProblem& problem, const std::string& text) {
+  const auto expect = [](const GemmKernel& row, const GemmProblem& problem, const std::string& text) {
     EXPECT_NE(row.refuse(problem, h200()).find(text), std::string::npos) << row.name << ": " << row.refuse(problem, h200());
   };
   const GemmProblem forward = packed(GemmRole::forward, 50257, 768, 256), dgrad = packed(GemmRole::dgrad, 50257, 768, 256),
                     wgrad = packed(GemmRole::wgrad, 50257, 768, 256);
-  expect(kPersistentResiduesRow, wgrad, "must lie along K");
-  expect(kRealignedFragmentsRow, forward, "both operands must lie across it");
-  expect(kRealignedFragmentsRow, dgrad, "both operands must lie across it");
+  expect(kPersistentResiduesKernel, wgrad, "must lie along K");
+  expect(kRealignedFragmentsKernel, forward, "both operands must lie across it");
+  expect(kRealignedFragmentsKernel, dgrad, "both operands must lie across it");
   GemmProblem other = forward;
   other.epilogue.bias = true;
-  expect(kPersistentResiduesRow, other, "has an epilogue");
+  expect(kPersistentResiduesKernel, other, "has an epilogue");
   other = forward;
   other.output_dtype = DType::f32;
-  expect(kPersistentResiduesRow, other, "not in f32");
+  expect(kPersistentResiduesKernel, other, "not in f32");
   other = forward;
   other.b_alignment = 2;
-  expect(kPersistentResiduesRow, other, "moves the other's K");
+  expect(kPersistentResiduesKernel, other, "moves the other's K");
   other = dgrad;
   other.d_alignment = 2;
-  expect(kPersistentResiduesRow, other, "columns of D");
+  expect(kPersistentResiduesKernel, other, "columns of D");
   other = dgrad;
   other.a_alignment = 2;
-  expect(kPersistentResiduesRow, other, "base and pitch of A");
+  expect(kPersistentResiduesKernel, other, "base and pitch of A");
   other = wgrad;
   other.epilogue.accumulate = true;
-  expect(kRealignedFragmentsRow, other, "in f32 alone");
+  expect(kRealignedFragmentsKernel, other, "in f32 alone");
   other.epilogue = {.bias = true};
-  expect(kRealignedFragmentsRow, other, "another epilogue");
+  expect(kRealignedFragmentsKernel, other, "another epilogue");
 }
 
 TEST(Residues, PlansFitTheDevice) {
   for (const Tile tile : kPersistentResiduesTiles) {
-    const GemmPlan plan = kPersistentResiduesRow.plan(packed(GemmRole::dgrad, 50257, 768, 9), tile, h200(), 0);
+    const GemmPlan plan = kPersistentResiduesKernel.plan(packed(GemmRole::dgrad, 50257, 768, 9), tile, h200(), 0);
     EXPECT_EQ(plan.tiling.tiles_n, 8) << "a tile for each residue, of which one has two rows";
     EXPECT_GE(plan.stages, 3);
   }
@@ -316,7 +316,7 @@ TEST(Residues, PlansFitTheDevice) {
 
 // What the sweep on a GPU would run, and of it what these rows turn down.
 TEST(Residues, TheSweepReachesThem) {
-  for (const GemmRow* row : {&kPersistentResiduesRow, &kRealignedFragmentsRow}) {
+  for (const GemmKernel* row : {&kPersistentResiduesKernel, &kRealignedFragmentsKernel}) {
     std::mt19937 random(11);
     const std::vector<gemm_sweep::Case> cases = gemm_sweep::cases_of(*row, h200(), row->tiles.first(1), {.ks = {1, 2, 7, 64, 129, 200}});
     EXPECT_GE(cases.size(), 30u);
@@ -324,9 +324,9 @@ TEST(Residues, TheSweepReachesThem) {
     for (const gemm_sweep::Case& c : cases) {
       gemm_sweep::Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
-      const bool left_to_the_late_store =
-          row == &kPersistentResiduesRow && problem.b_alignment >= 16 && late_store_last_columns(problem) > 0;
-      if (!row->refuse(problem, h200()).empty() && !left_to_the_late_store) ++refused;
+      const bool left_to_the_deferred_store =
+          row == &kPersistentResiduesKernel && problem.b_alignment >= 16 && deferred_store_last_columns(problem) > 0;
+      if (!row->refuse(problem, h200()).empty() && !left_to_the_deferred_store) ++refused;
       if (problem.b_alignment < 16 || problem.a_alignment < 16 || problem.d_alignment < 16) ++narrow;
     }
     EXPECT_EQ(refused, 0) << row->name;

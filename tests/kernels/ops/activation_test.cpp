@@ -56,7 +56,7 @@ TYPED_TEST(ActivationOperation, IsItsDefinition) {
   Random random(1);
   for (const Activation activation : kActivations) {
     for (const Size size : kSizes) {
-      SCOPED_TRACE(sentence(name_of(activation), " of ", size.rows, " x ", size.cols));
+      SCOPED_TRACE(concat(name_of(activation), " of ", size.rows, " x ", size.cols));
       const auto x = inputs<TypeParam>(size, random);
       std::vector<double> expected;
       for (const double value : x.values()) expected.push_back(definition(activation, value));
@@ -72,7 +72,7 @@ TYPED_TEST(ActivationOperation, BackwardIsTheDerivative) {
   Random random(2);
   for (const Activation activation : kActivations) {
     for (const Size size : kSizes) {
-      SCOPED_TRACE(sentence(name_of(activation), " of ", size.rows, " x ", size.cols));
+      SCOPED_TRACE(concat(name_of(activation), " of ", size.rows, " x ", size.cols));
       const auto x = inputs<TypeParam>(size, random), dy = Matrix<TypeParam>::uniform(size.rows, size.cols, random),
                  earlier = Matrix<TypeParam>::uniform(size.rows, size.cols, random);
       const auto xs = x.values(), dys = dy.values(), earliers = earlier.values();

@@ -87,7 +87,7 @@ TYPED_TEST(AdamW, FollowsItsFormulasOverThreeSteps) {
     for (std::size_t i = 0; i < all.size(); ++i) references[i].step(all[i].gradient.values(), all[i].decay, state_of(step));
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
-    SCOPED_TRACE(sentence("tensor ", i));
+    SCOPED_TRACE(concat("tensor ", i));
     EXPECT_GT(relative_error(references[i].weight, before[i].weight), 0.01);
     expect_close(all[i].master, references[i].weight, 3);
     expect_close(all[i].first, references[i].first, 3);

@@ -231,7 +231,7 @@ TYPED_TEST(GpuAttention, LargeScoresStayFiniteAndANanIsSeen) {
   }
 }
 
-// Both passes on Hopper's warpgroups, which take what the copy engine takes: a gap of 3 elements leaves it to the Tensor Cores'.
+// Both passes on Hopper's warpgroups, which take what TMA takes: a gap of 3 elements leaves it to the Tensor Cores'.
 template <class T>
 class GpuAttentionInWarpgroups : public GpuTest {
  protected:

@@ -89,7 +89,7 @@ TYPED_TEST_SUITE(CrossEntropy, Floats);
 TYPED_TEST(CrossEntropy, IsItsDefinition) {
   CpuQueue queue = make_cpu_queue(2);
   for (const Case& c : kCases) {
-    SCOPED_TRACE(sentence(c.rows, " x ", c.vocabulary, " + ", c.padding));
+    SCOPED_TRACE(concat(c.rows, " x ", c.vocabulary, " + ", c.padding));
     const Problem<TypeParam> problem(c);
     const Outputs<TypeParam> actual = compute(queue, problem);
     const Reference expected = reference(problem);

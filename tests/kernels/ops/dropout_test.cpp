@@ -38,7 +38,7 @@ TYPED_TEST(Dropout, KeepsWhatTheDrawsKeep) {
   Random random(2);
   for (const Size size : kSizes) {
     for (const double probability : {0.0, 0.1, 0.5}) {
-      SCOPED_TRACE(sentence(size.rows, " x ", size.cols, ", dropping ", probability));
+      SCOPED_TRACE(concat(size.rows, " x ", size.cols, ", dropping ", probability));
       const auto x = Matrix<TypeParam>::uniform(size.rows, size.cols, random, 0.5, 1.5);
       const auto residual = Matrix<TypeParam>::uniform(size.rows, size.cols, random);
       std::vector<double> plain, with_residual;

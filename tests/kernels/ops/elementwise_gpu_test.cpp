@@ -33,7 +33,7 @@ class GpuElementwise : public GpuOperation<T> {
   void each(const Body& body) {
     for (const Size size : kSizes) {
       for (const Pitch pitch : kPitches) {
-        SCOPED_TRACE(sentence(size.rows, " x ", size.cols, pitch == Pitch::odd ? ", odd pitch" : ", aligned pitch"));
+        SCOPED_TRACE(concat(size.rows, " x ", size.cols, pitch == Pitch::odd ? ", odd pitch" : ", aligned pitch"));
         body(size, pitch);
       }
     }

@@ -99,7 +99,7 @@ TYPED_TEST(GpuEmbedding, IsTheCpus) {
   CpuQueue cpu = make_cpu_queue(2);
   for (const Size size : kSizes) {
     for (const bool accumulate : {false, true}) {
-      SCOPED_TRACE(sentence(size.rows, " rows of ", size.d, accumulate ? ", accumulated" : ""));
+      SCOPED_TRACE(concat(size.rows, " rows of ", size.d, accumulate ? ", accumulated" : ""));
       const Problem<T> p(size);
       Problem<double> wide(size);
       wide.table = converted<double>(p.table);
@@ -122,13 +122,13 @@ TYPED_TEST(GpuEmbedding, IsTheCpus) {
 }
 
 // Runs of equal ids as long as a warp sums, and longer and shorter by one; such that start, end and cross where a warp's 4 places and a
-// block's 256 end, and one row before and after; an id that all rows have; ids that none has; ghosts between them.
+// block's 256 end, and one row before and after; an id that all rows have; ids that none has; padding rows between them.
 TYPED_TEST(GpuEmbedding, BackwardOfEveryRun) {
   using T = TypeParam;
   CpuQueue cpu = make_cpu_queue(2);
   struct Runs {
     std::vector<std::int64_t> lengths;
-    std::int64_t ghosts = 0;
+    std::int64_t padding_rows = 0;
   };
   const std::vector<Runs> cases = {{{31, 2, 30, 1, 33, 31, 64, 0, 32, 1}, 3},
                                    {{32, 32, 33, 1, 30, 34, 16, 47, 129, 127}, 0},
@@ -144,8 +144,8 @@ TYPED_TEST(GpuEmbedding, BackwardOfEveryRun) {
                                    {{5000, 1, 0, 31, 3161}, 0},  // one more
                                    {{100, 9000, 32, 1}, 50}};
   for (std::size_t c = 0; c < cases.size(); ++c) {
-    const auto& [lengths, ghosts] = cases[c];
-    std::vector<std::int32_t> shuffled(static_cast<std::size_t>(ghosts), -1);
+    const auto& [lengths, padding_rows] = cases[c];
+    std::vector<std::int32_t> shuffled(static_cast<std::size_t>(padding_rows), -1);
     for (std::size_t id = 0; id < lengths.size(); ++id)
       shuffled.insert(shuffled.end(), static_cast<std::size_t>(lengths[id]), static_cast<std::int32_t>(id));
     std::mt19937_64 random(5 + c);
@@ -159,7 +159,7 @@ TYPED_TEST(GpuEmbedding, BackwardOfEveryRun) {
     wide.dtable = converted<double>(p.dtable);
     wide.dpositions = converted<double>(p.dpositions);
     for (const bool accumulate : {false, true}) {
-      SCOPED_TRACE(sentence("case ", c, ", ", rows, " rows", accumulate ? ", accumulated" : ""));
+      SCOPED_TRACE(concat("case ", c, ", ", rows, " rows", accumulate ? ", accumulated" : ""));
       const Results expected = on_cpu(cpu, wide, accumulate), odd = on_gpu(this->queue_, p, accumulate, Pitch::odd),
                     aligned = on_gpu(this->queue_, p, accumulate, Pitch::aligned);
       ASSERT_GT(norm(expected.dtable) * norm(expected.dpositions), 0.0);
@@ -172,7 +172,7 @@ TYPED_TEST(GpuEmbedding, BackwardOfEveryRun) {
   }
 }
 
-// Other ids' rows, ghosts among them, may come and go: they move a run in the sorted order and change none of its bits, whichever
+// Other ids' rows, padding rows among them, may come and go: they move a run in the sorted order and change none of its bits, whichever
 // way the rows are sorted.
 TYPED_TEST(GpuEmbedding, ASumFollowsFromItsOwnRowsAlone) {
   using T = TypeParam;
@@ -200,7 +200,7 @@ TYPED_TEST(GpuEmbedding, ASumFollowsFromItsOwnRowsAlone) {
   EXPECT_GT(norm(first), 0.0);
 }
 
-// Whole numbers add up exactly in any order, so that all bits are known: of rows that all have one id or each its own, with ghosts
+// Whole numbers add up exactly in any order, so that all bits are known: of rows that all have one id or each its own, with padding rows
 // and without, under a vocabulary with more rows than there are ids, which stay zero or what they were.
 TYPED_TEST(GpuEmbedding, BackwardOfWholeNumbersIsExact) {
   using T = TypeParam;
@@ -209,9 +209,9 @@ TYPED_TEST(GpuEmbedding, BackwardOfWholeNumbersIsExact) {
   for (const std::int64_t rows : {1, 40, 5120, 9000}) {  // the last are more than are ranked
     for (const Ids ids : {Ids::equal, Ids::distinct}) {
       for (const bool accumulate : {false, true}) {
-        for (const std::int64_t ghost_every : {0, 3}) {
-          SCOPED_TRACE(sentence(rows, ids == Ids::equal ? " rows of one id" : " rows of distinct ids", accumulate ? ", accumulated" : "",
-                                ghost_every > 0 ? ", with ghosts" : ""));
+        for (const std::int64_t padding_every : {0, 3}) {
+          SCOPED_TRACE(concat(rows, ids == Ids::equal ? " rows of one id" : " rows of distinct ids", accumulate ? ", accumulated" : "",
+                              padding_every > 0 ? ", with padding rows" : ""));
           const std::int64_t vocabulary = (ids == Ids::equal ? 1 : rows) + kPadded;
           Problem<T> p({rows, vocabulary, 2, kColumns});
           const auto whole = [](std::int64_t a, std::int64_t b) { return static_cast<double>((a * 5 + b * 3) % 15 - 7); };
@@ -223,12 +223,12 @@ TYPED_TEST(GpuEmbedding, BackwardOfWholeNumbersIsExact) {
             }
           }
           for (std::int64_t r = 0; r < rows; ++r) {
-            const bool ghost = ghost_every > 0 && r % ghost_every == 2;
+            const bool is_padding = padding_every > 0 && r % padding_every == 2;
             const std::int64_t id = ids == Ids::equal ? 0 : rows - 1 - r;
-            p.ids(0, r) = ghost ? -1 : static_cast<std::int32_t>(id);
+            p.ids(0, r) = is_padding ? -1 : static_cast<std::int32_t>(id);
             for (std::int64_t column = 0; column < kColumns; ++column) {
               p.dy(r, column) = from_double<T>(whole(r + 1, column));
-              if (!ghost) expected[static_cast<std::size_t>(id * kColumns + column)] += kScale * whole(r + 1, column);
+              if (!is_padding) expected[static_cast<std::size_t>(id * kColumns + column)] += kScale * whole(r + 1, column);
             }
           }
           ASSERT_GT(norm(expected), 0.0);

@@ -86,7 +86,7 @@ TYPED_TEST_SUITE(Embedding, Floats);
 TYPED_TEST(Embedding, IsItsDefinition) {
   CpuQueue queue = make_cpu_queue(2);
   for (const Size size : kSizes) {
-    SCOPED_TRACE(sentence(size.rows, " rows of ", size.d));
+    SCOPED_TRACE(concat(size.rows, " rows of ", size.d));
     const Problem<TypeParam> p(size);
     std::vector<double> expected;
     for (std::int64_t r = 0; r < size.rows; ++r) {
@@ -98,7 +98,7 @@ TYPED_TEST(Embedding, IsItsDefinition) {
     const Matrix<TypeParam> y = embed(queue, p);
     expect_close(y, expected, 2);
     for (std::int64_t r = 6; r < size.rows; r += 7) {
-      for (std::int64_t c = 0; c < size.d; ++c) EXPECT_EQ(y(r, c), TypeParam(0)) << "ghost row " << r;
+      for (std::int64_t c = 0; c < size.d; ++c) EXPECT_EQ(y(r, c), TypeParam(0)) << "padding row " << r;
     }
   }
 }
@@ -107,7 +107,7 @@ TYPED_TEST(Embedding, BackwardSumsTheRowsOfEachId) {
   CpuQueue queue = make_cpu_queue(2);
   for (const Size size : kSizes) {
     for (const bool accumulate : {false, true}) {
-      SCOPED_TRACE(sentence(size.rows, " rows of ", size.d, accumulate ? ", accumulated" : ""));
+      SCOPED_TRACE(concat(size.rows, " rows of ", size.d, accumulate ? ", accumulated" : ""));
       const Problem<TypeParam> p(size);
       const Gradients<TypeParam> actual = backward(queue, p, accumulate);
       expect_close(actual.dtable, table_gradient(p, p.ids, p.table, p.scale, accumulate), size.rows);
@@ -158,7 +158,7 @@ TEST(EmbeddingContract, NamesIdsThatLieInNoTable) {
                                      .order = order.view()});
   };
   ids(0, 1) = -1;
-  position_ids(0, 1) = 99;  // of a ghost row
+  position_ids(0, 1) = 99;  // of a padding row
   ids(0, 2) = 5;
   expect_error(forward, "embedding: row 2 has id 5, and the table has 5 rows.");
   expect_error(backward, "embedding_backward: row 2 has id 5, and the table has 5 rows.");

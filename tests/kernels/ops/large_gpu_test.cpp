@@ -179,7 +179,7 @@ TEST_F(GpuLargeMatrix, LogitsBecomeTheirGradient) {
 TEST_F(GpuLargeMatrix, EveryGemmRowReachesTheEndOfD) {
   constexpr std::int64_t kK = 16;
   const MatrixView a = random(kCols, kK, true), b = random(kRows, kK, true), d = matrix(kRows, kCols), alone = matrix(kLast, kCols);
-  const auto multiply = [&](const GemmRow& row, const MatrixView& tokens, const MatrixView& to) {
+  const auto multiply = [&](const GemmKernel& row, const MatrixView& tokens, const MatrixView& to) {
     GemmArgs args{.a = a, .b = tokens, .d = to};
     const GemmPlan plan = row.plan(problem_of(args), row.tiles.front(), device_, 0);
     args.plan = &plan;
@@ -187,9 +187,9 @@ TEST_F(GpuLargeMatrix, EveryGemmRowReachesTheEndOfD) {
     run(queue_, args);
     synchronize(queue_);
   };
-  multiply(kCudaNaiveRow, last(b), alone);
+  multiply(kCudaNaiveKernel, last(b), alone);
   int rows = 0;
-  for (const GemmRow* row : gemm_catalog()) {
+  for (const GemmKernel* row : gemm_catalog()) {
     const GemmArgs args{.a = a, .b = b, .d = d};
     if (row->launch_cuda == nullptr || !row->refuse(problem_of(args), device_).empty()) continue;
     ++rows;

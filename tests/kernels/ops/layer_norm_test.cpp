@@ -113,7 +113,7 @@ TYPED_TEST_SUITE(LayerNorm, Floats);
 TYPED_TEST(LayerNorm, IsItsDefinition) {
   CpuQueue queue = make_cpu_queue(2);
   for (const Size size : kSizes) {
-    SCOPED_TRACE(sentence(size.rows, " x ", size.cols));
+    SCOPED_TRACE(concat(size.rows, " x ", size.cols));
     const Problem<TypeParam> problem(size);
     const Outputs<TypeParam> actual = compute(queue, problem);
     const Reference expected = reference(problem);

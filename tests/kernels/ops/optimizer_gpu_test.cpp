@@ -252,7 +252,7 @@ TYPED_TEST(GpuOptimizer, AdamWIsTheCpus) {
       EXPECT_NEAR(actual[i], wanted[i], tolerance<T>(3)) << "element " << i;  // all are about 1
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    SCOPED_TRACE(sentence("tensor ", i));
+    SCOPED_TRACE(concat("tensor ", i));
     ASSERT_GT(relative_error(expected[i].master.values(), all[i].master.values()), 1e-4) << "nothing was updated";
     expect_near(packed.masters[i], expected[i].master.values());
     expect_near(packed.firsts[i], expected[i].first.values());

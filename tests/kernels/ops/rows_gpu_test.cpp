@@ -96,7 +96,7 @@ TYPED_TEST(GpuRows, LayerNormIsTheCpus) {
   constexpr const char* kNames[] = {"y", "mean", "rstd", "dx", "dgamma", "dbeta"};
   for (const Size size : kSizes) {
     for (const bool accumulate : {false, true}) {
-      SCOPED_TRACE(sentence(size.rows, " x ", size.cols, accumulate ? ", accumulated" : ""));
+      SCOPED_TRACE(concat(size.rows, " x ", size.cols, accumulate ? ", accumulated" : ""));
       const LayerNormProblem<T> p(size);
       LayerNormProblem<double> wide(size);
       wide.x = converted<double>(p.x);
@@ -130,7 +130,7 @@ TYPED_TEST(GpuRows, LayerNormBackwardOfEveryShareOfRows) {
                               {9, 136},         {31, 136},  {33, 1024}, {15, 2056}, {kShort - 1, 24}, {kShort, 24},
                               {kShort + 1, 24}, {5120, 64}, {17, 520},  {9, 4096},  {3, 1032},        {2 * kShort + 5, 8}};
   for (const Size size : kShares) {
-    SCOPED_TRACE(sentence(size.rows, " x ", size.cols));
+    SCOPED_TRACE(concat(size.rows, " x ", size.cols));
     const LayerNormProblem<T> p(size, 7);
     LayerNormProblem<double> wide(size, 7);
     wide.x = converted<double>(p.x);
@@ -155,7 +155,7 @@ TYPED_TEST(GpuRows, LayerNormBackwardOfEveryShareOfRows) {
 TYPED_TEST(GpuRows, SoftmaxIsTheCpus) {
   using T = TypeParam;
   for (const Size size : kSizes) {
-    SCOPED_TRACE(sentence(size.rows, " x ", size.cols));
+    SCOPED_TRACE(concat(size.rows, " x ", size.cols));
     Random random(4);
     const auto x = Matrix<T>::uniform(size.rows, size.cols, random, -4.0, 4.0), dy = Matrix<T>::uniform(size.rows, size.cols, random),
                y_given = Matrix<T>::uniform(size.rows, size.cols, random, 0.0, 1.0);
@@ -260,7 +260,7 @@ LossResults loss_on_gpu(Queue& queue, const LossProblem<T>& p, Pitch pitch, Loss
 TYPED_TEST(GpuRows, CrossEntropyIsTheCpus) {
   using T = TypeParam;
   for (const Case& c : kCases) {
-    SCOPED_TRACE(sentence(c.rows, " x ", c.vocabulary, " + ", c.padding));
+    SCOPED_TRACE(concat(c.rows, " x ", c.vocabulary, " + ", c.padding));
     const LossProblem<T> p(c);
     LossProblem<double> wide(c);
     wide.logits = converted<double>(p.logits);

@@ -32,7 +32,7 @@ TYPED_TEST(Softmax, IsItsDefinition) {
   CpuQueue queue = make_cpu_queue(2);
   Random random(1);
   for (const Size size : kSizes) {
-    SCOPED_TRACE(sentence(size.rows, " x ", size.cols));
+    SCOPED_TRACE(concat(size.rows, " x ", size.cols));
     const auto x = Matrix<TypeParam>::uniform(size.rows, size.cols, random, -3.0, 3.0);
     Matrix<TypeParam> y(size.rows, size.cols), in_place = x;
     run(queue, SoftmaxArgs{.x = x.view(), .y = y.view()});
@@ -56,7 +56,7 @@ TYPED_TEST(Softmax, BackwardIsItsFormula) {
   CpuQueue queue = make_cpu_queue(2);
   Random random(2);
   for (const Size size : kSizes) {
-    SCOPED_TRACE(sentence(size.rows, " x ", size.cols));
+    SCOPED_TRACE(concat(size.rows, " x ", size.cols));
     const auto y = Matrix<TypeParam>::uniform(size.rows, size.cols, random, 0.0, 1.0),
                dy = Matrix<TypeParam>::uniform(size.rows, size.cols, random);
     std::vector<double> expected, accumulated;

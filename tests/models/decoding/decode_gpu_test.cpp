@@ -29,7 +29,7 @@ class GpuDecode : public GpuTest {
   static std::vector<Seen> seen(SmallRun& run, const std::vector<std::vector<std::int32_t>>& sources, std::size_t most) {
     std::vector<Seen> all;
     run.context.inspect([&](const std::string& layer, std::string_view what, const Tensor& tensor) {
-      if (all.size() < most) all.push_back({sentence(layer, ": ", what), tensor.shape(), read_elements(run.context, tensor)});
+      if (all.size() < most) all.push_back({concat(layer, ": ", what), tensor.shape(), read_elements(run.context, tensor)});
     });
     translate(run.step.model(), sources, {});
     run.context.inspect({});

@@ -311,7 +311,7 @@ TEST(Guide, ASmallerPowerOfTwoStillHelps) {
 constexpr std::string_view kTensorCoreGpus[] = {"v100", "t4", "a100", "l4", "h200", "b200"};
 
 bool on_tensor_cores(const GemmProblem& problem, std::string_view key, AlignmentPolicy policy) {
-  return find_gemm_row(Backend::cuda, choose(problem, device(key), {.alignment_policy = policy}).row)->tensor_cores;
+  return find_gemm_kernel(Backend::cuda, choose(problem, device(key), {.alignment_policy = policy}).row)->tensor_cores;
 }
 
 // The three GEMMs of a layer: forward, activation gradient, weight gradient.
@@ -348,7 +348,7 @@ TEST(Guide, StrictAlignmentIsCublasBefore11) {
   using Phases = std::vector<bool>;
   for (const std::string_view key : kTensorCoreGpus) {
     for (const PitchPolicy pitch : {PitchPolicy::packed, PitchPolicy::aligned}) {
-      SCOPED_TRACE(sentence(key, pitch == PitchPolicy::packed ? " packed" : " aligned"));
+      SCOPED_TRACE(concat(key, pitch == PitchPolicy::packed ? " packed" : " aligned"));
       const auto strict = [&](std::int64_t out, std::int64_t in, std::int64_t tokens) {
         return phases_on_tensor_cores(phases(out, in, tokens, pitch), key, AlignmentPolicy::strict);
       };
@@ -451,7 +451,7 @@ TEST(Guide, WhatLimitsALaunch) {
     for (const GemmProblem& vector : {gemm(size, 1, 4096), gemm(1, size, 4096)}) EXPECT_LT(intensity_of(vector), 1.0) << size;
   }
   EXPECT_LT(layer_norm_intensity(), 10.0);
-  // 16,000 operations on 16 bytes. Of the 4 blocks an SM that hide its latency one thread is one, and takes as long as all of them.
+  // 16,000 operations on 16 bytes. Of the 4 blocks per SM that hide its latency one thread is one, and takes as long as all of them.
   const double math_s = 16000.0 / peak_flops_per_s(v100, DType::f16, MathMode::ieee), memory_s = 16.0 / v100.bandwidth_bytes_per_s;
   const auto enough = static_cast<double>(4 * v100.sm_count);
   EXPECT_GT(math_s, memory_s);

@@ -74,7 +74,7 @@ TEST(LaunchLimit, HoldsOfRandomGemmsOnEveryProfile) {
       const LaunchTerms terms = launch_terms(problem, plan, profile.device);
       const Limit limit = limit_of(terms);
       ++seen[limit];
-      SCOPED_TRACE(sentence(profile.key, " ", problem.m, " ", problem.n, " ", problem.k, " ", plan.row, " ", name_of(limit)));
+      SCOPED_TRACE(concat(profile.key, " ", problem.m, " ", problem.n, " ", problem.k, " ", plan.row, " ", name_of(limit)));
       for (const double factor : {terms.cuda_cores, terms.alignment, terms.tiles, terms.waves, terms.idle_sms}) EXPECT_GE(factor, 1.0);
       EXPECT_NE(limit, Limit::unknown);
       EXPECT_LE(std::max(terms.memory_s, terms.math_s), terms.predicted_s);

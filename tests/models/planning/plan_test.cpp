@@ -11,7 +11,7 @@
 #include "kernels/gemm/guide_tiles.h"
 #include "models/planning/advice.h"
 #include "models/planning/predicted_settings.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 #include "models/step/memory_check.h"
 #include "tests/models/training/small_runs.h"
 #include "tests/test_environment.h"
@@ -20,7 +20,7 @@ namespace tilewave {
 namespace {
 
 // A profile's 16-bit type: Volta and Turing have no bf16.
-Precision half_of(const DeviceInfo& device) { return device.capability < kLeastCudaCapability ? Precision::fp16 : Precision::bf16; }
+Precision half_of(const DeviceInfo& device) { return device.capability < kMinCudaCapability ? Precision::fp16 : Precision::bf16; }
 
 class Draw {
  public:
@@ -221,7 +221,7 @@ TEST(Plans, FeatureMajorHiddenActivationsStayOnTensorCores) {
                                 "batch.source_tokens=" + rows, "batch.target_tokens=" + rows}));
       int feature_major = 0;
       for (const GemmLine& line : plan_step(resolved, device_profile(key).device).gemms) {
-        EXPECT_TRUE(find_gemm_row(Backend::cuda, line.plan.row)->tensor_cores)
+        EXPECT_TRUE(find_gemm_kernel(Backend::cuda, line.plan.row)->tensor_cores)
             << key << " " << rows << " rows, " << line.layer << " " << name_of(line.problem.role) << ": " << line.plan.row;
         feature_major += line.problem.role == GemmRole::wgrad && line.problem.b_major == Major::k && line.problem.epilogue.bias_gradient;
       }
@@ -230,7 +230,7 @@ TEST(Plans, FeatureMajorHiddenActivationsStayOnTensorCores) {
   }
 }
 
-// Steps that docs/results/guidelines-h200.md records, in-house and after calibration there: by the constants in the code the plan is
+// Steps that docs/results/guidelines-h200.md records, tilewave's and after calibration there: by the constants in the code the plan is
 // within a tenth of them.
 TEST(Plans, StepsMeasuredOnAnH200AreNear) {
   const DeviceInfo& h200 = device_profile("h200").device;
@@ -293,11 +293,11 @@ TEST(Plans, NoAdviceIsSlower) {
     const std::int64_t heads = draw(1, 8), rows = draw(200, 6000), target_rows = i % 3 == 0 ? rows : draw(200, 6000);
     const Precision precision = device.backend == Backend::cpu ? Precision::fp32 : half_of(device);
     const Recipe recipe = small_recipe(
-        {sentence("model.d_model=", heads * draw(20, 128)), sentence("model.heads=", heads), sentence("model.d_ff=", draw(100, 4000)),
-         sentence("model.vocabulary=", draw(1000, 40000)), sentence("batch.source_tokens=", rows),
-         sentence("batch.target_tokens=", target_rows), "model.max_positions=96", "batch.sequence=96", "data.tokenizer=bytes",
-         sentence("data.kind=", i % 2 == 0 ? "synthetic" : "number_names"), sentence("run.precision=", name_of(precision)),
-         sentence("guidelines.row_pitch=", draw(0, 2) == 0 ? "aligned" : "packed")});
+        {concat("model.d_model=", heads * draw(20, 128)), concat("model.heads=", heads), concat("model.d_ff=", draw(100, 4000)),
+         concat("model.vocabulary=", draw(1000, 40000)), concat("batch.source_tokens=", rows), concat("batch.target_tokens=", target_rows),
+         "model.max_positions=96", "batch.sequence=96", "data.tokenizer=bytes",
+         concat("data.kind=", i % 2 == 0 ? "synthetic" : "number_names"), concat("run.precision=", name_of(precision)),
+         concat("guidelines.row_pitch=", draw(0, 2) == 0 ? "aligned" : "packed")});
     RealTokenCounter tokens(recipe);
     const auto worth = [&](const Recipe& one) {
       const ResolvedRecipe resolved = resolve(one, {}, device, tokens);
@@ -306,13 +306,13 @@ TEST(Plans, NoAdviceIsSlower) {
     const StepWorth before = worth(recipe);
     for (const Advice& advice : advise(recipe, device, tokens)) {
       if (!advice.advised) {
-        EXPECT_LT(advice.step_gain, kLeastGain) << advice.quantity;
+        EXPECT_LT(advice.step_gain, kMinGain) << advice.quantity;
         ++none;
         continue;
       }
       ++advised;
       EXPECT_NE(advice.to, advice.from) << advice.quantity;
-      EXPECT_GE(advice.step_gain, kLeastGain) << advice.quantity;
+      EXPECT_GE(advice.step_gain, kMinGain) << advice.quantity;
       const Recipe followed = parse_recipe({.source = "advised", .text = to_toml(recipe)}, overrides_of(advice.set));
       const StepWorth after = worth(followed);
       EXPECT_NEAR(relative_time(after, before), 1.0 - advice.step_gain, 1e-9) << advice.set;
@@ -330,7 +330,7 @@ TEST(Plans, AdviseTheGuidesVocabulary) {
   const auto advice = [&](std::int64_t vocabulary) {
     const Recipe recipe =
         small_recipe({"model.d_model=1024", "model.d_ff=4096", "model.heads=16", "batch.source_tokens=5120", "batch.target_tokens=5120",
-                      "run.precision=fp16", "guidelines.row_pitch=packed", sentence("model.vocabulary=", vocabulary)});
+                      "run.precision=fp16", "guidelines.row_pitch=packed", concat("model.vocabulary=", vocabulary)});
     return advise(recipe, v100);
   };
   const std::vector<Advice> odd = advice(33708);
@@ -445,7 +445,7 @@ TEST(Advices, OfRowsNameTheGuideWhereGemmsGain) {
   const auto section = [](const char* rows) {
     const Recipe recipe = read_recipe(
         test_environment().data / ".." / "recipes" / "ablate_waves.toml",
-        std::vector<std::string>{sentence("batch.source_tokens=", rows), sentence("batch.target_tokens=", rows), "ablation.switches="});
+        std::vector<std::string>{concat("batch.source_tokens=", rows), concat("batch.target_tokens=", rows), "ablation.switches="});
     for (const Advice& advice : advise(recipe, device_profile("h200").device)) {
       if (advice.advised && advice.quantity == "source and target rows") return std::string(advice.section);
     }
@@ -466,8 +466,8 @@ TEST(Plans, AdviceNamesAlignmentWhereItChanges) {
   };
   const auto advice = [&](std::int64_t sequence, std::int64_t heads) {
     std::vector<std::string> overrides = kDecoderOnly;
-    overrides.insert(overrides.end(), {"model.d_model=960", "model.d_ff=3840", sentence("model.heads=", heads), "run.precision=bf16",
-                                       "model.max_positions=1024", sentence("batch.sequence=", sequence), "batch.target_tokens=16384"});
+    overrides.insert(overrides.end(), {"model.d_model=960", "model.d_ff=3840", concat("model.heads=", heads), "run.precision=bf16",
+                                       "model.max_positions=1024", concat("batch.sequence=", sequence), "batch.target_tokens=16384"});
     return advise(small_recipe(overrides), h200);
   };
   const std::string alignment = "Matrix Multiplication Background, 2.2";

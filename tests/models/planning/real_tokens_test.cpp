@@ -19,8 +19,8 @@ Recipe numbers(std::int64_t source, std::int64_t target, const std::vector<std::
                                   "model.vocabulary=260",
                                   "model.max_positions=96",
                                   "batch.sequence=96",
-                                  sentence("batch.source_tokens=", source),
-                                  sentence("batch.target_tokens=", target)};
+                                  concat("batch.source_tokens=", source),
+                                  concat("batch.target_tokens=", target)};
   all.insert(all.end(), overrides.begin(), overrides.end());
   return small_recipe(all);
 }
@@ -65,7 +65,7 @@ TEST(RealTokens, RowsThatOneSideGainsAloneStayGhosts) {
 // Made-up ids fill every row; what one side gains alone counts for nothing all the same.
 TEST(RealTokens, OfMadeUpIdsAreTheRows) {
   const auto made_up = [](std::int64_t source, std::int64_t target) {
-    return tokens_of(small_recipe({sentence("batch.source_tokens=", source), sentence("batch.target_tokens=", target)}));
+    return tokens_of(small_recipe({concat("batch.source_tokens=", source), concat("batch.target_tokens=", target)}));
   };
   EXPECT_EQ(made_up(45, 57).source, 45.0);
   EXPECT_EQ(made_up(45, 57).target, 57.0);
@@ -77,8 +77,8 @@ TEST(RealTokens, OfMadeUpIdsAreTheRows) {
 
 TEST(RealTokens, WithoutTheCorpusSidesFillAlike) {
   const auto parallel = [](std::int64_t source, std::int64_t target) {
-    return small_recipe({"data.kind=parallel", "data.tokenizer=bytes", "model.vocabulary=260", sentence("batch.source_tokens=", source),
-                         sentence("batch.target_tokens=", target)});
+    return small_recipe({"data.kind=parallel", "data.tokenizer=bytes", "model.vocabulary=260", concat("batch.source_tokens=", source),
+                         concat("batch.target_tokens=", target)});
   };
   RealTokenCounter tokens(parallel(100, 80));
   const RealTokens asked = tokens(resolve(parallel(100, 80)));
@@ -116,7 +116,7 @@ TEST(RealTokens, AblationsPredictWhatPlansPredict) {
         ablate({.recipe = recipe,
                 .settings = settings,
                 .steps = 1,
-                .timing = {.load_s = 0.0, .block_s = 0.001, .screening_blocks = 1, .rounds = 1, .finalists = kMostSettings},
+                .timing = {.load_s = 0.0, .block_s = 0.001, .screening_blocks = 1, .rounds = 1, .finalists = kMaxSettings},
                 .queue = make_cpu_queue(2),
                 .device = cpu});
     ASSERT_EQ(planned.size(), 2U);

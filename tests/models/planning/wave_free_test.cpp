@@ -7,6 +7,7 @@
 #include <random>
 
 #include "kernels/core/device_profiles.h"
+#include "models/planning/resolve.h"
 #include "tests/models/training/small_runs.h"
 
 namespace tilewave {
@@ -25,8 +26,8 @@ Recipe case_study(std::int64_t rows, const std::vector<std::string>& overrides =
                                   "run.precision=fp16",
                                   "guidelines.wave_free_batch=nearest",
                                   "guidelines.wave_tile=256x128",
-                                  sentence("batch.source_tokens=", rows),
-                                  sentence("batch.target_tokens=", rows)};
+                                  concat("batch.source_tokens=", rows),
+                                  concat("batch.target_tokens=", rows)};
   all.insert(all.end(), overrides.begin(), overrides.end());
   return small_recipe(all);
 }
@@ -57,9 +58,9 @@ TEST(WaveFree, TheCaseStudysBatches) {
 // A little past whole waves the tile to step back with has begun another wave, and takes twice the time for it.
 TEST(WaveFree, RowsJustPastWholeWavesStepBack) {
   for (const std::int64_t rows : {2120, 2176, 2240}) {
-    const Recipe recipe = small_recipe({"model.d_model=128", "model.d_ff=512", "model.heads=4", "run.precision=bf16",
-                                        "guidelines.wave_limit=0.1", "guidelines.wave_free_batch=nearest",
-                                        sentence("batch.source_tokens=", rows), sentence("batch.target_tokens=", rows)});
+    const Recipe recipe =
+        small_recipe({"model.d_model=128", "model.d_ff=512", "model.heads=4", "run.precision=bf16", "guidelines.wave_limit=0.1",
+                      "guidelines.wave_free_batch=nearest", concat("batch.source_tokens=", rows), concat("batch.target_tokens=", rows)});
     const Numbers found = numbers(recipe, rows - rows / 10, rows + rows / 10, device("h200"));
     EXPECT_NE(std::find(found.begin(), found.end(), 2112), found.end()) << rows;
   }
@@ -156,7 +157,7 @@ TEST(WaveFree, ANumberJustBelowAWholeWaveIsOne) {
   EXPECT_NO_THROW(settle_wave_free_batch(case_study(4200, {"guidelines.wave_limit=0"}), h200));
 }
 
-// Moved alone, a side's rows are ghosts: the guide's wave-free numbers for one side are no reason to move it.
+// Moved alone, a side's rows are padding rows: the guide's wave-free numbers for one side are no reason to move it.
 TEST(WaveFree, RowsThatWouldBeGhostsAreNotAdded) {
   const DeviceInfo cpu = probe_cpu(2);
   const auto asked = [](const std::string& limit) {
@@ -182,15 +183,15 @@ TEST(WaveFree, WhatIsPickedIsNeverPredictedSlower) {
         "model.vocabulary=260",
         "model.max_positions=96",
         "batch.sequence=96",
-        sentence("model.d_model=", 32 * draw(1, 16)),
-        sentence("model.d_ff=", draw(64, 2048)),
-        sentence("run.precision=", on.backend == Backend::cpu ? "fp32" : "fp16"),
-        sentence("batch.source_tokens=", source),
-        sentence("batch.target_tokens=", target),
-        sentence("guidelines.wave_limit=", draw(0, 2) == 0 ? "0.5" : "0.2"),
-        sentence("guidelines.batch_multiple_of=", draw(0, 2) == 0 ? 24 : 1),
-        sentence("guidelines.wave_layer=", draw(0, 2) == 0 ? "cross_attention.q" : "ffn.up"),
-        sentence("guidelines.wave_free_batch=", std::vector{"nearest", "up", "down"}[static_cast<std::size_t>(draw(0, 2))])};
+        concat("model.d_model=", 32 * draw(1, 16)),
+        concat("model.d_ff=", draw(64, 2048)),
+        concat("run.precision=", on.backend == Backend::cpu ? "fp32" : "fp16"),
+        concat("batch.source_tokens=", source),
+        concat("batch.target_tokens=", target),
+        concat("guidelines.wave_limit=", draw(0, 2) == 0 ? "0.5" : "0.2"),
+        concat("guidelines.batch_multiple_of=", draw(0, 2) == 0 ? 24 : 1),
+        concat("guidelines.wave_layer=", draw(0, 2) == 0 ? "cross_attention.q" : "ffn.up"),
+        concat("guidelines.wave_free_batch=", std::vector{"nearest", "up", "down"}[static_cast<std::size_t>(draw(0, 2))])};
     const std::vector<std::string>& kind = kinds[static_cast<std::size_t>(i / 3) % kinds.size()];
     overrides.insert(overrides.end(), kind.begin(), kind.end());
     const Recipe asked = small_recipe(overrides);

@@ -59,7 +59,7 @@ TEST(Guidelines, PaddingThatAlignsNothingSaysSo) {
     const Guided guided = pad_vocabulary(recipe, asked_shapes(recipe));
     ASSERT_EQ(guided.adjustments.size(), 1u);
     EXPECT_NE(guided.adjustments[0].why.find(
-                  sentence("elements start on multiples of ", bytes, " bytes as rows of ", vocabulary, " do, so no alignment is gained")),
+                  concat("elements start on multiples of ", bytes, " bytes as rows of ", vocabulary, " do, so no alignment is gained")),
               std::string::npos)
         << guided.adjustments[0].why;
   }

@@ -9,7 +9,7 @@
 #include "kernels/core/device_profiles.h"
 #include "models/planning/advice.h"
 #include "models/planning/predicted_settings.h"
-#include "models/planning/wave_free.h"
+#include "models/planning/resolve.h"
 #include "tests/models/training/small_runs.h"
 #include "tests/shell.h"
 
@@ -40,16 +40,16 @@ class PassSegmentsOf : public testing::Test {
             "model.vocabulary=260",
             "model.max_positions=4096",
             "model.encoder_layers=2",
-            sentence("batch.source_tokens=", rows),
-            sentence("batch.target_tokens=", rows),
-            sentence("batch.sequence=", sequence)};
+            concat("batch.source_tokens=", rows),
+            concat("batch.target_tokens=", rows),
+            concat("batch.sequence=", sequence)};
   }
   std::vector<std::string> text(std::size_t bytes, std::int64_t rows, std::int64_t sequence) {
     std::ofstream(folder_.path() / "text.txt") << line_of(bytes, 1);
     std::vector<std::string> all = kDecoderOnly;
     for (std::string& key : std::vector<std::string>{"data.kind=text", "data.tokenizer=bytes", "model.vocabulary=260",
                                                      "data.source=" + (folder_.path() / "text.txt").string(), "model.max_positions=4096",
-                                                     sentence("batch.target_tokens=", rows), sentence("batch.sequence=", sequence)}) {
+                                                     concat("batch.target_tokens=", rows), concat("batch.sequence=", sequence)}) {
       all.push_back(std::move(key));
     }
     return all;
@@ -83,7 +83,7 @@ class PassSegmentsOf : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// 1,010 rows hold 50 pairs of 20 and 20 rows; ten rows of either side are ghosts.
+// 1,010 rows hold 50 pairs of 20 and 20 rows; ten rows of either side are padding rows.
 TEST_F(PassSegmentsOf, PairsAreThoseOfARealBatchWhateverTheBound) {
   std::optional<StepPlan> first;
   for (const std::int64_t sequence : {20, 100, 1000}) {

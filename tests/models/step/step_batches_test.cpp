@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kPasses = 5;
 
 struct Source {
-  explicit Source(std::int64_t most_kept_bytes = kMostKeptBytes)
+  explicit Source(std::int64_t most_kept_bytes = kMaxKeptBytes)
       : resolved(resolve(small_recipe({"data.kind=number_names", "data.tokenizer=bytes", "model.vocabulary=260", "model.max_positions=96",
                                        "batch.sequence=96", "batch.source_tokens=200", "batch.target_tokens=200"}))),
         corpus(corpus_of(resolved.recipe)),

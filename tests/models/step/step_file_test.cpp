@@ -156,7 +156,7 @@ TEST_F(GpuStepAgainstPyTorch, LossGradientsAndUpdatedWeights) {
           Variation{.name = "fp32 padded", .overrides = padded, .loss_tolerance = 1e-5, .tolerance = 1e-4},
           Variation{.name = "fp32 packed", .overrides = {"guidelines.row_pitch=packed"}, .loss_tolerance = 1e-5, .tolerance = 1e-4},
           Variation{.name = "fp64", .overrides = {"run.precision=fp64"}, .loss_tolerance = 1e-13, .tolerance = 1e-11}}) {
-      SCOPED_TRACE(sentence(name, " ", variation.name));
+      SCOPED_TRACE(concat(name, " ", variation.name));
       expect_pytorchs_step(name, variation, {.queue = queue_, .device = device_});
     }
   }
@@ -264,8 +264,8 @@ class BatchFiles : public testing::Test {
 TEST_F(BatchFiles, WhatLiesBehindALengthIsNotRead) {
   const BatchFile file = read();
   const Batch batch = pack(file, {.source_rows = 6, .target_rows = 9, .sequence = 4});
-  EXPECT_EQ(batch.source_ids, (std::vector<std::int32_t>{1, 2, 3, 5, 6, kGhost}));
-  EXPECT_EQ(batch.target_in, (std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8, kGhost}));
+  EXPECT_EQ(batch.source_ids, (std::vector<std::int32_t>{1, 2, 3, 5, 6, kPaddingId}));
+  EXPECT_EQ(batch.target_in, (std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8, kPaddingId}));
   EXPECT_EQ(batch.target_positions, (std::vector<std::int32_t>{0, 1, 2, 3, 0, 0, 1, 2, 0}));
   EXPECT_EQ(batch.real_tokens, 6);  // two labels are negative
   EXPECT_THROW(pack(file, {.source_rows = 6, .target_rows = 7, .sequence = 4}), Error);

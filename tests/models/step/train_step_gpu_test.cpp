@@ -71,7 +71,7 @@ TEST_F(GpuTrainStep, FollowsTheCpu) {
                                {"bf16", 1e-2, 5e-2, 0.5},
                                {"fp16", 3e-3, 2e-2, 0.5}}) {
       SCOPED_TRACE(bound.precision);
-      SmallRun run = on_gpu(with(model, {sentence("run.precision=", bound.precision)}));
+      SmallRun run = on_gpu(with(model, {concat("run.precision=", bound.precision)}));
       std::vector<double> own;
       for (int step = 0; step < 5; ++step) {
         const StepReport report = run.advance();
@@ -127,14 +127,14 @@ TEST_F(GpuTrainStep, PaddingPitchAndGhostRowsAreInvisible) {
   for (const auto& model : kModels) {
     for (const auto& [precision, tolerance] : {std::pair{"fp64", 1e-12}, {"fp32", 1e-5}, {"bf16", 1e-2}}) {
       const std::vector<std::string> base =
-          with(model, {sentence("run.precision=", precision), "model.dropout=0", "model.attention_dropout=0"});
+          with(model, {concat("run.precision=", precision), "model.dropout=0", "model.attention_dropout=0"});
       SmallRun plain = on_gpu(base);
       const Batch batch = *plain.stream.next();
       const double loss = plain.step.run(std::vector<Batch>{batch}, 1).loss;
       const std::vector<double> weights = plain.weights();
       for (const char* change : {"guidelines.pad_vocabulary_to=64", "guidelines.row_pitch=packed", "guidelines.batch_multiple_of=64",
                                  "guidelines.ffn_hidden_layout=feature_major"}) {
-        SCOPED_TRACE(sentence(precision, " ", change));
+        SCOPED_TRACE(concat(precision, " ", change));
         SmallRun run = on_gpu(with(base, {change}));
         const StepReport report = run.step.run(std::vector<Batch>{repacked(batch, batch_shape(run.resolved))}, 1);
         EXPECT_NEAR(report.loss / loss, 1.0, tolerance);
@@ -210,7 +210,7 @@ TEST_F(GpuTrainStep, HoppersRowsFollowThePortableOnes) {
     older.capability = 80;
     const auto plans = run.context.plans();
     EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), [&](const auto& one) {
-      return !find_gemm_row(Backend::cuda, one.second.row)->refuse(one.first, older).empty();
+      return !find_gemm_kernel(Backend::cuda, one.second.row)->refuse(one.first, older).empty();
     })) << "no plan is of one of Hopper's own rows";
   }
 }
@@ -222,7 +222,7 @@ TEST_F(GpuTrainStep, StrictAlignmentKeepsTensorCoresToMultiplesOf8) {
   EXPECT_LE(difference(strict.losses(3), any.losses(3)), 1e-2);
   int on_tensor_cores = 0, off_them = 0, odd_tokens = 0;
   for (const auto& [problem, plan] : strict.context.plans()) {
-    const GemmRow* const row = find_gemm_row(Backend::cuda, plan.row);
+    const GemmKernel* const row = find_gemm_kernel(Backend::cuda, plan.row);
     ASSERT_NE(row, nullptr);
     EXPECT_TRUE(strictly_aligned(problem) || !row->tensor_cores) << plan.row;
     ++(row->tensor_cores ? on_tensor_cores : off_them);
@@ -230,7 +230,8 @@ TEST_F(GpuTrainStep, StrictAlignmentKeepsTensorCoresToMultiplesOf8) {
   }
   EXPECT_GT(off_them, 0);
   EXPECT_GT(odd_tokens, 0) << "500 tokens are nobody's fastest-varying dimension in forward and dgrad";
-  for (const auto& [problem, plan] : any.context.plans()) on_tensor_cores += find_gemm_row(Backend::cuda, plan.row)->tensor_cores ? 1 : 0;
+  for (const auto& [problem, plan] : any.context.plans())
+    on_tensor_cores += find_gemm_kernel(Backend::cuda, plan.row)->tensor_cores ? 1 : 0;
   EXPECT_GT(on_tensor_cores, 0);
 }
 
@@ -239,7 +240,7 @@ TEST_F(GpuTrainStep, StrictAlignmentKeepsTf32OffTensorCores) {
                                          "batch.target_tokens=504"};
   SmallRun any = on_gpu(base), strict = on_gpu(with(base, {"gemm.alignment_policy=strict"}));
   EXPECT_LE(difference(strict.losses(3), any.losses(3)), 1e-2);
-  const auto on_tensor_cores = [](const auto& one) { return find_gemm_row(Backend::cuda, one.second.row)->tensor_cores; };
+  const auto on_tensor_cores = [](const auto& one) { return find_gemm_kernel(Backend::cuda, one.second.row)->tensor_cores; };
   const auto strict_plans = strict.context.plans(), any_plans = any.context.plans();
   EXPECT_FALSE(strict_plans.empty());
   EXPECT_TRUE(std::none_of(strict_plans.begin(), strict_plans.end(), on_tensor_cores));

@@ -1,5 +1,5 @@
 // A step is what its trace says it is, and what does not belong to the mathematics does not change it: threads, step memory,
-// padding, pitch, ghost rows and the way a batch is cut into passes.
+// padding, pitch, padding rows and the way a batch is cut into passes.
 #include "models/step/train_step.h"
 
 #include <algorithm>
@@ -156,7 +156,7 @@ TEST_P(TrainStepOf, FeatureMajorHiddenActivationsAreInvisible) {
   }
 }
 
-// The gradients of a step whose rows are computed in any number of passes, or with ghosts among them, are the same up to rounding.
+// The gradients of a step whose rows are computed in any number of passes, or with padding rows among them, are the same up to rounding.
 TEST_P(TrainStepOf, PassesAndGhostsAreInvisible) {
   const std::vector<std::string> still = {"model.dropout=0", "model.attention_dropout=0", "run.precision=fp64"};
   const auto gradients = [](SmallRun& run, const std::vector<Batch>& batches) {
@@ -183,7 +183,7 @@ TEST_P(TrainStepOf, PassesAndGhostsAreInvisible) {
   const Batch batch = *whole.stream.next();
   const std::vector<double> expected = gradients(whole, {batch});
 
-  // The same sequences in more rows: the others are ghosts.
+  // The same sequences in more rows: the others are padding rows.
   const BatchShape shape = batch_shape(whole.resolved);
   SmallRun wide(small_recipe(with({still[0], still[1], still[2], "batch.target_tokens=77"})));
   const auto repack = [&](const BatchShape& into, std::size_t first, std::size_t count) {

@@ -65,7 +65,7 @@ TEST(AblationSwitches, WhatIsNoneIsASentence) {
             "--switch batch.target_token: there is no such key; did you mean batch.target_tokens?");
   for (const char* text : {"pad_vocabulary_to", "pad_vocabulary_to=", "=1,8"}) {
     EXPECT_EQ(message_of([&] { parse_switches(text); }),
-              sentence("--switch ", text, ": write key=value,value, as in pad_vocabulary_to=1,8."));
+              concat("--switch ", text, ": write key=value,value, as in pad_vocabulary_to=1,8."));
   }
   EXPECT_EQ(message_of([] { parse_switches("pad_vocabulary_to=1,8 row_pitch=packed,aligned pad_vocabulary_to=1,64"); }),
             "--switch pad_vocabulary_to: a key is switched once, with all of its values, as in pad_vocabulary_to=1,8,64.");
@@ -109,7 +109,7 @@ class Ablating : public testing::Test {
     return ablate({.recipe = recipe,
                    .settings = settings_of(parse_switches(switches)),
                    .steps = steps,
-                   .timing = {.load_s = 0.0, .block_s = 0.001, .screening_blocks = 1, .rounds = 3, .finalists = kMostSettings},
+                   .timing = {.load_s = 0.0, .block_s = 0.001, .screening_blocks = 1, .rounds = 3, .finalists = kMaxSettings},
                    .queue = make_cpu_queue(2),
                    .device = probe_cpu(2)});
   }
@@ -161,11 +161,10 @@ TEST_F(Ablating, ALossThatDivergesIsNotCompared) {
   ASSERT_TRUE(std::isfinite(report.variants[0].curve.losses[0]));
   ASSERT_FALSE(std::isfinite(report.variants[0].curve.losses[3]));
   EXPECT_EQ(report.variants[1].same_loss.verdict, SameLoss::Verdict::not_compared);
-  EXPECT_EQ(report.variants[1].same_loss.how,
-            sentence("its baseline's loss is not finite in step ", first_diverged(report.variants[0].curve),
-                     "; lower optimizer.learning_rate, or take another run.precision"));
+  EXPECT_EQ(report.variants[1].same_loss.how, concat("its baseline's loss is not finite in step ", first_diverged(report.variants[0].curve),
+                                                     "; lower optimizer.learning_rate, or take another run.precision"));
   EXPECT_EQ(report.variants[0].same_loss.verdict, SameLoss::Verdict::not_compared);
-  EXPECT_EQ(report.variants[0].same_loss.how, sentence("its loss", report.variants[1].same_loss.how.substr(strlen("its baseline's loss"))));
+  EXPECT_EQ(report.variants[0].same_loss.how, concat("its loss", report.variants[1].same_loss.how.substr(strlen("its baseline's loss"))));
   EXPECT_FALSE(report.holds());
 }
 
@@ -179,7 +178,7 @@ TEST_F(Ablating, ALossThatDivergesIsNoneToBeEqualTo) {
 TEST_F(Ablating, RowsTooShortForTheDataAreRefusedAndTheOthersRun) {
   for (const char* kind : {"number_names", "synthetic"}) {
     const Recipe recipe =
-        small_recipe({sentence("data.kind=", kind), "data.tokenizer=bytes", "model.vocabulary=260", "model.max_positions=64",
+        small_recipe({concat("data.kind=", kind), "data.tokenizer=bytes", "model.vocabulary=260", "model.max_positions=64",
                       "batch.sequence=64", "batch.source_tokens=64", "batch.target_tokens=256"});
     const AblationReport report = report_of(recipe, "batch.sequence=64,1", 1);
     EXPECT_TRUE(report.variants[0].ran()) << kind << ": " << report.variants[0].refused;
@@ -225,7 +224,7 @@ TEST_F(Ablating, EachIsComparedWithItsOwnBaseline) {
     const bool same_rows = variant.resolved.shapes.target_rows == baseline.resolved.shapes.target_rows &&
                            variant.resolved.shapes.source_rows == baseline.resolved.shapes.source_rows;
     EXPECT_EQ(variant.same_loss.how,
-              same_rows ? sentence("the same launches as ", baseline.setting.name) : std::string("50 target tokens, weights frozen"))
+              same_rows ? concat("the same launches as ", baseline.setting.name) : std::string("50 target tokens, weights frozen"))
         << variant.setting.name;
     EXPECT_TRUE(variant.same_loss.holds());
   }
@@ -457,7 +456,7 @@ TEST_F(GpuAblation, WhatDoesNotFitSaysSoAndTheOthersKeepTheirLoss) {
       ablate({.recipe = small_recipe({"run.precision=bf16", "model.d_ff=4096"}),
               .settings = settings_of(parse_switches("batch.source_tokens+batch.target_tokens=50,56,16000000 pad_vocabulary_to=1,8")),
               .steps = 3,
-              .timing = {.load_s = 0.0, .block_s = 0.001, .screening_blocks = 1, .rounds = 3, .finalists = kMostSettings},
+              .timing = {.load_s = 0.0, .block_s = 0.001, .screening_blocks = 1, .rounds = 3, .finalists = kMaxSettings},
               .queue = queue_,
               .device = device_});
   EXPECT_FALSE(report.holds());

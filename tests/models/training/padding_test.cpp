@@ -39,14 +39,14 @@ Pair random_pair(std::uint64_t seed) {
   Pair pair;
   if (decoder_only) pair.plain = kDecoderOnly;
   const auto rows = [&](std::int64_t more_s, std::int64_t more_t) {
-    return std::vector<std::string>{sentence("batch.source_tokens=", decoder_only ? 0 : source + more_s),
-                                    sentence("batch.target_tokens=", target + more_t)};
+    return std::vector<std::string>{concat("batch.source_tokens=", decoder_only ? 0 : source + more_s),
+                                    concat("batch.target_tokens=", target + more_t)};
   };
-  pair.plain.push_back(sentence("model.vocabulary=", vocabulary));
+  pair.plain.push_back(concat("model.vocabulary=", vocabulary));
   pair.changed = pair.plain;
   for (const std::string& key : rows(0, 0)) pair.plain.push_back(key);
   for (const std::string& key : rows(more_source, more_target)) pair.changed.push_back(key);
-  pair.changed.push_back(sentence("guidelines.pad_vocabulary_to=", pad));
+  pair.changed.push_back(concat("guidelines.pad_vocabulary_to=", pad));
   if (packed) pair.changed.push_back("guidelines.row_pitch=packed");
   if (feature_major) pair.changed.push_back("guidelines.ffn_hidden_layout=feature_major");
   pair.same_order = !feature_major && more_target == 0 && (decoder_only || more_source == 0);
@@ -64,7 +64,7 @@ constexpr Numbers kCpuNumbers[] = {{"fp32", 1e-3}, {"fp64", 1e-10}};
 constexpr Numbers kGpuNumbers[] = {{"fp64", 1e-10}, {"fp32", 1e-3, false}, {"bf16", 5e-2, false, false}};
 
 Recipe with_precision(std::vector<std::string> overrides, const Numbers& numbers) {
-  overrides.push_back(sentence("run.precision=", numbers.precision));
+  overrides.push_back(concat("run.precision=", numbers.precision));
   return small_recipe(overrides);
 }
 
@@ -170,7 +170,7 @@ TEST(Padding, IsInvisible) {
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     const Pair pair = random_pair(seed);
     for (const Numbers& numbers : kCpuNumbers) {
-      SCOPED_TRACE(sentence(numbers.precision, " ", pair.text));
+      SCOPED_TRACE(concat(numbers.precision, " ", pair.text));
       SmallRun plain(with_precision(pair.plain, numbers)), changed(with_precision(pair.changed, numbers));
       const std::vector<Batch> batches = draw(plain, 3);
       const Seen expected = see(plain, batches), seen = see(changed, batches);
@@ -202,7 +202,7 @@ void expect_checkpoints_move(const Pair& pair, const Numbers& numbers, const Mak
   const TemporaryFolder folder;
   const std::filesystem::path weights = folder.path() / "model", moments = folder.path() / "optimizer";
   for (const bool back : {false, true}) {
-    SCOPED_TRACE(sentence(numbers.precision, back ? ", back from " : ", on to ", pair.text));
+    SCOPED_TRACE(concat(numbers.precision, back ? ", back from " : ", on to ", pair.text));
     SmallRun plain = make(with_precision(pair.plain, numbers)), changed = make(with_precision(pair.changed, numbers));
     const std::vector<Batch> batches = draw(plain, 4);
     SmallRun &from = back ? changed : plain, &to = back ? plain : changed;
@@ -240,7 +240,7 @@ TEST_F(GpuPadding, IsInvisible) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const Pair pair = random_pair(seed);
     for (const Numbers& numbers : kGpuNumbers) {
-      SCOPED_TRACE(sentence(numbers.precision, " ", pair.text));
+      SCOPED_TRACE(concat(numbers.precision, " ", pair.text));
       SmallRun plain(with_precision(pair.plain, numbers), queue_, device_), changed(with_precision(pair.changed, numbers), queue_, device_);
       const std::vector<Batch> batches = draw(plain, 3);
       expect_same(see(changed, batches), see(plain, batches), numbers);

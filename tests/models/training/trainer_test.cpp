@@ -357,8 +357,8 @@ TEST_F(Trainer, WholeWavesAreSettledOnce) {
     EXPECT_NE(said.find("a resumed run cannot change it"), std::string::npos) << said;
   }
   // Who asks for the answer itself asks for no waves.
-  const std::vector<std::string> answer = {sentence("batch.source_tokens=", recipe.batch.source_tokens),
-                                           sentence("batch.target_tokens=", recipe.batch.target_tokens), "run.steps=9"};
+  const std::vector<std::string> answer = {concat("batch.source_tokens=", recipe.batch.source_tokens),
+                                           concat("batch.target_tokens=", recipe.batch.target_tokens), "run.steps=9"};
   EXPECT_EQ(attempt(folder("run"), {.overrides = answer, .start = RunStart::resume}).steps, 9);
   // Nor does a run that asked for no waves hold an answer.
   attempt(folder("plain"), {.stop_after = 4});
@@ -443,7 +443,7 @@ TEST_F(Trainer, AResumedRunMayChangeWhatTheDocumentsSay) {
   std::size_t refused = 0, accepted = 0;
   for (std::size_t s = 0; s < names.size(); ++s) {
     for (std::size_t f = 0; f < names[s].fields.size(); ++f) {
-      const std::string key = sentence(names[s].name, ".", names[s].fields[f].name);
+      const std::string key = concat(names[s].name, ".", names[s].fields[f].name);
       if (refused_anyway.contains(key)) continue;
       fs::remove_all(folder("run"));
       fs::copy(folder("begun"), folder("run"), fs::copy_options::recursive);
@@ -452,7 +452,7 @@ TEST_F(Trainer, AResumedRunMayChangeWhatTheDocumentsSay) {
         EXPECT_EQ(said, "") << key;
         ++accepted;
       } else {
-        EXPECT_NE(said.find(sentence(" was begun with ", key, " = ")), std::string::npos) << key << ": " << said;
+        EXPECT_NE(said.find(concat(" was begun with ", key, " = ")), std::string::npos) << key << ": " << said;
         ++refused;
       }
     }

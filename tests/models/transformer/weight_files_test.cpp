@@ -81,7 +81,7 @@ TensorSource& tensor_named(SafetensorsContents& contents, std::string_view name)
   for (TensorSource& tensor : contents.tensors) {
     if (tensor.name == name) return tensor;
   }
-  throw Error(sentence("no tensor ", name, "."));
+  throw Error(concat("no tensor ", name, "."));
 }
 
 TEST_F(WeightFiles, HoldLogicalShapesAndNameBothVocabularies) {
@@ -199,7 +199,7 @@ TEST_F(WeightFiles, OtherTypesAreRefused) {
                                      const std::vector<std::byte> bytes(static_cast<std::size_t>(48 * 32 * bits_of(type) / 8));
                                      sink(bytes);
                                    }};
-    expect_refusal(contents, sentence("\"", kUp, "\" [48, 32] is ", name_of(type), "; parameters are F32 or F64"));
+    expect_refusal(contents, concat("\"", kUp, "\" [48, 32] is ", name_of(type), "; parameters are F32 or F64"));
   }
 }
 
@@ -212,7 +212,7 @@ TEST_F(WeightFiles, ElementsThatAreNotFiniteAreRefused) {
                                      elements[70] = bad;
                                      sink(std::as_bytes(std::span(elements)));
                                    }};
-    expect_refusal(contents, "\"" + kUp + "\" holds " + sentence(bad) + " at element 70");
+    expect_refusal(contents, "\"" + kUp + "\" holds " + concat(bad) + " at element 70");
   }
 }
 

@@ -114,7 +114,7 @@ TEST(OperationTime, OfAttentionIsThatOfItsPairs) {
     TraceEntry halved = known;
     halved.attention->pairs /= 2;
     halved.attention->queries /= 2;
-    EXPECT_LT(predicted_seconds(halved, device("h200")), predicted_seconds(known, device("h200"))) << "ghost rows take no time";
+    EXPECT_LT(predicted_seconds(halved, device("h200")), predicted_seconds(known, device("h200"))) << "padding rows take no time";
     TraceEntry brief = known;
     brief.attention->longest = 64;
     EXPECT_NE(predicted_seconds(brief, device("h200")), predicted_seconds(known, device("h200")));

@@ -1,5 +1,5 @@
-// The time model as data, and what choosing by it promises, over random problems on GPUs that are not here.
-#include "kernels/gemm/cost/time_model.h"
+// The cost model as data, and what choosing by it promises, over random problems on GPUs that are not here.
+#include "kernels/gemm/cost/cost_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,35 +39,38 @@ GemmProblem random_problem(std::mt19937& random) {
   return p;
 }
 
-TEST(TimeModel, ConstantsHaveNamesOfTheirOwnAndAreAboveZero) {
+TEST(CostModel, ConstantsHaveNamesOfTheirOwnAndAreAboveZero) {
   std::set<std::string_view> names;
-  const TimeModel model;
-  for (const TimeConstant& constant : time_constants()) {
+  const CostModel model;
+  for (const CostConstant& constant : cost_constants()) {
     EXPECT_TRUE(names.insert(constant.name).second) << constant.name;
     EXPECT_GT(model.*constant.value, 0.0) << constant.name;
+    EXPECT_FALSE(constant.unit.empty() || constant.meaning.empty()) << constant.name;
     if (constant.name.ends_with("_fraction")) {
       EXPECT_LE(model.*constant.value, 1.0) << constant.name;
     }
   }
-  EXPECT_EQ(names.size() * sizeof(double) + sizeof(double), sizeof(TimeModel) - sizeof(OperationModel))
+  EXPECT_EQ(names.size() * sizeof(double) + sizeof(double), sizeof(CostModel) - sizeof(OperationModel))
       << "every number but the source has a name";
   for (const OperationConstant& constant : operation_constants()) {
     EXPECT_TRUE(names.insert(constant.name).second) << constant.name;
     EXPECT_GT(model.operations.*constant.value, 0.0) << constant.name;
+    EXPECT_FALSE(constant.unit.empty() || constant.meaning.empty()) << constant.name;
   }
   EXPECT_EQ(operation_constants().size() * sizeof(double), sizeof(OperationModel)) << "every number has a name";
 }
 
-TEST(TimeModel, SaysWhoseNumbersTheyAre) {
-  EXPECT_EQ(source_of(default_time_model("NVIDIA H200")), "measured on an NVIDIA H200");
-  EXPECT_EQ(source_of(default_time_model("NVIDIA A100-SXM4-80GB")), "not measured: scaled from an NVIDIA H200");
-  EXPECT_EQ(source_of({.source = TimeModelSource::calibrated}), "calibrated here");
-  EXPECT_EQ(&time_model_of(h200()), &time_model_of(a100())) << "a device without a model of its own has the scaled one";
+TEST(CostModel, SaysWhoseNumbersTheyAre) {
+  EXPECT_EQ(source_of(default_cost_model("NVIDIA H200")), "measured on an NVIDIA H200");
+  EXPECT_EQ(source_of(default_cost_model("NVIDIA A100-SXM4-80GB")), "not measured: scaled from an NVIDIA H200");
+  EXPECT_EQ(source_of({.source = CostModelSource::calibrated}), "calibrated here");
+  EXPECT_EQ(source_of(cost_model_of(h200())), "measured on an NVIDIA H200") << "a device without a model of its own has its name's";
+  EXPECT_EQ(source_of(cost_model_of(a100())), "not measured: scaled from an NVIDIA H200");
 }
 
-TEST(TimeModel, TheLongestPartDecides) {
+TEST(CostModel, TheLongestPartDecides) {
   const DeviceInfo device = h200();
-  const TimeModel& model = time_model_of(device);
+  const CostModel& model = cost_model_of(device);
   EXPECT_DOUBLE_EQ(seconds_of(GemmWork{}, device), model.launch_s);
   const double cycles = seconds_of({.schedule_cycles = 1.98e6}, device) - model.launch_s;
   EXPECT_NEAR(cycles, 1e-3, 1e-9);
@@ -78,7 +81,7 @@ TEST(TimeModel, TheLongestPartDecides) {
   EXPECT_LT(both, 1.2e-3) << "near ties take longer than either, not the sum";
 }
 
-TEST(TimeModel, NoPredictionBeatsTheDevicesPeaks) {
+TEST(CostModel, NoPredictionBeatsTheDevicesPeaks) {
   std::mt19937 random(3);
   for (const DeviceInfo& device : {h200(), a100()}) {
     for (int i = 0; i < 300; ++i) {
@@ -117,15 +120,15 @@ TEST(Choose, TakesTheLeastPredictedTimeAndAlwaysTheSamePlan) {
 TEST(Choose, APlanHoldsUnderAnotherModel) {
   std::mt19937 random(5);
   DeviceInfo other = h200();
-  TimeModel changed;
-  for (const TimeConstant& constant : time_constants())
+  CostModel changed;
+  for (const CostConstant& constant : cost_constants())
     changed.*constant.value *= std::exp(std::uniform_real_distribution<double>(-1.0, 1.0)(random));
-  other.time_model = std::make_shared<TimeModel>(changed);
+  other.cost_model = std::make_shared<CostModel>(changed);
   int differ = 0;
   for (int i = 0; i < 300; ++i) {
     const GemmProblem p = random_problem(random);
     const GemmPlan plan = choose(p, h200());
-    EXPECT_EQ(plan, find_gemm_row(Backend::cuda, plan.row)->plan(p, plan.tile, other, plan.split)) << plan.row << " " << i;
+    EXPECT_EQ(plan, find_gemm_kernel(Backend::cuda, plan.row)->plan(p, plan.tile, other, plan.split)) << plan.row << " " << i;
     differ += plan == choose(p, other) ? 0 : 1;
   }
   EXPECT_GT(differ, 0) << "the other model is no other";
