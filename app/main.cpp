@@ -10,6 +10,7 @@
 
 #include "app/options/command.h"
 #include "app/options/usage.h"
+#include "app/options/version.h"
 #include "app/process/failure.h"
 #include "app/process/standard_streams.h"
 
@@ -35,11 +36,12 @@ int run_program(int argc, char** argv) {
   using tilewave::Command;
   CLI::App program("tilewave: train Transformers from recipes, and see what each Tensor Core guideline is worth", "tilewave");
   program.require_subcommand(1);
-  program.set_version_flag("--version", TILEWAVE_VERSION);
+  program.set_version_flag("--version", tilewave::version_text(tilewave::kCommit), "print version, commit, build and CUDA, and exit");
   const std::array commands = {tilewave::add_train(program), tilewave::add_translate(program), tilewave::add_generate(program),
                                tilewave::add_check(program), tilewave::add_step(program),      tilewave::add_inspect(program),
                                tilewave::add_plan(program),  tilewave::add_ablate(program),    tilewave::add_guidelines(program),
-                               tilewave::add_bench(program), tilewave::add_devices(program)};
+                               tilewave::add_bench(program), tilewave::add_devices(program),   tilewave::add_completion(program),
+                               tilewave::add_man(program),   tilewave::add_schema(program)};
   tilewave::prepare_options(program);
   tilewave::check_words(program, std::span<const char* const>(argv, argv + argc).subspan(argc > 0 ? 1 : 0));
   try {
@@ -53,7 +55,8 @@ int run_program(int argc, char** argv) {
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
-    tilewave::name_what_is_done("tilewave " + command.app->get_name());
+    const bool threads = command.app->get_option_no_throw("--threads") != nullptr;
+    tilewave::name_what_is_done("tilewave " + command.app->get_name(), threads ? tilewave::Threads::optional : tilewave::Threads::fixed);
     const int code = command.action();
     check_printed();
     return code;

@@ -3,6 +3,10 @@
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(CMAKE_CUDA_COMPILER nvcc HINTS /usr/local/cuda/bin)
 endif()
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  message(FATAL_ERROR "TILEWAVE_CUDA needs nvcc, which is neither on the PATH nor in /usr/local/cuda/bin; install NVIDIA's CUDA toolkit "
+                      "(13.0 was tried), or name its nvcc with -D CMAKE_CUDA_COMPILER=FILE")
+endif()
 enable_language(CUDA)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 
@@ -10,12 +14,12 @@ set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 function(tilewave_cuda_objects name architectures)
   add_library(${name} OBJECT ${ARGN})
   set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${architectures}" POSITION_INDEPENDENT_CODE ON)
-  target_compile_definitions(${name} PRIVATE TILEWAVE_HAS_CUDA)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${name} PRIVATE -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers
                                          $<$<VERSION_GREATER_EQUAL:${CMAKE_CUDA_COMPILER_VERSION},12.8>:--compress-mode=size>
                                          $<$<BOOL:${TILEWAVE_WERROR}>:-Werror=all-warnings>)
   target_link_libraries(tilewave_kernels PRIVATE $<TARGET_OBJECTS:${name}>)
+  set_property(GLOBAL APPEND_STRING PROPERTY tilewave_cuda_architectures "${architectures} ")  # as tilewave --version says them
 endfunction()
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS kernels/cuda/core/*.cu)
@@ -69,4 +73,5 @@ find_package(CUDAToolkit REQUIRED)
 target_sources(tilewave_kernels PRIVATE kernels/cuda/gemm/libraries.cpp)
 set_source_files_properties(kernels/cuda/gemm/libraries.cpp PROPERTIES INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
 target_link_libraries(tilewave_kernels PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
-target_compile_definitions(tilewave_kernels PUBLIC TILEWAVE_HAS_CUDA)
+# Nothing else is compiled otherwise than in a build for the CPU, so that ccache has it from there.
+set_source_files_properties(${gemm_rows} kernels/gemm/rows/libraries.cpp PROPERTIES COMPILE_DEFINITIONS TILEWAVE_HAS_CUDA)

@@ -1,7 +1,7 @@
-// README.md and what lies under docs/, results apart, keep their word: every command in their blocks that calls ./tilewave is run, in
-// order, in a folder that holds the recipes and the documents, by a stand-in for the script that shortens what would take long (kStandIn is
-// the rule). Of commands within sentences, docs/results' too, the command and its options exist; what README shows a run print is what it
-// prints.
+// README.md, CONTRIBUTING.md and what lies under docs/, results apart, keep their word: every command in their blocks that calls ./tilewave
+// is run, in order, in a folder that holds the recipes and the documents, by a stand-in for the script that shortens what would take long
+// (kStandIn is the rule). Of commands within sentences, docs/results' too, the command and its options exist; what README shows a run print
+// is what it prints.
 #include <algorithm>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -60,12 +60,12 @@ std::vector<Command> commands_of(const std::string& document, const std::string&
 }
 
 std::vector<fs::path> documents() {
-  std::vector<fs::path> files = {root() / "README.md"};
+  std::vector<fs::path> files = {root() / "README.md", root() / "CONTRIBUTING.md", root() / "CHANGELOG.md"};
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root() / "docs")) {
     const bool result = entry.path().generic_string().find("/docs/results/") != std::string::npos;
     if (entry.path().extension() == ".md" && !result) files.push_back(entry.path());
   }
-  std::sort(files.begin() + 1, files.end());
+  std::sort(files.begin() + 3, files.end());
   return files;
 }
 
@@ -88,10 +88,11 @@ std::vector<Command> commands_in_sentences(const std::string& document, const st
   return commands;
 }
 
-// Numbers and folders' names left out: what is left says the same in every run.
+// Numbers, the unit that suits them, and folders' names left out: what is left says the same in every run.
 std::string shape_of(const std::string& line) {
-  return std::regex_replace(std::regex_replace(line, std::regex("runs/\\S+"), "runs/R"), std::regex("[0-9]+(\\.[0-9]+)?(e[-+]?[0-9]+)?"),
-                            "N");
+  const std::string folders = std::regex_replace(line, std::regex("runs/\\S+"), "runs/R");
+  const std::string numbers = std::regex_replace(folders, std::regex("[0-9]+(,[0-9]{3})*(\\.[0-9]+)?(e[-+]?[0-9]+)?"), "N");
+  return std::regex_replace(std::regex_replace(numbers, std::regex("N (ns|us|ms|s)\\b"), "N s"), std::regex("N [MGT]FLOP/s"), "N FLOP/s");
 }
 
 // The lines that do not belong to a sample translation.
@@ -159,7 +160,7 @@ TEST_F(Documents, CommandsInSentencesExist) {
       std::istringstream words(called.line);
       std::string command, word;
       words >> command;
-      if (command == "--help") continue;
+      if (command == "--help" || command == "--version") continue;
       if (command == "bench" && words >> word) command += " " + word;
       const Outcome& help = help_of(command);
       EXPECT_EQ(help.status, 0) << called.document << ": " << called.line << "\n" << help.output;
@@ -176,7 +177,7 @@ TEST_F(Documents, CommandsInSentencesExist) {
 
 TEST_F(Documents, ReadmeShowsWhatARunPrints) {
   const std::string readme = file_text(root() / "README.md");
-  const std::size_t block = readme.find("```\n400 steps in ");
+  const std::size_t block = readme.find("```\nexact matches ");
   ASSERT_NE(block, std::string::npos);
   const std::string shown = readme.substr(block + 4, readme.find("```", block + 4) - block - 4);
   const TemporaryFolder folder;
@@ -187,9 +188,51 @@ TEST_F(Documents, ReadmeShowsWhatARunPrints) {
   EXPECT_EQ(shapes_of(shown), shapes_of(run.output));
 }
 
+TEST_F(Documents, ReadmeIsAPageWithAPicture) {
+  const std::string readme = file_text(root() / "README.md");
+  EXPECT_LE(std::ranges::count(readme, '\n'), 120);
+  std::smatch picture;
+  ASSERT_TRUE(std::regex_search(readme, picture, std::regex(R"(!\[[^\]]*\]\(([^)]+\.png)\))")));
+  const fs::path path = root() / picture[1].str();
+  EXPECT_TRUE(file_text(path).starts_with("\x89PNG")) << path;
+  EXPECT_LT(fs::file_size(path), 150U << 10) << path;
+}
+
+// The documents that this one links to; a link to a folder is one to its README.md.
+std::set<fs::path> linked_from(const fs::path& document) {
+  static const std::regex link(R"(\]\(([^)#\s]+)(#[^)\s]*)?\))");
+  const std::string text = file_text(document);
+  std::set<fs::path> documents;
+  for (std::sregex_iterator match(text.begin(), text.end(), link), end; match != end; ++match) {
+    fs::path target = document.parent_path() / (*match)[1].str();
+    if (fs::is_directory(target)) target /= "README.md";
+    if (target.extension() == ".md" && fs::exists(target)) documents.insert(fs::weakly_canonical(target));
+  }
+  return documents;
+}
+
+// Pages stand on the map itself, those of results/ and lab/ on the lists that it links to. A page that has moved keeps two lines that say
+// where to; nothing leads there.
+TEST_F(Documents, TheMapLeadsToEveryPage) {
+  std::set<fs::path> found = linked_from(root() / "docs" / "README.md");
+  for (const char* list : {"results", "lab"}) {
+    const fs::path readme = root() / "docs" / list / "README.md";
+    if (fs::exists(readme)) found.merge(linked_from(readme));
+  }
+  std::size_t count = 0;
+  for (const fs::path& document : documents_and_results()) {
+    const bool moved = file_text(document).find(" moved\n\nThis page is now ") != std::string::npos;
+    if (moved || fs::equivalent(document, root() / "docs" / "README.md")) continue;
+    ++count;
+    EXPECT_TRUE(found.contains(fs::weakly_canonical(document))) << "no way from docs/README.md leads to " << document;
+  }
+  EXPECT_GE(count, 10U);
+}
+
 TEST_F(Documents, EveryRecipeIsListed) {
   const std::string list = file_text(root() / "docs/use/recipes.md");
   for (const fs::directory_entry& recipe : fs::directory_iterator(root() / "recipes")) {
+    if (recipe.path().extension() != ".toml") continue;
     const std::string row = "\n| recipes/" + recipe.path().filename().string() + " | ";
     EXPECT_NE(list.find(row), std::string::npos) << "docs/use/recipes.md lacks " << recipe.path().filename();
   }
@@ -222,6 +265,7 @@ TEST_F(Documents, NamedFilesExist) {
   const std::regex name(R"((recipes|docs|tests|kernels|framework|models|app)/[A-Za-z0-9_/]+\.(toml|md|h|cpp|py|txt)\b)");
   std::size_t count = 0;
   for (const fs::path& document : documents_and_results()) {
+    if (document.filename() == "CHANGELOG.md") continue;  // which names what is gone
     const std::string text = file_text(document);
     const std::set<std::string> to_make = files_to_make(text);
     for (std::sregex_iterator match(text.begin(), text.end(), name), end; match != end; ++match) {
@@ -268,6 +312,22 @@ TEST_F(Documents, AttemptsHaveAllTheirFields) {
     EXPECT_TRUE(std::regex_match(fields.back(), commit)) << line;
   }
   EXPECT_GE(count, 100U);
+}
+
+// The tables of public headers that moved: where they stood there is none, where they stand there is.
+TEST_F(Documents, HeadersThatMovedStandWhereTheChangelogSays) {
+  const std::string changes = file_text(root() / "CHANGELOG.md");
+  const std::regex row(R"(\n\| ([a-z_/]+\.h) \| ([a-z_/]+\.h)(, [a-z_/]+\.h)? \|)");
+  std::size_t count = 0;
+  std::set<std::string> present;
+  for (std::sregex_iterator match(changes.begin(), changes.end(), row), end; match != end; ++match) {
+    ++count;
+    EXPECT_FALSE(fs::exists(root() / (*match)[1].str())) << (*match)[1] << " did not move";
+    present.insert((*match)[2]);
+    if ((*match)[3].matched) present.insert((*match)[3].str().substr(2));
+  }
+  for (const std::string& header : present) EXPECT_TRUE(fs::exists(root() / header)) << "CHANGELOG.md names " << header;
+  EXPECT_GE(count, 80U);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ struct GemmOptions {
   std::string row, against, dtype, pitch, suite;
   bool ladder = false, calibrate = false;
   double block_ms = 20.0, settle_ms = 0.0;
+  PageOptions page;
   bool json = false;
   int rounds = 9;
 };
@@ -69,6 +70,7 @@ int run_gemm(const GemmOptions& options) {
                            .block_s = options.block_ms * 1e-3,
                            .settle_s = options.settle_ms * 1e-3,
                            .calibrate = options.calibrate,
+                           .page = options.page.of_stdout(),
                            .json = options.json};
   TW_CHECK_INPUT(!bench.suite.items.empty(), "the suite has none of the forms on the layers asked for; leave --form or --layer out.");
   const Queue queue = options.device.make_queue(device);
@@ -78,11 +80,12 @@ int run_gemm(const GemmOptions& options) {
 }  // namespace
 
 Command add_bench_gemm(CLI::App& bench) {
-  CLI::App* command = bench.add_subcommand("gemm", "every row and tile on fully-connected layers, in all three roles");
+  CLI::App* command = bench.add_subcommand("gemm", "every kernel and tile on fully-connected layers, in all three roles");
   const auto options = std::make_shared<GemmOptions>();
   command->add_option("--layer", options->layers, "out<-in@tokens; may be repeated (default: a suite for the device)")->take_all();
   CLI::Option* row = command->add_option("--row", options->row, "measure this kernel of the catalog alone");
-  CLI::Option* ladder = command->add_flag("--ladder", options->ladder, "the best tile of every row, in the catalog's order")->excludes(row);
+  CLI::Option* ladder =
+      command->add_flag("--ladder", options->ladder, "the best tile of every kernel, in the catalog's order")->excludes(row);
   command->add_option("--against", options->against, "a peer measured in the same run: openblas, or on a GPU cublas or cublaslt");
   command->add_option("--form", options->forms, "what is asked of a layer; may be repeated (default: the plain ones)")
       ->check(CLI::IsMember(gemm_forms()))
@@ -103,6 +106,7 @@ Command add_bench_gemm(CLI::App& bench) {
       ->capture_default_str();
   command->add_option("--rounds", options->rounds, "interleaved rounds")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line");
+  options->page.add_to(*command);
   options->device.add_to(*command);
   return {command, [options] { return run_gemm(*options); }};
 }

@@ -1,9 +1,8 @@
 // The precision by its name.
 #include "app/bench/bench_operands.h"
 
-#include <cstdio>
-
 namespace tilewave {
+
 Precision precision_of(const std::string& name, Backend backend) {
   if (name.empty()) return backend == Backend::cuda ? Precision::bf16 : Precision::fp32;
   for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16, Precision::fp64}) {
@@ -13,13 +12,6 @@ Precision precision_of(const std::string& name, Backend backend) {
     return precision;
   }
   throw InputError(concat("--precision ", name, ": there are fp32, tf32, bf16, fp16 and fp64."));
-}
-
-std::string floor_text(double seconds) {
-  if (seconds <= 0.0) return "unknown";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", 1e6 * seconds);
-  return text;
 }
 
 }  // namespace tilewave

@@ -1,4 +1,4 @@
-// The precision that a benchmark or an exercise computes in, and how it prints the floor beside a time.
+// The precision that a benchmark or an exercise computes in.
 #pragma once
 
 #include <string>
@@ -10,7 +10,5 @@ namespace tilewave {
 
 // What --precision says; empty: bf16 on a GPU, else fp32.
 Precision precision_of(const std::string& name, Backend backend);
-
-std::string floor_text(double seconds);  // in microseconds, or "unknown"
 
 }  // namespace tilewave

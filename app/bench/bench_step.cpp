@@ -1,10 +1,9 @@
 // tilewave bench step RECIPE: whole training steps, and the rate of their matrix products, attention's included.
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 
 #include "app/bench/bench.h"
-#include "app/text/step_table.h"
+#include "app/text/units.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/interleave.h"
 #include "kernels/core/memory.h"
@@ -22,6 +21,7 @@ namespace {
 struct StepOptions {
   RecipeOptions recipe;
   DeviceOptions device;
+  PageOptions page;
   bool json = false;
   int rounds = 25;
 };
@@ -32,13 +32,13 @@ struct StepFigures {
   std::int64_t matrix_flops = 0;
 };
 
-void print(const Recipe& recipe, const DeviceInfo& device, const StepFigures& figures) {
+void print(const std::string& where, const StepFigures& figures, const Page& page) {
   const Timing& timing = figures.timing;
-  std::printf("%s on %s: %.2f ms a step (quartiles %.2f to %.2f%s), %.0f target tokens/s, %.4g TFLOP/s in matrix products\n",
-              recipe.name.c_str(), device_text(device).c_str(), timing.median_s * 1e3, timing.lower_quartile_s * 1e3,
-              timing.upper_quartile_s * 1e3,
-              figures.floor_s > 0.0 ? concat("; floor ", std::round(1e5 * figures.floor_s) / 100.0).c_str() : "", figures.tokens_per_s,
-              static_cast<double>(figures.matrix_flops) / timing.median_s * 1e-12);
+  const auto line = [&](const std::string& text) { std::cout << wrapped(text, page) << '\n'; };
+  line(concat(where, ": ", time_text(timing.median_s), " per step, ", rate_text(figures.tokens_per_s), " target tokens/s, ",
+              flops_text(static_cast<double>(figures.matrix_flops) / timing.median_s), " in matrix products"));
+  line(concat("quartiles ", time_text(timing.lower_quartile_s), " to ", time_text(timing.upper_quartile_s),
+              figures.floor_s > 0.0 ? concat("; roofline time ", time_text(figures.floor_s)) : std::string()));
 }
 
 void print_json(const Recipe& recipe, const DeviceInfo& device, const StepFigures& figures) {
@@ -83,7 +83,8 @@ int bench_step(const StepOptions& options) {
                                .floor_s = floor_s(trace.trace, precision_table(recipe.run.precision), device),
                                .tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s,
                                .matrix_flops = trace.matrix_flops()};
-  options.json ? print_json(recipe, device, figures) : print(recipe, device, figures);
+  options.json ? print_json(recipe, device, figures)
+               : print(concat(recipe.name, " on ", device_text(device)), figures, options.page.of_stdout());
   return 0;
 }
 
@@ -95,6 +96,7 @@ Command add_bench_step(CLI::App& bench) {
   options->recipe.add_to(*command);
   command->add_option("--rounds", options->rounds, "measured blocks of steps")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object");
+  options->page.add_to(*command);
   options->device.add_to(*command);
   return {command, [options] { return bench_step(*options); }};
 }

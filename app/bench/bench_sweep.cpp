@@ -1,10 +1,12 @@
-// tilewave bench sweep: one row and tile on more and more tokens, so that what the last tile and the last wave leave idle can be seen.
-#include <charconv>
-#include <cstdio>
+// tilewave bench sweep: one kernel and tile on more and more tokens, so that what the last tile and the last wave leave idle can be seen.
+#include <algorithm>
 #include <iostream>
 
 #include "app/bench/bench.h"
+#include "app/bench/bench_progress.h"
 #include "app/bench/gemm_suite.h"
+#include "app/text/table.h"
+#include "app/text/units.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/gemm_scratch.h"
 #include "framework/measure/interleave.h"
@@ -21,6 +23,7 @@ struct SweepOptions {
   std::string layer = "256<-512";
   std::string tokens = "96:3072:96";
   std::string choice;
+  PageOptions page;
   bool json = false;
   int rounds = 5;
 };
@@ -31,31 +34,12 @@ struct PlannedGemm {
   GemmPlan plan;
 };
 
-// "first:last:step"
-std::vector<std::int64_t> parse_range(const std::string& text) {
-  constexpr std::int64_t kMax = std::int64_t{1} << 31, kMaxValues = 10000;
-  std::int64_t numbers[3] = {};
-  const char *at = text.data(), *const end = at + text.size();
-  bool whole = true;
-  for (std::int64_t& number : numbers) {
-    if (&number != numbers) whole = whole && at != end && *at++ == ':';
-    const auto [behind, error] = std::from_chars(at, end, number);
-    whole = whole && error == std::errc() && number > 0 && number < kMax;
-    at = behind;
-  }
-  const auto [first, last, step] = numbers;
-  TW_CHECK_INPUT(whole && at == end && last >= first && (last - first) / step < kMaxValues, "--tokens ", text,
-                 ": a range is written first:last:step, at most ", kMaxValues, " numbers below 2^31, for example 96:3072:96.");
-  std::vector<std::int64_t> values;
-  for (std::int64_t value = first; value <= last; value += step) values.push_back(value);
-  return values;
-}
-
 std::vector<PlannedGemm> planned(const SweepOptions& options, const DeviceInfo& device) {
   const GemmTypes types = parse_gemm_types(device.backend == Backend::cuda ? "bf16" : "f32");
   std::vector<PlannedGemm> gemms;
-  for (const std::int64_t tokens : parse_range(options.tokens)) {
-    const Layer layer = parse_layer(concat(options.layer, "@", tokens));
+  for (const std::int64_t tokens : range_of({"--tokens", options.tokens})) {
+    const std::string text = concat(options.layer, "@", tokens);
+    const Layer layer = layer_of({"--layer", text});
     gemms.push_back({.layer = layer, .problem = problem_of({.layer = layer}, types), .plan = {}});
   }
   std::string choice = options.choice;
@@ -68,13 +52,39 @@ std::vector<PlannedGemm> planned(const SweepOptions& options, const DeviceInfo& 
   return gemms;
 }
 
-void print_row(const PlannedGemm& gemm, const Timing& timing) {
-  const Tiling& tiling = gemm.plan.tiling;
-  const PlanWaves waves = waves_of(gemm.plan);
-  std::printf("%8ld %6ld %7.2f %5.0f%% %6.1f%% %10.1f %9.1f %10.1f\n", static_cast<long>(gemm.layer.tokens),
-              static_cast<long>(tiling.tiles), waves.waves, 100.0 * waves.tail_fraction, 100.0 * tiling.useful_fraction,
-              timing.median_s * 1e6, 1e-9 * static_cast<double>(gemm.problem.flops()) / timing.median_s, gemm.plan.predicted_s * 1e6);
-  std::fflush(stdout);
+struct Swept {
+  const PlannedGemm* gemm = nullptr;
+  Timing timing;
+
+  double flops_per_s() const { return static_cast<double>(gemm->problem.flops()) / timing.median_s; }
+};
+
+// The fastest number of tokens first: what the others lose to it is tiles' padding and idle waves.
+void print(const DeviceInfo& device, const std::vector<Swept>& all, const Page& page) {
+  const auto by_rate = [](const Swept& a, const Swept& b) { return a.flops_per_s() < b.flops_per_s(); };
+  const Swept &least = *std::ranges::min_element(all, by_rate), &most = *std::ranges::max_element(all, by_rate);
+  std::cout << wrapped(concat(name_of(most.gemm->plan), " on ", device_text(device), ": fastest with ", count_text(most.gemm->layer.tokens),
+                              " tokens, ", flops_text(most.flops_per_s()), "; slowest with ", count_text(least.gemm->layer.tokens), ", ",
+                              flops_text(least.flops_per_s())),
+                       page)
+            << "\n\n";
+  const RateUnit rates = rate_unit(most.flops_per_s());
+  Table table({{.heading = "tokens"},
+               {.heading = "tiles", .rank = 3},
+               {.heading = "waves"},
+               {.heading = "tail", .rank = 1},
+               {.heading = "useful", .rank = 2},
+               {.heading = "time"},
+               {.heading = rates.unit},
+               {.heading = "predicted time"}});
+  for (const Swept& one : all) {
+    const Tiling& tiling = one.gemm->plan.tiling;
+    const PlanWaves waves = waves_of(one.gemm->plan);
+    table.add({count_text(one.gemm->layer.tokens), count_text(tiling.tiles), number_text(waves.waves, "%.2f"),
+               percent_text(waves.tail_fraction, 0), percent_text(tiling.useful_fraction), time_text(one.timing.median_s),
+               number_text(rates.scale * one.flops_per_s(), "%.4g"), time_text(one.gemm->plan.predicted_s)});
+  }
+  table.print(std::cout, page);
 }
 
 void print_json(const DeviceInfo& device, const PlannedGemm& gemm, const Timing& timing) {
@@ -96,33 +106,36 @@ int bench_sweep(const SweepOptions& options) {
   const DeviceInfo device = options.device.probe();
   const std::vector<PlannedGemm> gemms = planned(options, device);
   GemmScratch scratch(options.device.make_queue(device));
-  InterleaveOptions interleave{.rounds = options.rounds};
-  if (!options.json) {
-    std::printf("%s, %s\n", device.name.c_str(), name_of(gemms.back().plan).c_str());
-    std::printf("%8s %6s %7s %6s %7s %10s %9s %10s\n", "tokens", "tiles", "waves", "tail", "useful", "time us", "GFLOP/s", "predicted");
-  }
+  InterleaveOptions interleave{.load_s = load_s_of(device.backend), .rounds = options.rounds};
+  std::vector<Swept> all;
   for (const PlannedGemm& gemm : gemms) {
     const Candidate candidate = scratch.candidate(scratch.pose(gemm.problem), gemm.plan, name_of(gemm.plan));
-    const Timing timing = compare({candidate}, {}, interleave).ours.front();
+    all.push_back({.gemm = &gemm, .timing = compare({candidate}, {}, interleave).ours.front()});
     interleave.load_s = 0.0;  // the process is warm now
-    options.json ? print_json(device, gemm, timing) : print_row(gemm, timing);
+    if (options.json) {
+      print_json(device, gemm, all.back().timing);
+    } else {
+      tell(gemm.layer.text(), all.back().timing);
+    }
   }
+  if (!options.json) print(device, all, options.page.of_stdout());
   return 0;
 }
 
 }  // namespace
 
 Command add_bench_sweep(CLI::App& bench) {
-  CLI::App* command = bench.add_subcommand("sweep", "one row and tile on more and more tokens: tile and wave quantization");
+  CLI::App* command = bench.add_subcommand("sweep", "one kernel and tile on more and more tokens: tile and wave quantization");
   const auto options = std::make_shared<SweepOptions>();
   command->add_option("--layer", options->layer, "out<-in, in f32 on a CPU and bf16 on a GPU")->capture_default_str();
   command->add_option("--tokens", options->tokens, "first:last:step")->capture_default_str();
   command->add_option("--choice", options->choice,
-                      concat("<row>/<tile> (default: ", kCpuChoice, " on a CPU, on a GPU what is chosen for the most tokens)"));
+                      concat("<kernel>/<tile> (default: ", kCpuChoice, " on a CPU, on a GPU what is chosen for the most tokens)"));
   command->add_option("--rounds", options->rounds, "measured blocks of each number of tokens")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line, for app/text/plot.py");
+  options->page.add_to(*command);
   options->device.add_to(*command);
   return {command, [options] { return bench_sweep(*options); }};
 }

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <map>
 #include <vector>
 
 #include "app/bench/bench_operands.h"
 #include "app/bench/gemm_candidates.h"
-#include "app/text/gemm_text.h"
+#include "app/text/table.h"
+#include "app/text/units.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
 #include "framework/measure/interleave.h"
@@ -68,8 +68,7 @@ class Measurement {
       : device_(std::move(device)),
         options_(options),
         candidates_(queue, device_, options.against, parse_gemm_types(options.dtype)),
-        rates_(rate_unit(device_.backend)),
-        interleave_(interleave_of(options)),
+        interleave_(interleave_of(options, device_.backend)),
         ratios_(options.suite.claims.size()) {
     for (const GemmItem& item : options_.suite.items) {
       for (const GemmCase& launch : launches_of(item.ours)) {
@@ -88,14 +87,8 @@ class Measurement {
     }
     const double seconds = comparisons * (7.0 * options_.rounds * (options_.block_s + options_.settle_s) + 1.5);
     std::cerr << concat(options_.suite.items.size(), " comparisons, about ", std::lround(seconds), " s\n");
-    if (!options_.json) {
-      std::printf("# %s, %s\n%-22s %-17s %-34s %9s %8s %8s %9s", device_.name.c_str(), options_.dtype.c_str(), "layer", "form", "row/tile",
-                  "time us", "floor us", rates_.unit, "predicted");
-      std::printf(" %-34s %9s %8s %6s\n", "chosen by the model", "peer us", rates_.unit, "ratio");
-    }
     for (const GemmItem& item : options_.suite.items) run_one(item);
-    print_claims();
-    print_model();
+    options_.json ? print_json_claims() : print_all();
     return 0;
   }
 
@@ -167,105 +160,195 @@ class Measurement {
     print(measured);
   }
 
-  void print(const Measured& measured) {
-    const auto& [item, ours, peer_case, peer_absent, result, added] = measured;
-    const Timing& best = result.ours.front();
-    const GemmPlan& plan = ours.plans.at(best.name);
-    const std::string layer = item.ours.layer.text(), chosen_name = name_of(ours.chosen);
-    const std::string form = concat(name_of(item.ours.form), item.ours.pitch == PitchPolicy::packed ? ", packed" : "");
-    const Timing& chosen =
-        *std::find_if(result.ours.begin(), result.ours.end(), [&](const Timing& timing) { return timing.name == chosen_name; });
-    const double seconds = best.median_s + added.ours_s, rate = static_cast<double>(ours.problem.flops()) / seconds;
-    slower_.add(chosen.median_s / best.median_s, layer);
-    prediction_.add(std::exp(std::abs(std::log(ours.chosen.predicted_s / chosen.median_s))), layer);
-    const double floor =
-        floor_s({.flops = ours.problem.flops(), .bytes = ours.problem.bytes()}, device_, ours.problem.operand_dtype, ours.problem.math);
-    const bool compared = !result.peers.empty();
-    const double peer_s = compared ? result.peers.front().median_s + added.peer_s : 0.0;
-    const double peer_rate = compared ? static_cast<double>(problem_of(peer_case, candidates_.types()).flops()) / peer_s : 0.0;
-    const double ratio = compared ? rate / peer_rate : 0.0;
-    if (compared) ratios_[item.claim].add(ratio, layer);
-    if (!peer_absent.empty()) ++ratios_[item.claim].without_peer;
-    if (options_.json) {
-      const GemmProblem& p = ours.problem;
-      JsonObject object;
-      object.add("device", device_.name).add("claim", options_.suite.claims[item.claim].name).add("layer", layer);
-      object.add("form", name_of(item.ours.form)).add("pitch", item.ours.pitch == PitchPolicy::packed ? "packed" : "aligned");
-      object.add("rounds", options_.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
-      object.add("dtype", options_.dtype).add("m", p.m).add("n", p.n).add("k", p.k).add("row", plan.row);
-      object.add("tile", concat(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", best.median_s * 1e6);
-      object.add("floor_us", floor > 0.0 ? floor * 1e6 : NAN);
-      object.add("lower_quartile_us", best.lower_quartile_s * 1e6).add("upper_quartile_us", best.upper_quartile_s * 1e6);
-      object.add("bias_gradient_us", added.ours_s * 1e6).add("tflops", rate * 1e-12).add("predicted_us", plan.predicted_s * 1e6);
-      object.add("chosen", chosen_name).add("chosen_us", chosen.median_s * 1e6).add("chosen_predicted_us", ours.chosen.predicted_s * 1e6);
-      if (compared) {
-        const Timing& peer = result.peers.front();
-        object.add("peer", peer.name).add("peer_form", name_of(peer_case.form)).add("peer_us", peer.median_s * 1e6);
-        object.add("peer_bias_gradient_us", added.peer_s * 1e6);
-        object.add("peer_tflops", peer_rate * 1e-12).add("peer_lower_quartile_us", peer.lower_quartile_s * 1e6);
-        object.add("peer_upper_quartile_us", peer.upper_quartile_s * 1e6).add("ratio", ratio);
-      }
-      if (!peer_absent.empty()) object.add("peer_absent", peer_absent);
-      std::cout << object.text() << std::endl;
-      return;
+  // What one comparison came to.
+  struct Result {
+    std::string layer, form, chosen;  // chosen: by the model, as its plan is called
+    std::string kernel;               // that was fastest
+    double seconds = 0.0, flops_per_s = 0.0, roofline_s = 0.0, predicted_s = 0.0, chosen_s = 0.0;
+    double chosen_speed = 1.0;                                 // of the fastest's
+    double peer_s = 0.0, peer_flops_per_s = 0.0, ratio = 0.0;  // 0: no peer
+    bool against_itself = false;                               // the peer is another form of ours
+    std::string remark;
+  };
+
+  Result result_of(const Measured& measured) {
+    const auto& [item, ours, peer_case, peer_absent, timings, added] = measured;
+    const Timing& best = timings.ours.front();
+    const std::string chosen_name = name_of(ours.chosen);
+    const Timing& chosen = *std::ranges::find(timings.ours, chosen_name, &Timing::name);
+    const GemmProblem& problem = ours.problem;
+    Result result = {
+        .layer = item.ours.layer.text(),
+        .form = concat(name_of(item.ours.form), item.ours.pitch == PitchPolicy::packed ? ", packed" : ""),
+        .chosen = chosen_name,
+        .kernel = best.name,
+        .seconds = best.median_s + added.ours_s,
+        .roofline_s = floor_s({.flops = problem.flops(), .bytes = problem.bytes()}, device_, problem.operand_dtype, problem.math),
+        .predicted_s = ours.plans.at(best.name).predicted_s,
+        .chosen_s = chosen.median_s,
+        .chosen_speed = best.median_s / chosen.median_s,
+        .against_itself = item.other.has_value(),
+        .remark = item.peer == PeerLaunches::in_parts ? "peer in parts" : ""};
+    result.flops_per_s = static_cast<double>(problem.flops()) / result.seconds;
+    slower_.add(chosen.median_s / best.median_s, result.layer);
+    prediction_.add(std::exp(std::abs(std::log(ours.chosen.predicted_s / chosen.median_s))), result.layer);
+    if (!timings.peers.empty()) {
+      result.peer_s = timings.peers.front().median_s + added.peer_s;
+      result.peer_flops_per_s = static_cast<double>(problem_of(peer_case, candidates_.types()).flops()) / result.peer_s;
+      result.ratio = result.flops_per_s / result.peer_flops_per_s;
+      ratios_[item.claim].add(result.ratio, result.layer);
     }
-    std::printf("%-22s %-17s %-34s %9.1f %8s %8.1f %9.1f %-34s", layer.c_str(), form.c_str(), best.name.c_str(), seconds * 1e6,
-                floor_text(floor).c_str(), rate * rates_.scale, plan.predicted_s * 1e6,
-                chosen_name == best.name ? "the same"
-                                         : concat(chosen_name, " ", std::lround(100.0 * best.median_s / chosen.median_s), " %").c_str());
-    if (compared) std::printf(" %9.1f %8.1f %6.3f", peer_s * 1e6, peer_rate * rates_.scale, ratio);
-    if (compared && item.peer == PeerLaunches::in_parts) std::printf(" in parts");
-    if (!peer_absent.empty()) std::printf(" no %s: %s", options_.against.c_str(), peer_absent.c_str());
-    std::printf("\n");
-    std::fflush(stdout);
+    if (!peer_absent.empty()) {
+      ++ratios_[item.claim].without_peer;
+      result.remark = concat("no ", options_.against, ": ", peer_absent);
+    }
+    return result;
   }
 
-  void print_claims() const {
-    bool titled = options_.json;
+  void print(const Measured& measured) {
+    const Result result = result_of(measured);
+    if (options_.json) {
+      print_json(measured, result);
+      return;
+    }
+    const std::string beside = result.ratio > 0.0 ? concat(", ", number_text(result.ratio, "%.3f"), " of the peer's speed") : std::string();
+    std::cerr << concat(result.form, " of ", result.layer, ": ", time_text(result.seconds), ", ", flops_text(result.flops_per_s), beside,
+                        "\n");
+    results_.push_back(result);
+  }
+
+  void print_json(const Measured& measured, const Result& result) const {
+    const auto& [item, ours, peer_case, peer_absent, timings, added] = measured;
+    const Timing& best = timings.ours.front();
+    const GemmPlan& plan = ours.plans.at(best.name);
+    const GemmProblem& p = ours.problem;
+    JsonObject object;
+    object.add("device", device_.name).add("claim", options_.suite.claims[item.claim].name).add("layer", result.layer);
+    object.add("form", name_of(item.ours.form)).add("pitch", item.ours.pitch == PitchPolicy::packed ? "packed" : "aligned");
+    object.add("rounds", options_.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
+    object.add("dtype", options_.dtype).add("m", p.m).add("n", p.n).add("k", p.k).add("row", plan.row);
+    object.add("tile", concat(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", best.median_s * 1e6);
+    object.add("floor_us", result.roofline_s > 0.0 ? result.roofline_s * 1e6 : NAN);
+    object.add("lower_quartile_us", best.lower_quartile_s * 1e6).add("upper_quartile_us", best.upper_quartile_s * 1e6);
+    object.add("bias_gradient_us", added.ours_s * 1e6)
+        .add("tflops", result.flops_per_s * 1e-12)
+        .add("predicted_us", plan.predicted_s * 1e6);
+    object.add("chosen", result.chosen).add("chosen_us", result.chosen_s * 1e6).add("chosen_predicted_us", ours.chosen.predicted_s * 1e6);
+    if (result.ratio > 0.0) {
+      const Timing& peer = timings.peers.front();
+      object.add("peer", peer.name).add("peer_form", name_of(peer_case.form)).add("peer_us", peer.median_s * 1e6);
+      object.add("peer_bias_gradient_us", added.peer_s * 1e6);
+      object.add("peer_tflops", result.peer_flops_per_s * 1e-12).add("peer_lower_quartile_us", peer.lower_quartile_s * 1e6);
+      object.add("peer_upper_quartile_us", peer.upper_quartile_s * 1e6).add("ratio", result.ratio);
+    }
+    if (!peer_absent.empty()) object.add("peer_absent", peer_absent);
+    std::cout << object.text() << std::endl;
+  }
+
+  // The answer, then what it is made of.
+  void print_all() const {
+    std::cout << wrapped(concat(device_text(device_), ", ", options_.dtype, ": ", answer_text()), options_.page) << '\n'
+              << wrapped(model_text(), options_.page) << "\n\n";
+    const Table claims = claims_table();
+    if (!claims.empty()) {
+      claims.print(std::cout, options_.page);
+      std::cout << '\n';
+    }
+    results_table().print(std::cout, options_.page);
+  }
+
+  std::string answer_text() const {
+    Ratios all;
+    double least = HUGE_VAL, most = 0.0;
+    for (const Result& result : results_) {
+      least = std::min(least, result.flops_per_s);
+      most = std::max(most, result.flops_per_s);
+      if (result.ratio > 0.0 && !result.against_itself) all.add(result.ratio, result.layer);
+    }
+    if (results_.empty()) return "nothing was measured";
+    const std::string rates = least < most ? concat(flops_text(least), " to ", flops_text(most)) : flops_text(most);
+    if (all.count == 0) return rates;
+    return concat(number_text(all.mean(), "%.3f"), " of the peer's speed in the geometric mean of ", all.count, ", at least ",
+                  number_text(all.least, "%.3f"), " (", all.worst, "); ", rates);
+  }
+
+  std::string model_text() const {
+    if (slower_.count == 0) return "";
+    return concat("the cost model's choice takes ", number_text(slower_.mean(), "%.3f"),
+                  " times the fastest's time, and its prediction is off by a factor of ", number_text(prediction_.mean(), "%.3f"),
+                  " (geometric means over ", slower_.count, ")");
+  }
+
+  Table claims_table() const {
+    Table table({{.heading = "ratio in speed", .align = Align::left},
+                 {.heading = "of"},
+                 {.heading = "geometric mean"},
+                 {.heading = "target", .rank = 1},
+                 {.heading = "least"},
+                 {.heading = "its target", .rank = 2},
+                 {.heading = "at", .align = Align::left, .rank = 3}});
+    const auto target = [](double value) { return value > 0.0 ? concat(">= ", value) : std::string(); };
     for (std::size_t i = 0; i < ratios_.size(); ++i) {
       const Ratios& ratios = ratios_[i];
       const GemmClaim& claim = options_.suite.claims[i];
       if (ratios.count == 0 && ratios.without_peer == 0) continue;
-      if (options_.json) {
-        JsonObject object;
-        object.add("claim", claim.name).add("comparisons", ratios.count).add("without_peer", ratios.without_peer);
-        if (ratios.count > 0) object.add("geometric_mean", ratios.mean()).add("least", ratios.least).add("least_at", ratios.worst);
-        if (claim.mean > 0.0) object.add("target_mean", claim.mean);
-        if (claim.least > 0.0) object.add("target_least", claim.least);
-        std::cout << object.text() << std::endl;
-        continue;
-      }
-      if (!std::exchange(titled, true)) {
-        std::printf("\n%-52s %5s %9s %7s %9s %7s  %s\n", "ratio in speed", "of", "geo. mean", "target", "least", "target", "at");
-      }
-      const auto target = [](double value) { return value > 0.0 ? concat(">= ", value) : std::string(); };
       const std::string absent = ratios.without_peer > 0 ? concat(" (", ratios.without_peer, " without a peer)") : std::string();
-      if (ratios.count == 0) {
-        std::printf("%-52s %5d%s\n", claim.name.c_str(), ratios.count, absent.c_str());
-        continue;
-      }
-      std::printf("%-52s %5d %9.3f %7s %9.3f %7s  %s%s\n", claim.name.c_str(), ratios.count, ratios.mean(), target(claim.mean).c_str(),
-                  ratios.least, target(claim.least).c_str(), ratios.worst.c_str(), absent.c_str());
+      const bool any = ratios.count > 0;
+      table.add({claim.name + absent, count_text(ratios.count), any ? number_text(ratios.mean(), "%.3f") : "", target(claim.mean),
+                 any ? number_text(ratios.least, "%.3f") : "", target(claim.least), ratios.worst});
     }
+    return table;
   }
 
-  void print_model() const {
-    if (slower_.count == 0) return;
-    if (options_.json) {
-      std::cout << JsonObject().add("chosen_time_fraction", slower_.mean()).add("prediction_error_factor", prediction_.mean()).text()
-                << std::endl;
-      return;
+  Table results_table() const {
+    double fastest = 0.0;
+    for (const Result& result : results_) fastest = std::max(fastest, result.flops_per_s);
+    const RateUnit rates = rate_unit(fastest);
+    Table table({{.heading = "layer", .align = Align::left},
+                 {.heading = "form", .align = Align::left},
+                 {.heading = "kernel/tile", .align = Align::left},
+                 {.heading = "time"},
+                 {.heading = "roofline time", .rank = 4},
+                 {.heading = rates.unit},
+                 {.heading = "predicted time", .rank = 3},
+                 {.heading = "chosen by the cost model", .align = Align::left, .rank = 6},
+                 {.heading = "peer time", .rank = 2},
+                 {.heading = concat("peer ", rates.unit), .rank = 5},
+                 {.heading = "ratio", .rank = 1}});
+    for (const Result& one : results_) {
+      const bool compared = one.ratio > 0.0;
+      const std::string chosen = one.chosen == one.kernel ? "the same" : concat(one.chosen, ' ', percent_text(one.chosen_speed, 0));
+      table.add({one.layer, one.form, one.kernel, time_text(one.seconds), time_text(one.roofline_s),
+                 number_text(one.flops_per_s * rates.scale, "%.4g"), time_text(one.predicted_s), chosen,
+                 compared ? time_text(one.peer_s) : "", compared ? number_text(one.peer_flops_per_s * rates.scale, "%.4g") : "",
+                 compared ? number_text(one.ratio, "%.3f") : ""});
+      if (!one.remark.empty()) table.remark(one.remark);
     }
-    std::printf(
-        "the model's choice takes %.3f times the best's time, and its prediction is off by a factor of %.3f (geometric means over %d)\n",
-        slower_.mean(), prediction_.mean(), slower_.count);
+    return table;
+  }
+
+  void print_json_claims() const {
+    for (std::size_t i = 0; i < ratios_.size(); ++i) {
+      const Ratios& ratios = ratios_[i];
+      const GemmClaim& claim = options_.suite.claims[i];
+      if (ratios.count == 0 && ratios.without_peer == 0) continue;
+      JsonObject object;
+      object.add("claim", claim.name).add("comparisons", ratios.count).add("without_peer", ratios.without_peer);
+      if (ratios.count > 0) object.add("geometric_mean", ratios.mean()).add("least", ratios.least).add("least_at", ratios.worst);
+      if (claim.mean > 0.0) object.add("target_mean", claim.mean);
+      if (claim.least > 0.0) object.add("target_least", claim.least);
+      std::cout << object.text() << std::endl;
+    }
+    if (slower_.count == 0) return;
+    std::cout << JsonObject().add("chosen_time_fraction", slower_.mean()).add("prediction_error_factor", prediction_.mean()).text()
+              << std::endl;
   }
 
   DeviceInfo device_;
   const GemmBench& options_;
   GemmCandidates candidates_;
-  RateUnit rates_;  // JSON has TFLOP/s
   InterleaveOptions interleave_;
+  std::vector<Result> results_;
   std::vector<Ratios> ratios_;                        // by claim
   std::map<std::string, Added> bias_gradient_costs_;  // by layer
   Ratios slower_, prediction_;
@@ -273,8 +356,9 @@ class Measurement {
 
 }  // namespace
 
-InterleaveOptions interleave_of(const GemmBench& options) {
-  return {.block_s = options.block_s,
+InterleaveOptions interleave_of(const GemmBench& options, Backend backend) {
+  return {.load_s = load_s_of(backend),
+          .block_s = options.block_s,
           .screening_block_s = std::min(0.003, options.block_s),
           .rounds = options.rounds,
           .settle_s = options.settle_s};

@@ -1,10 +1,11 @@
-// Every row and tile of the catalog on the GEMMs that a training step makes of fully-connected layers, ranked, against a library or
+// Every kernel and tile of the catalog on the GEMMs that a training step makes of fully-connected layers, ranked, against a library or
 // another form of our own in the same run, and the model's choice and prediction beside what was measured.
 #pragma once
 
 #include <string>
 
 #include "app/bench/gemm_suite.h"
+#include "app/text/page.h"
 #include "framework/measure/interleave.h"
 #include "kernels/core/device.h"
 #include "kernels/core/queue.h"
@@ -13,16 +14,17 @@ namespace tilewave {
 
 struct GemmBench {
   GemmSuite suite;
-  std::string row;      // this row alone; empty: all but the oracle and the libraries
+  std::string row;      // this kernel alone; empty: all but the oracle and the libraries
   std::string against;  // of a GPU "cublas" or "cublaslt", of a CPU "openblas"; empty: nothing
   std::string dtype = "bf16";
   int rounds = 9;
   double block_s = 0.02, settle_s = 0.0;
   bool calibrate = false;  // a GPU's: predict by a cost model that this run measures first
+  Page page;
   bool json = false;
 };
 
-InterleaveOptions interleave_of(const GemmBench& options);
+InterleaveOptions interleave_of(const GemmBench& options, Backend backend);
 
 // What cannot be measured is refused before anything is printed.
 int bench_gemm(const Queue& queue, DeviceInfo device, const GemmBench& options);

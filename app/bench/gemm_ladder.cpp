@@ -1,14 +1,14 @@
-// A row's plans are screened by themselves; then the best of every row and the peer's take turns.
+// A kernel's plans are screened by themselves; then the best of every kernel and the peer's take turns.
 #include "app/bench/gemm_ladder.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <vector>
 
 #include "app/bench/gemm_candidates.h"
-#include "app/text/gemm_text.h"
+#include "app/text/table.h"
+#include "app/text/units.h"
 #include "framework/io/json_lines.h"
 #include "kernels/core/device_profiles.h"
 #include "kernels/core/error.h"
@@ -36,18 +36,17 @@ class Ladder {
       : device_(device),
         options_(options),
         candidates_(queue, device, options.against, parse_gemm_types(options.dtype)),
-        rates_(rate_unit(device.backend)),
-        rounds_(interleave_of(options)) {
+        rounds_(interleave_of(options, device.backend)) {
     for (const GemmItem& item : options.suite.items) {
       TW_CHECK_INPUT(item.ours.form != GemmForm::dgrad_gelu_bias,
-                     "--ladder --form dgrad_gelu_bias: our rows do that in two launches; ask for dgrad_gelu, or wgrad_bias.");
+                     "--ladder --form dgrad_gelu_bias: our kernels do that in two launches; ask for dgrad_gelu, or wgrad_bias.");
       candidates_.check_peer(item.ours);
       choose(problem_of(item.ours, candidates_.types()), device_, {});  // throws what is wrong before anything is measured
     }
   }
 
   void climb(const GemmCase& asked) {
-    std::cerr << concat("measuring every row on ", name_of(asked.form), " of ", asked.layer.text(), "\n");
+    std::cerr << concat("measuring every kernel on ", name_of(asked.form), " of ", asked.layer.text(), "\n");
     const GemmProblem problem = problem_of(asked, candidates_.types());
     std::vector<Rung> rungs;
     for (const GemmKernel* row : gemm_catalog()) {
@@ -67,15 +66,11 @@ class Ladder {
     const Timing* const peer = result.peers.empty() ? nullptr : &result.peers.front();
     const auto flops = static_cast<double>(problem.flops());
     const double peak = peak_flops_per_s(device_, problem.operand_dtype, problem.math);
-    if (!options_.json) print_heading(asked, peer, peers.absent, flops, peak);
-    for (const Rung& rung : rungs) {
-      if (options_.json) {
-        print_object(asked, rung, peer, flops, peak);
-      } else {
-        print_line(rung, peer, flops, peak);
-      }
+    if (!options_.json) {
+      print_all(asked, rungs, {.peer = peer, .absent = peers.absent, .flops = flops, .peak = peak});
+      return;
     }
-    std::fflush(stdout);
+    for (const Rung& rung : rungs) print_object(asked, rung, {.peer = peer, .absent = peers.absent, .flops = flops, .peak = peak});
   }
 
  private:
@@ -108,27 +103,58 @@ class Ladder {
     return finalists;
   }
 
-  void print_heading(const GemmCase& asked, const Timing* peer, const std::string& absent, double flops, double peak) const {
-    std::printf("\n# %s, %s: %s of %s, %s pitch", device_.name.c_str(), options_.dtype.c_str(), std::string(name_of(asked.form)).c_str(),
-                asked.layer.text().c_str(), asked.pitch == PitchPolicy::packed ? "packed" : "aligned");
-    if (peak > 0.0) std::printf("; the peak is %.1f %s", peak * rates_.scale, rates_.unit);
-    if (peer != nullptr) {
-      std::printf("; %s takes %.1f us, %.1f %s", peer->name.c_str(), peer->median_s * 1e6, flops / peer->median_s * rates_.scale,
-                  rates_.unit);
+  // What rungs are held against.
+  struct Measure {
+    const Timing* peer = nullptr;
+    std::string absent;
+    double flops = 0.0, peak = 0.0;  // a peak of 0 is not known
+  };
+
+  // The fastest kernel first, then all of them in the catalog's order.
+  void print_all(const GemmCase& asked, const std::vector<Rung>& rungs, const Measure& measure) const {
+    const Rung* fastest = nullptr;
+    for (const Rung& rung : rungs) {
+      const bool faster = fastest == nullptr || rung.timing.median_s < fastest->timing.median_s;
+      if (rung.refusal.empty() && faster) fastest = &rung;
     }
-    if (!absent.empty()) std::printf("; no %s: %s", options_.against.c_str(), absent.c_str());
-    std::printf("\n%-34s %9s %9s %8s %8s\n", "row/tile", "time us", rates_.unit, "of peak", "of peer");
-  }
-  void print_line(const Rung& rung, const Timing* peer, double flops, double peak) const {
-    if (!rung.refusal.empty()) {
-      std::printf("%-34s refuses: %s\n", rung.row.c_str(), rung.refusal.c_str());
-      return;
+    const std::string what =
+        concat(name_of(asked.form), " of ", asked.layer.text(), ", ", asked.pitch == PitchPolicy::packed ? "packed" : "aligned", " pitch, ",
+               options_.dtype, " on ", device_text(device_), ": ");
+    std::cout << '\n'
+              << wrapped(what + (fastest == nullptr ? "no kernel takes it" : answer_text(*fastest, measure)), options_.page) << '\n';
+    if (!measure.absent.empty()) std::cout << wrapped(concat("no ", options_.against, ": ", measure.absent), options_.page) << '\n';
+    const RateUnit rates = rate_unit(device_.backend);
+    Table table({{.heading = "kernel/tile", .align = Align::left},
+                 {.heading = "time"},
+                 {.heading = rates.unit},
+                 {.heading = "of peak", .rank = 1},
+                 {.heading = "of peer", .rank = 2}});
+    for (const Rung& rung : rungs) {
+      if (!rung.refusal.empty()) {
+        table.remark(concat(rung.row, " refuses: ", rung.refusal));
+        continue;
+      }
+      const double seconds = rung.timing.median_s, rate = measure.flops / seconds;
+      table.add({rung.timing.name, time_text(seconds), number_text(rate * rates.scale, "%.4g"), percent(rate, measure.peak),
+                 measure.peer == nullptr ? "" : percent(measure.peer->median_s, seconds)});
     }
-    const double seconds = rung.timing.median_s, rate = flops / seconds;
-    std::printf("%-34s %9.1f %9.1f %8s %8s\n", rung.timing.name.c_str(), seconds * 1e6, rate * rates_.scale, percent(rate, peak).c_str(),
-                peer == nullptr ? "" : percent(peer->median_s, seconds).c_str());
+    table.print(std::cout, options_.page);
+    std::cout << std::flush;
   }
-  void print_object(const GemmCase& asked, const Rung& rung, const Timing* peer, double flops, double peak) const {
+
+  std::string answer_text(const Rung& fastest, const Measure& measure) const {
+    const double rate = measure.flops / fastest.timing.median_s;
+    std::string text = concat("the fastest is ", fastest.timing.name, ", ", time_text(fastest.timing.median_s), ", ", flops_text(rate));
+    if (measure.peak > 0.0) text += concat(", ", percent(rate, measure.peak), " of the peak of ", flops_text(measure.peak));
+    if (measure.peer != nullptr) {
+      const double seconds = measure.peer->median_s;
+      text += concat("; ", measure.peer->name, " takes ", time_text(seconds), ", ", flops_text(measure.flops / seconds));
+    }
+    return text;
+  }
+
+  void print_object(const GemmCase& asked, const Rung& rung, const Measure& measure) const {
+    const auto& [peer, absent, flops, peak] = measure;
     JsonObject object;
     object.add("device", device_.name).add("layer", asked.layer.text()).add("form", name_of(asked.form));
     object.add("pitch", asked.pitch == PitchPolicy::packed ? "packed" : "aligned").add("dtype", options_.dtype).add("row", rung.row);
@@ -151,7 +177,6 @@ class Ladder {
   const DeviceInfo& device_;
   const GemmBench& options_;
   GemmCandidates candidates_;
-  RateUnit rates_;  // JSON has TFLOP/s
   InterleaveOptions rounds_;
 };
 

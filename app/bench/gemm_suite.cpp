@@ -2,7 +2,6 @@
 #include "app/bench/gemm_suite.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace tilewave {
 namespace {
@@ -17,30 +16,6 @@ bool among(const std::vector<T>& some, const T& one) {
 }
 
 }  // namespace
-
-Layer parse_layer(const std::string& text) {
-  Layer layer;
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  const auto number = [&](std::int64_t& value, std::string_view separator) {
-    const auto [stop, error] = std::from_chars(at, end, value);
-    const bool whole =
-        error == std::errc() && value > 0 && value < (std::int64_t{1} << 31) && std::string_view(stop, end).starts_with(separator);
-    TW_CHECK_INPUT(whole && (!separator.empty() || stop == end), "--layer ", text,
-                   ": a layer is written out<-in@tokens, for example 512<-128@1536.");
-    at = stop + separator.size();
-  };
-  number(layer.out, "<-");
-  number(layer.in, "@");
-  number(layer.tokens, "");
-  check_countable("--layer", text, layer);
-  return layer;
-}
-
-void check_countable(std::string_view option, const std::string& text, const Layer& layer) {
-  const double products = static_cast<double>(layer.out) * static_cast<double>(layer.in) * static_cast<double>(layer.tokens);
-  TW_CHECK_INPUT(products < 0x1p60, option, " ", text, ": has more multiply-adds than a computer does in a year; ask for fewer.");
-}
 
 std::string_view name_of(GemmForm form) { return kForms[static_cast<std::size_t>(form)]; }
 
@@ -146,21 +121,21 @@ GemmSuite transformer_suite(const SuiteCut& cut) {
   }
   const std::size_t fused = claim("our fused forms / our plain GEMM", 0.95, 0.90);
   for (const char* text : {"4096<-1024@5120", "4096<-1024@16384", "3072<-768@65536"}) {
-    const Layer layer = parse_layer(text);
+    const Layer layer = layer_of({"--layer", text});
     add(fused, {.ours = {.layer = layer, .form = forward_gelu}, .other = GemmCase{.layer = layer, .form = forward}});
   }
   for (const char* text : {"1024<-4096@5120", "1024<-4096@16384", "768<-3072@65536"}) {
-    const Layer layer = parse_layer(text);
+    const Layer layer = layer_of({"--layer", text});
     add(fused, {.ours = {.layer = layer, .form = dgrad_gelu}, .other = GemmCase{.layer = layer, .form = dgrad}});
   }
   for (const GemmForm form : {forward, dgrad, wgrad}) {
     const std::size_t packed = claim(concat("packed pitch / aligned, ", name_of(form)), form == forward ? 0.92 : 0.85, 0.0);
     const std::size_t aligned = claim(concat("aligned pitch / a padded vocabulary, ", name_of(form)), 0.98, 0.0);
     for (const auto& [own, padded] : {std::pair{"33708<-1024@5120", "33792<-1024@5120"}, {"50257<-768@16384", "50304<-768@16384"}}) {
-      const Layer layer = parse_layer(own);
+      const Layer layer = layer_of({"--layer", own});
       const GemmCase straight = {.layer = layer, .form = form};
       add(packed, {.ours = {.layer = layer, .form = form, .pitch = PitchPolicy::packed}, .other = straight});
-      add(aligned, {.ours = straight, .other = GemmCase{.layer = parse_layer(padded), .form = form}});
+      add(aligned, {.ours = straight, .other = GemmCase{.layer = layer_of({"--layer", padded}), .form = form}});
     }
   }
   return suite;
@@ -178,7 +153,7 @@ GemmSuite layers_suite(const SuiteCut& cut, PitchPolicy pitch) {
     suite.claims.push_back({.name = std::string(name_of(form))});
     if (form == dgrad_gelu_bias) suite.claims.push_back({.name = concat(name_of(form), ", peer in parts")});
     for (const std::string& layer : cut.layers.empty() ? portable : cut.layers) {
-      const GemmCase ours = {.layer = parse_layer(layer), .form = form, .pitch = pitch};
+      const GemmCase ours = {.layer = layer_of({"--layer", layer}), .form = form, .pitch = pitch};
       suite.items.push_back({.ours = ours, .claim = claim});
       if (form == dgrad_gelu_bias) suite.items.push_back({.ours = ours, .claim = claim + 1, .peer = PeerLaunches::in_parts});
     }

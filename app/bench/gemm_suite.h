@@ -7,22 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "app/options/literals.h"
 #include "framework/tensor/pitch.h"
-#include "kernels/core/error.h"
 #include "kernels/gemm/problem.h"
 
 namespace tilewave {
-
-// A fully-connected layer on a number of tokens, written out<-in@tokens.
-struct Layer {
-  std::int64_t out = 0, in = 0, tokens = 0;
-
-  std::string text() const { return concat(out, "<-", in, "@", tokens); }
-};
-// InputError, naming the option, where the text is no layer.
-Layer parse_layer(const std::string& text);
-// InputError where the layer's FLOPs are more than 64 bits count; `option` says where it was asked for.
-void check_countable(std::string_view option, const std::string& text, const Layer& layer);
 
 // What a training step asks of a layer. wgrad_accumulate adds into an fp32 gradient; forward_gelu has a bias and stores the GELU's
 // input; dgrad_gelu multiplies by the GELU's derivative; dgrad_gelu_bias also wants the bias gradient of the layer below, the sums of dX

@@ -1,29 +1,25 @@
 // tilewave check RECIPE: every gradient against central differences, as a table; exit code 1 where one disagrees.
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "app/options/command.h"
+#include "app/text/table.h"
+#include "app/text/units.h"
 #include "framework/io/json_lines.h"
 #include "models/study/gradient_check.h"
 
 namespace tilewave {
 namespace {
 
-struct Options {
+struct CheckArguments {
   RecipeOptions recipe;
   DeviceOptions device;
   GradientCheckOptions check;
+  PageOptions page;
   bool json = false;
 };
-
-template <class... Values>
-void print_line(const char* format, const Values&... values) {
-  char line[256];
-  std::snprintf(line, sizeof line, format, values...);
-  std::cout << line << std::endl;  // at once: a large model's tensors come seconds apart
-}
 
 std::string list(const std::vector<std::int64_t>& numbers) {
   std::string text;
@@ -31,31 +27,42 @@ std::string list(const std::vector<std::int64_t>& numbers) {
   return text;
 }
 
-void print_plan(const Recipe& recipe, const GradientCheckPlan& plan, const DeviceInfo& device) {
+std::string plan_text(const Recipe& recipe, const GradientCheckPlan& plan, const DeviceInfo& device) {
   const StepShapes& shapes = plan.resolved.shapes;
-  std::cout << recipe.name << " in double precision on " << (device.backend == Backend::cpu ? "the CPU" : device.name) << ": ";
-  if (shapes.source_rows > 0) std::cout << shapes.source_rows << " source rows (sequences of " << list(plan.source_lengths) << "), ";
-  std::cout << shapes.target_rows << " target rows (sequences of " << list(plan.target_lengths) << "), the rest padding rows\n";
+  std::string text = concat(recipe.name, " in double precision on ", device.backend == Backend::cpu ? "the CPU" : device.name, ": ");
+  if (shapes.source_rows > 0) text += concat(shapes.source_rows, " source rows (sequences of ", list(plan.source_lengths), "), ");
+  text += concat(shapes.target_rows, " target rows (sequences of ", list(plan.target_lengths), "), the rest padding rows");
   for (const Reduction& reduction : plan.reductions) {
-    std::cout << "made smaller to be probed: " << reduction.key << " = " << reduction.to << ", where the recipe says " << reduction.from
-              << '\n';
+    text += concat("\nmade smaller to be probed: ", reduction.key, " = ", reduction.to, ", where the recipe says ", reduction.from);
   }
-  print_line("%-21s  %-38s  %-12s  %6s  %9s  %9s", "layer", "tensor", "shape", "probes", "norm", "error");
+  return text;
 }
 
-void print_row(const GradientCheckRow& row) {
-  print_line("%-21s  %-38s  %-12s  %6lld  %9.3e  %9.3e  %s", row.layer.c_str(), row.tensor.c_str(), concat(row.shape).c_str(),
-             static_cast<long long>(row.probes), row.norm, row.error, row.passed ? "pass" : "FAIL");
+std::vector<Column> columns() {
+  return {{.heading = "layer", .align = Align::left, .width = 21},
+          {.heading = "tensor", .align = Align::left, .width = 34},
+          {.heading = "shape", .rank = 2, .width = 11},
+          {.heading = "probes", .rank = 3, .width = 6},
+          {.heading = "norm", .rank = 1, .width = 9},
+          {.heading = "error", .width = 9},
+          {.heading = "verdict", .align = Align::left, .width = 7}};
 }
 
-void print_verdict(const GradientCheckReport& report) {
-  const auto failed = std::count_if(report.rows.begin(), report.rows.end(), [](const GradientCheckRow& row) { return !row.passed; });
-  if (failed == 0) {
-    print_line("all %zu gradients agree with central differences within %.0e", report.rows.size(), report.tolerance);
-  } else {
-    print_line("%lld of %zu gradients differ from central differences by more than %.0e", static_cast<long long>(failed),
-               report.rows.size(), report.tolerance);
-  }
+std::vector<std::string> cells_of(const GradientCheckRow& row) {
+  return {row.layer,
+          row.tensor,
+          concat(row.shape),
+          count_text(row.probes),
+          number_text(row.norm, "%.3e"),
+          number_text(row.error, "%.3e"),
+          row.passed ? "pass" : "FAIL"};
+}
+
+std::string verdict_text(const GradientCheckReport& report) {
+  const auto failed = std::ranges::count_if(report.rows, [](const GradientCheckRow& row) { return !row.passed; });
+  const std::string within = number_text(report.tolerance, "%.0e");
+  return failed == 0 ? concat("all ", report.rows.size(), " gradients agree with central differences within ", within)
+                     : concat(failed, " of ", report.rows.size(), " gradients differ from central differences by more than ", within);
 }
 
 void print_json(const GradientCheckPlan& plan) {
@@ -83,7 +90,7 @@ void print_json(const GradientCheckReport& report) {
             << '\n';
 }
 
-int check(const Options& options) {
+int check(const CheckArguments& options) {
   const Recipe recipe = options.recipe.read();
   GradientCheckOptions where = options.check;
   if (const DeviceInfo device = options.device.probe(); device.backend == Backend::cuda) {
@@ -91,12 +98,24 @@ int check(const Options& options) {
     where.device = device;
   }
   const GradientCheckPlan plan = plan_gradient_check(recipe);
-  bool begun = false;  // a refusal prints nothing but itself
+  const Page page = options.page.of_stdout();
+  std::optional<LiveTable> table;  // begun with the first row: a refusal prints nothing but itself
+  bool begun = false;
   const GradientCheckReport report = check_gradients(plan, where, [&](const GradientCheckRow& row) {
-    if (!std::exchange(begun, true)) options.json ? print_json(plan) : print_plan(recipe, plan, where.device);
-    options.json ? print_json(row) : print_row(row);
+    const bool first = !std::exchange(begun, true);
+    if (options.json) {
+      if (first) print_json(plan);
+      print_json(row);
+      return;
+    }
+    if (first) {
+      std::cout << wrapped(plan_text(recipe, plan, where.device), page) << '\n';
+      table.emplace(std::cout, page, columns());
+    }
+    table->add(cells_of(row));
   });
-  options.json ? print_json(report) : print_verdict(report);
+  if (table) table->end();
+  options.json ? print_json(report) : void(std::cout << wrapped(verdict_text(report), page) << '\n');
   return report.passed() ? 0 : 1;
 }
 
@@ -104,7 +123,7 @@ int check(const Options& options) {
 
 Command add_check(CLI::App& program) {
   CLI::App* command = program.add_subcommand("check", "compare every gradient of a recipe's model with central differences");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CheckArguments>();
   options->recipe.add_to(*command);
   options->device.add_to(*command);
   command->add_option("--layer", options->check.layer, "check this layer alone, or `model` for the whole model");
@@ -114,6 +133,7 @@ Command add_check(CLI::App& program) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object a line: what was made smaller, each tensor, the verdict");
+  options->page.add_to(*command);
   return {command, [options] { return check(*options); }};
 }
 

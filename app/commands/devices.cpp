@@ -1,12 +1,13 @@
 // tilewave devices: what there is to run on, as a table or a JSON object a device. What is not known is "unknown" in one, null in the
 // other.
 #include <cmath>
-#include <iomanip>
 #include <iostream>
+#include <unistd.h>
 #include <variant>
 
 #include "app/options/command.h"
-#include "app/text/step_table.h"
+#include "app/text/page.h"
+#include "app/text/units.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
 #include "kernels/core/device_profiles.h"
@@ -54,12 +55,12 @@ std::vector<Field> gpu_fields(const DeviceInfo& gpu) {
           {"name", "name", gpu.name, ""},
           {"capability", "capability", std::int64_t{gpu.capability}, concat(gpu.capability / 10, '.', gpu.capability % 10)},
           {"SMs", "sms", gpu.sm_count, ""},
-          {"clock", "clock_hz", gpu.clock_hz, concat(1e-6 * gpu.clock_hz, " MHz")},
-          {"bf16 peak", "bf16_peak_flops_per_s", peak, concat(1e-12 * peak, " TFLOP/s")},
+          {"clock", "clock_hz", gpu.clock_hz, rate_text(1e-6 * gpu.clock_hz) + " MHz"},
+          {"bf16 peak", "bf16_peak_flops_per_s", peak, flops_text(peak)},
           bytes_field("L2 cache", "l2_bytes", gpu.l2_bytes),
           bytes_field("shared memory", "shared_bytes", gpu.shared_bytes),
           bytes_field("memory", "memory_bytes", gpu.memory_bytes),
-          {"bandwidth", "bandwidth_bytes_per_s", gpu.bandwidth_bytes_per_s, concat(1e-9 * gpu.bandwidth_bytes_per_s, " GB/s")},
+          {"bandwidth", "bandwidth_bytes_per_s", gpu.bandwidth_bytes_per_s, rate_text(1e-9 * gpu.bandwidth_bytes_per_s) + " GB/s"},
           {"driver", "driver", gpu.driver, ""},
           {"predicted times", "predicted_times", source_of(cost_model_of(gpu)), ""}};
 }
@@ -71,7 +72,12 @@ void print(const std::vector<Field>& fields, Output output) {
     std::cout << object.text() << '\n';
     return;
   }
-  for (const Field& field : fields) std::cout << std::left << std::setw(16) << field.label << text_of(field) << '\n';
+  constexpr std::size_t kLabel = 16;
+  for (const Field& field : fields) {
+    std::string label = field.label;
+    label.resize(kLabel, ' ');
+    std::cout << wrapped(label + text_of(field), page_of(STDOUT_FILENO, Columns::fitting), kLabel) << '\n';
+  }
   std::cout << '\n';
 }
 

@@ -13,7 +13,7 @@
 namespace tilewave {
 namespace {
 
-struct Options {
+struct GenerateArguments {
   std::filesystem::path run;
   std::string prompt;
   GenerateOptions decode;
@@ -30,7 +30,7 @@ std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, const std::stri
   return ids;
 }
 
-int generate_text(const Options& options) {
+int generate_text(const GenerateArguments& options) {
   const DeviceInfo device = options.device.probe();
   TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
   print_notes(trained.notes);
@@ -52,7 +52,7 @@ int generate_text(const Options& options) {
 
 Command add_generate(CLI::App& program) {
   CLI::App* command = program.add_subcommand("generate", "continue a text with a trained decoder-only run");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GenerateArguments>();
   const auto count = CLI::Range(0, 1 << 30);
   command->add_option("run", options->run, "the run's folder")->required();
   command->add_option("--prompt", options->prompt, "the text to continue");

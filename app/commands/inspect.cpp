@@ -2,7 +2,6 @@
 // object; without --json it is printed as lines, and a list of objects in it as a table.
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,9 @@
 #include <optional>
 
 #include "app/options/command.h"
+#include "app/text/losses.h"
+#include "app/text/table.h"
+#include "app/text/units.h"
 #include "framework/data/token_file.h"
 #include "framework/data/tokenizer.h"
 #include "framework/io/checkpoint.h"
@@ -221,53 +223,50 @@ std::string text_of(const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_string()) return printable(value.get<std::string>());
   if (value.is_number_float()) {
-    std::ostringstream text;
-    text << std::setprecision(6) << value.get<double>();
-    return text.str();
+    return number_text(value.get<double>(), "%.6g");
   }
   return value.dump();
 }
 
-void print_table(const Json& rows) {
-  std::vector<std::string> columns;
+// A column for each key, in the order in which keys come; those behind the third go first where there is no room.
+void print_table(const Json& rows, const Page& page) {
+  std::vector<Column> columns;
   for (const Json& row : rows) {
     for (const auto& [key, value] : row.items()) {
-      if (std::find(columns.begin(), columns.end(), key) == columns.end()) columns.push_back(key);
+      if (std::ranges::find(columns, key, &Column::heading) != columns.end()) continue;
+      const int place = static_cast<int>(columns.size());
+      columns.push_back({.heading = key, .align = place == 0 ? Align::left : Align::right, .rank = std::max(0, place - 2)});
     }
   }
-  std::vector<std::vector<std::string>> lines = {columns};
+  Table table(columns);
   for (const Json& row : rows) {
-    lines.emplace_back();
-    for (const std::string& column : columns) lines.back().push_back(row.contains(column) ? text_of(row[column]) : "");
+    std::vector<std::string> cells;
+    for (const Column& column : columns) cells.push_back(row.contains(column.heading) ? text_of(row[column.heading]) : "");
+    table.add(std::move(cells));
   }
-  std::vector<std::size_t> widths(columns.size());
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      std::cout << (i == 0 ? "" : "  ") << (i == 0 ? std::left : std::right) << std::setw(static_cast<int>(widths[i])) << line[i];
-    }
-    std::cout << '\n';
-  }
+  std::cout << '\n';
+  table.print(std::cout, page);
 }
 
-void print_lines(const Json& object, const std::string& prefix) {
+// Stored names stay as they are; which of the two losses it is stands behind the number.
+std::string loss_note(const std::string& key) { return key == "loss" ? concat("  (the ", kTrainingLoss, ')') : std::string(); }
+
+void print_lines(const Json& object, const std::string& prefix, const Page& page) {
+  constexpr std::size_t kLabel = 34;
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix + printable(key);
     if (value.is_object()) {
-      print_lines(value, name + ".");
+      print_lines(value, name + ".", page);
     } else if (value.is_array() && !value.empty() && value.front().is_object()) {
-      std::cout << '\n';
-      print_table(value);
+      print_table(value, page);
     } else {
-      std::cout << std::left << std::setw(34) << name;
+      std::string line = name + std::string(kLabel - std::min(kLabel - 1, width_of(name)), ' ');
       if (value.is_array()) {
-        for (const Json& item : value) std::cout << text_of(item) << ' ';
+        for (std::size_t i = 0; i < value.size(); ++i) line += (i == 0 ? "" : " ") + text_of(value[i]);
       } else {
-        std::cout << text_of(value);
+        line += text_of(value) + loss_note(key);
       }
-      std::cout << '\n';
+      std::cout << wrapped(line, page, kLabel) << '\n';
     }
   }
 }
@@ -276,19 +275,21 @@ void print_lines(const Json& object, const std::string& prefix) {
 
 Command add_inspect(CLI::App& program) {
   CLI::App* app = program.add_subcommand("inspect", "what is in a safetensors file, a token file, a tokenizer.model or a run folder");
-  struct Options {
+  struct InspectArguments {
     fs::path path;
     bool json = false;
+    PageOptions page;
   };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InspectArguments>();
   app->add_option("path", options->path, "the file or the run's folder")->required();
   app->add_flag("--json", options->json, "print JSON");
+  options->page.add_to(*app);
   return {app, [options] {
             const Json report = inspect(options->path);
             if (options->json) {
               std::cout << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
             } else {
-              print_lines(report, "");
+              print_lines(report, "", options->page.of_stdout());
             }
             return 0;
           }};

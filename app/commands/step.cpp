@@ -1,10 +1,12 @@
 // tilewave step: one training step between files, to compare with another framework (docs/use/formats.md).
+#include <algorithm>
 #include <cmath>
-#include <iomanip>
 #include <iostream>
 #include <optional>
 
 #include "app/options/command.h"
+#include "app/text/losses.h"
+#include "app/text/units.h"
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "models/planning/resolve.h"
@@ -16,7 +18,7 @@
 namespace tilewave {
 namespace {
 
-struct StepOptions {
+struct StepArguments {
   RecipeOptions recipe;
   DeviceOptions device;
   std::filesystem::path weights, batch, out, dump_weights;
@@ -26,7 +28,7 @@ struct StepOptions {
 
 constexpr std::int64_t kStep = 1;  // of the schedule
 
-void print(const StepOptions& options, const StepReport& report) {
+void print(const StepArguments& options, const Recipe& recipe, const StepReport& report) {
   if (options.json) {
     JsonObject object;
     object.add("loss", report.loss).add("target_tokens", report.target_tokens);
@@ -34,17 +36,20 @@ void print(const StepOptions& options, const StepReport& report) {
     std::cout << object.add("out", options.out.string()).text() << '\n';
     return;
   }
-  const auto line = [](std::string_view name) -> std::ostream& { return std::cout << std::left << std::setw(16) << name; };
-  line("loss") << std::setprecision(9) << report.loss << " nats per target token\n";
-  line("target tokens") << report.target_tokens << '\n';
+  const std::string loss = training_loss_name(recipe);
+  const auto line = [&](std::string_view name) -> std::ostream& {
+    return std::cout << name << std::string(std::max<std::size_t>(16, loss.size() + 2) - name.size(), ' ');
+  };
+  line(loss) << number_text(report.loss, "%.9g") << " nats per target token\n";
+  line("target tokens") << count_text(report.target_tokens) << '\n';
   if (options.update) {
-    line("learning rate") << report.learning_rate << " at step " << kStep << '\n';
-    line("gradient norm") << report.gradient_norm << " before clipping\n";
+    line("learning rate") << number_text(report.learning_rate, "%.9g") << " at step " << kStep << '\n';
+    line("gradient norm") << number_text(report.gradient_norm, "%.9g") << " before clipping\n";
   }
   line("written") << options.out.string() << '\n';
 }
 
-int run_step(const StepOptions& options) {
+int run_step(const StepArguments& options) {
   TW_CHECK_INPUT(options.batch.empty() == options.out.empty() && (!options.batch.empty() || !options.dump_weights.empty()),
                  "a step takes --batch FILE and --out FILE together; --dump-weights FILE alone writes the weights it would start from.");
   TW_CHECK_INPUT(!options.batch.empty() || (!options.update && !options.json),
@@ -88,7 +93,7 @@ int run_step(const StepOptions& options) {
   TW_CHECK(std::isfinite(report.loss) && report.finite, "the loss is ", report.loss, " and the gradient norm ", report.gradient_norm,
            ", which are not both finite, so nothing was written; use smaller weights, or --set run.precision=fp64.");
   write_safetensors(options.out, step_contents(step, report, update));
-  print(options, report);
+  print(options, recipe, report);
   return 0;
 }
 
@@ -96,7 +101,7 @@ int run_step(const StepOptions& options) {
 
 Command add_step(CLI::App& program) {
   CLI::App* app = program.add_subcommand("step", "one training step between files: weights and batch in, loss and gradients out");
-  const auto options = std::make_shared<StepOptions>();
+  const auto options = std::make_shared<StepArguments>();
   options->recipe.add_to(*app);
   app->add_option("--weights", options->weights, "safetensors, by the parameters' names; without it, the recipe's initial weights");
   app->add_option("--batch", options->batch,

@@ -1,17 +1,19 @@
 // tilewave train RECIPE: trains, shows progress, ends with what came of it. --dry-run says what would be done and stops.
 #include <charconv>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
 
 #include "app/options/command.h"
 #include "app/process/stop_signals.h"
+#include "app/text/adjustments.h"
+#include "app/text/losses.h"
 #include "app/text/plotter.h"
 #include "app/text/progress.h"
 #include "app/text/step_table.h"
 #include "app/text/terminal.h"
+#include "app/text/units.h"
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "kernels/core/device_profiles.h"
@@ -25,7 +27,7 @@
 namespace tilewave {
 namespace {
 
-struct Options {
+struct TrainArguments {
   RecipeOptions recipe;
   DeviceOptions device;
   std::filesystem::path run;
@@ -35,6 +37,7 @@ struct Options {
   std::string planned_for;
   std::string profile;
   Output output = Output::table;
+  PageOptions page;
 };
 
 // Until the run's first byte is written, while steps are taken, and behind the last one, when all of them are saved.
@@ -57,7 +60,7 @@ void answer_behind_the_run() {
   answer_first_signal(FirstSignal::ends_the_process, "stopped by a signal; the run has ended, and its folder is whole");
 }
 
-int dry_run(const Options& options) {
+int dry_run(const TrainArguments& options) {
   TW_CHECK_INPUT(options.output == Output::table,
                  "--json prints what a training run came to; a step that is not run is JSON with tilewave plan RECIPE --json.");
   TW_CHECK_INPUT(options.profile.empty() && !options.resume && !options.force,
@@ -72,48 +75,54 @@ int dry_run(const Options& options) {
   const ResolvedRecipe resolved = resolve(recipe, {}, device, tokens);
   StepTrace trace = trace_step(resolved, device);
   if (packs_pairs(recipe.data)) trace.decoding_bytes = least_decoding_bytes(resolved, device, recipe.batch.sequence);
-  std::cout << to_toml(resolved.recipe) << '\n';
-  print_adjustments(std::cout, resolved);
-  print_step(std::cout, resolved, trace, device);
+  const Page page = options.page.of_stdout();
+  print_step(std::cout, {.resolved = resolved, .trace = trace, .device = device}, page);
+  std::cout << '\n';
+  print_adjustments(std::cout, resolved, page);
+  std::cout << "the recipe as it would run\n\n" << to_toml(resolved.recipe);
   return 0;
 }
 
 // What the steps' matrix products came to, beside the device's peak where that is known.
 std::string matrix_rate_text(double flops_per_s, double peak_flops_per_s) {
-  char text[96];
-  std::snprintf(text, sizeof text, ", %.4g TFLOP/s in matrix products", 1e-12 * flops_per_s);
-  std::string result = text;
+  std::string text = concat(", ", flops_text(flops_per_s), " in matrix products");
   if (peak_flops_per_s > 0.0) {
-    std::snprintf(text, sizeof text, ", %.1f %% of the peak of %.4g", 100.0 * flops_per_s / peak_flops_per_s, 1e-12 * peak_flops_per_s);
-    result += text;
+    text += concat(", ", percent_text(flops_per_s / peak_flops_per_s), " of the peak of ", flops_text(peak_flops_per_s));
   }
-  return result;
+  return text;
 }
 
 // What the validation loss speaks of.
 std::string validation_text(const TrainingResult& result) {
   const PairCounts& pairs = result.validation_pairs;
-  std::string text = concat(" (over ", result.validation.target_tokens, " tokens");
-  if (pairs.all > 0) text += concat(" of ", pairs.counted(), pairs.left_out > 0 ? concat(" of ", pairs.all) : "", " pairs");
+  std::string text = concat(" (over ", count_text(result.validation.target_tokens), " tokens");
+  if (pairs.all > 0) {
+    text += concat(" of ", count_text(pairs.counted()), pairs.left_out > 0 ? concat(" of ", count_text(pairs.all)) : "", " pairs");
+  }
   return text + ")";
 }
 
 std::string test_pairs_text(const PairCounts& pairs) {
-  const std::string all = concat(" of ", pairs.all, " test pairs");
-  return pairs.left_out > 0 ? concat(all, ", ", pairs.left_out, " of them too long to be translated") : all;
+  const std::string all = concat(" of ", count_text(pairs.all), " test pairs");
+  return pairs.left_out > 0 ? concat(all, ", ", count_text(pairs.left_out), " of them too long to be translated") : all;
 }
 
-void print_table(const TrainingResult& result, double peak_flops_per_s) {
-  char line[160];
-  std::snprintf(line, sizeof line, "%ld steps in %.1f s, %.0f target tokens/s", static_cast<long>(result.steps), result.seconds,
-                result.target_tokens_per_s);
-  std::cout << line << matrix_rate_text(result.matrix_flops_per_s, peak_flops_per_s) << '\n';
-  std::snprintf(line, sizeof line, "loss %.4f, validation loss %.4f nats per target token", result.loss, result.validation.loss);
-  std::cout << line << validation_text(result) << '\n';
-  if (result.exact_match) {
-    std::snprintf(line, sizeof line, "exact matches %.1f %%", 100.0 * *result.exact_match);
-    std::cout << line << test_pairs_text(result.test_pairs) << '\n';
-  }
+struct Summary {
+  const TrainingResult& result;
+  const Recipe& recipe;
+  double peak_flops_per_s = 0.0;
+};
+
+// What was learned, then what it took.
+void print_table(const Summary& summary, const Page& page) {
+  const TrainingResult& result = summary.result;
+  const auto line = [&](const std::string& text) { std::cout << wrapped(text, page) << '\n'; };
+  const auto nats = [](double loss) { return number_text(loss, " %.4f nats per target token"); };
+  if (result.exact_match) line(concat("exact matches ", percent_text(*result.exact_match), test_pairs_text(result.test_pairs)));
+  line(concat(kValidationLoss, nats(result.validation.loss), validation_text(result)));
+  line(concat(training_loss_name(summary.recipe), nats(result.loss)));
+  line(concat(result.steps, " steps in ", duration_text(result.seconds), ", ", rate_text(result.target_tokens_per_s), " target tokens/s",
+              matrix_rate_text(result.matrix_flops_per_s, summary.peak_flops_per_s)));
   const auto shown = [](const std::string& text) { return for_stdout(text, LineEnds::escaped); };
   for (const SampleTranslation& sample : result.samples) {
     std::cout << "  " << shown(sample.source) << "\n    -> " << shown(sample.translation);
@@ -145,7 +154,7 @@ ProfiledSteps profiled_steps(const std::string& text, std::int64_t last_step) {
   return steps;
 }
 
-int train_recipe(const Options& options) {
+int train_recipe(const TrainArguments& options) {
   if (options.dry_run) return dry_run(options);
   TW_CHECK_INPUT(options.planned_for.empty(), "--for ", options.planned_for,
                  " goes with --dry-run; to train, name a device that is here with --device.");
@@ -169,16 +178,17 @@ int train_recipe(const Options& options) {
       .beginning = answer_during_steps,
       .started =
           [&](const TrainingStart& start) {
-            print_adjustments(std::cerr, *start.resolved);
-            display.say(concat(recipe.name, ": ", start.parameters, " parameters, ",
-                               start.resolved->shapes.target_rows * recipe.batch.accumulate, " target rows a step, ",
+            print_adjustments(std::cerr, *start.resolved, options.page.of_stderr());
+            display.say(concat(recipe.name, ": ", count_text(start.parameters), " parameters, ",
+                               count_text(start.resolved->shapes.target_rows * recipe.batch.accumulate), " target rows per step, ",
                                name_of(recipe.run.precision), " on ", device_text(request.device), ", ", bytes_text(start.bytes),
                                "; run folder ", start.folder.string()));
             if (start.data.training > 0) {
               const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
-              display.say(
-                  concat(start.data.training, pairs ? " pairs" : " tokens", " to train on, ", start.data.validation, " to validate on"));
+              display.say(concat(count_text(start.data.training), pairs ? " pairs" : " tokens", " to train on, ",
+                                 count_text(start.data.validation), " to validate on"));
             }
+            if (const std::string legend = losses_legend(recipe); !legend.empty()) display.say(legend);
             if (request.device.backend == Backend::cuda) {
               display.say(concat("GEMMs are planned by predicted times, ", source_of(cost_model_of(request.device))));
             }
@@ -186,11 +196,11 @@ int train_recipe(const Options& options) {
             display.begin(start.first_step);
           },
       .stepped = [&](const TrainingProgress& progress) { display.show(progress); },
-      .validated = [&](std::int64_t step, double loss) { display.say(concat("step ", step, ": validation loss ", loss)); },
+      .validated = [&](std::int64_t step, double loss) { display.say(concat("step ", step, ": ", kValidationLoss, ' ', loss)); },
       .profiled =
           [&](const std::vector<ProfiledLaunch>& launches, std::int64_t steps) {
             std::ostringstream table;
-            print_profile(table, launches, steps);
+            print_profile(table, {.launches = launches, .steps = steps}, options.page.of_stderr());
             display.say(table.str());
           },
       .saved = answer_behind_the_steps,
@@ -206,7 +216,12 @@ int train_recipe(const Options& options) {
   display.say("");
   draw(result.folder, "loss.csv and loss.png");
   const PrecisionTable types = precision_table(recipe.run.precision);
-  options.output == Output::json ? print_json(result) : print_table(result, peak_flops_per_s(request.device, types.activation, types.math));
+  if (options.output == Output::json) {
+    print_json(result);
+  } else {
+    const double peak = peak_flops_per_s(request.device, types.activation, types.math);
+    print_table({.result = result, .recipe = recipe, .peak_flops_per_s = peak}, options.page.of_stdout());
+  }
   return 0;
 }
 
@@ -214,18 +229,19 @@ int train_recipe(const Options& options) {
 
 Command add_train(CLI::App& program) {
   CLI::App* command = program.add_subcommand("train", "train a Transformer from a recipe");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TrainArguments>();
   options->recipe.add_to(*command);
   options->device.add_to(*command);
   command->add_option("--run", options->run, "the run's folder (default: runs/<recipe>, then -2, -3)");
   command->add_flag("--resume", options->resume, "go on from the newest valid checkpoint");
   command->add_flag("--force", options->force, "overwrite a run that has ended; with --resume, accept a changed recipe or corpus");
-  command->add_flag("--dry-run", options->dry_run, "print the resolved recipe, memory and the step's GEMMs, and stop");
+  command->add_flag("--dry-run", options->dry_run, "print the step's memory and GEMMs and the resolved recipe, and stop");
   command->add_option("--for", options->planned_for, "with --dry-run: a GPU that need not be here, as plan has it")->type_name("NAME");
   command->add_option("--profile", options->profile, "time every launch of COUNT steps from step FIRST on, one by one")
       ->type_name("FIRST:COUNT");
   command->add_flag_callback(
       "--json", [options] { options->output = Output::json; }, "print the result as one JSON object");
+  options->page.add_to(*command);
   return {command, [options] { return train_recipe(*options); }};
 }
 

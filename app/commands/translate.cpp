@@ -19,7 +19,7 @@ namespace {
 
 enum class LongLines : std::uint8_t { left_empty, truncated };
 
-struct Options {
+struct TranslateArguments {
   std::filesystem::path run;
   TranslateOptions decode;
   LongLines long_lines = LongLines::left_empty;
@@ -87,7 +87,7 @@ class SourceLines {
   UnknownCharacters unknown_;
 };
 
-int translate_lines(const Options& options) {
+int translate_lines(const TranslateArguments& options) {
   TW_CHECK_INPUT(std::isfinite(options.decode.length_penalty), "--length-penalty ", options.decode.length_penalty,
                  ": it is a finite number, 0 to favour no length.");
   const DeviceInfo device = options.device.probe();
@@ -125,7 +125,7 @@ int translate_lines(const Options& options) {
 
 Command add_translate(CLI::App& program) {
   CLI::App* command = program.add_subcommand("translate", "translate the lines of standard input with a trained run");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TranslateArguments>();
   command->add_option("run", options->run, "the run's folder")->required();
   command->add_option("--beams", options->decode.beams, "hypotheses of the beam search; 1 is greedy")
       ->check(CLI::Range(1, 1024))

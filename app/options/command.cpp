@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iostream>
 #include <string_view>
+#include <unistd.h>
 
 #include "framework/measure/calibration.h"
 
@@ -39,6 +40,15 @@ void RecipeOptions::add_to(CLI::App& command) {
       ->take_all()
       ->type_name("KEY=VALUE");
 }
+
+void PageOptions::add_to(CLI::App& command) {
+  CLI::Option* wide = command.add_flag_callback(
+      "--wide", [this] { columns = Columns::all; }, "print every column of a table, and lines as long as they come, whatever the width");
+  if (CLI::Option* json = command.get_option_no_throw("--json")) wide->excludes(json);
+}
+
+Page PageOptions::of_stdout() const { return page_of(STDOUT_FILENO, columns); }
+Page PageOptions::of_stderr() const { return page_of(STDERR_FILENO, columns); }
 
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) std::cerr << "tilewave: " << note << '\n';

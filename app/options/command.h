@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/text/page.h"
 #include "framework/tensor/context.h"
 #include "models/recipe/recipe.h"
 
@@ -35,6 +36,9 @@ Command add_ablate(CLI::App& program);
 Command add_guidelines(CLI::App& program);
 Command add_bench(CLI::App& program);
 Command add_devices(CLI::App& program);
+Command add_completion(CLI::App& program);
+Command add_man(CLI::App& program);
+Command add_schema(CLI::App& program);
 
 // RECIPE and --set, as every command that reads a recipe has them.
 struct RecipeOptions {
@@ -43,6 +47,15 @@ struct RecipeOptions {
 
   void add_to(CLI::App& command);
   Recipe read() const { return read_recipe(path, overrides); }
+};
+
+// --wide. Called behind --json, with which it does not go.
+struct PageOptions {
+  Columns columns = Columns::fitting;
+
+  void add_to(CLI::App& command);
+  Page of_stdout() const;
+  Page of_stderr() const;
 };
 
 // What a person should read beside the results, a line each on stderr.

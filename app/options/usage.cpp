@@ -87,6 +87,7 @@ std::string value_text(const std::string& type) {
   const std::size_t colon = type.find(':');
   const std::string base = type.substr(0, colon);
   const std::string plain = base == "INT" || base == "UINT" ? "INTEGER" : base == "FLOAT" ? "NUMBER" : base;
+  if (plain == base && base != "TEXT") return type;  // an option's own words: FIRST:COUNT
   if (colon == std::string::npos) return plain;
   const std::string rest = type.substr(colon + 1);
   if (rest.starts_with('{')) return rest;

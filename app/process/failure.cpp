@@ -25,6 +25,7 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
 std::string done = "tilewave";
+Threads threads_of_it = Threads::fixed;
 
 void write_all(std::string_view text) noexcept {
   while (!text.empty()) {
@@ -77,18 +78,18 @@ void say_memory() noexcept {
   if (limited)
     std::snprintf(limit.data(), limit.size(), " of the %s it may (ulimit -v)",
                   bytes_text(static_cast<double>(of_addresses.rlim_cur)).data());
-  std::snprintf(
-      sentence.data(), sentence.size(),
-      "there is not enough memory for %.40s: %sthe process holds %s%s; ask for smaller sizes (batch.target_tokens, the model, the "
-      "data), use fewer --threads, or free some memory.",
-      done.c_str(), wanted.data(), bytes_text(limited ? held.addresses : held.resident).data(), limit.data());
+  std::snprintf(sentence.data(), sentence.size(), "there is not enough memory for %.40s: %sthe process holds %s%s; %sfree some memory.",
+                done.c_str(), wanted.data(), bytes_text(limited ? held.addresses : held.resident).data(), limit.data(),
+                threads_of_it == Threads::optional
+                    ? "ask for smaller sizes (batch.target_tokens, the model, the data), use fewer --threads, or "
+                    : "");
   say(sentence.data());
 }
 
 void say_system(const std::system_error& error) {
   if (error.code() == std::errc::resource_unavailable_try_again) {
-    say(concat("another thread could not be started for ", done,
-               ": the limit of this user's processes or of memory is reached; use fewer --threads, or raise the limit (ulimit -u)."));
+    say(concat("another thread could not be started for ", done, ": the limit of this user's processes or of memory is reached; ",
+               threads_of_it == Threads::optional ? "use fewer --threads, or " : "", "raise the limit (ulimit -u)."));
   } else {
     say(concat("the system refused what ", done, " needs: ", error.code().message(), "; free what is short, or try again."));
   }
@@ -132,7 +133,10 @@ int say_exception() {
 
 }  // namespace
 
-void name_what_is_done(const std::string& command) { done = command; }
+void name_what_is_done(const std::string& command, Threads threads) {
+  done = command;
+  threads_of_it = threads;
+}
 
 int report_failure() noexcept {
   try {

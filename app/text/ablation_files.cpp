@@ -71,7 +71,8 @@ Json variant_json(const AblationReport& report, const AblationVariant& variant) 
   }
   if (variant.same_as) json["same_launches_as"] = report.variants[*variant.same_as].setting.name;
   const StepShapes& shapes = variant.resolved.shapes;
-  const std::int64_t passes = variant.resolved.recipe.batch.accumulate;
+  const Recipe& recipe = variant.resolved.recipe;
+  const std::int64_t passes = recipe.batch.accumulate;
   json.update({{"source_rows", shapes.source_rows * passes},
                {"target_rows", shapes.target_rows * passes},
                {"vocabulary", shapes.vocabulary},
@@ -86,11 +87,18 @@ Json variant_json(const AblationReport& report, const AblationVariant& variant) 
                {"memory_bytes", variant.memory_bytes},
                {"predicted_gain_fraction", number_or_null(variant.predicted_gain)},
                {"measured_gain_fraction", number_or_null(variant.measured_gain)},
+               {"measured_gain_low_fraction", variant.gain_interval ? Json(variant.gain_interval->low) : Json()},
+               {"measured_gain_high_fraction", variant.gain_interval ? Json(variant.gain_interval->high) : Json()},
+               {"measured_gain_confidence_fraction", variant.gain_interval ? Json(variant.gain_interval->confidence) : Json()},
+               {"rounds", variant.step.rounds_s.size()},
                {"prediction_error_points", number_or_null(variant.error_points())},
                {"predicted_gemm_gain_fraction", number_or_null(variant.predicted_gemm_gain)},
                {"measured_gemm_gain_fraction", number_or_null(variant.measured_gemm_gain)},
                {"gemm_prediction_error_fraction", number_or_null(variant.gemm_error())},
                {"same_loss", same_loss_json(variant.same_loss)},
+               {"label_smoothing", recipe.optimizer.label_smoothing},
+               {"dropout", recipe.model.dropout},
+               {"attention_dropout", recipe.model.attention_dropout},
                {"losses", variant.curve.losses},
                {"gradient_norms", variant.curve.gradient_norms}});
   Json adjustments = Json::array(), gemms = Json::array();

@@ -1,11 +1,14 @@
-// The page: step times as bars with their quartiles, gains predicted beside measured, GEMMs, losses. Inline SVG, no script.
+// The page: what came of it in sentences, step times as bars with their quartiles, gains predicted beside measured, GEMMs, losses. What
+// several settings launch alike, or compute alike, stands in one line.
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <type_traits>
+#include <map>
 #include <utility>
 
 #include "app/text/ablation_files.h"
+#include "app/text/ablation_sentences.h"
+#include "app/text/html.h"
+#include "app/text/json_fields.h"
+#include "app/text/units.h"
 #include "kernels/core/error.h"
 
 namespace tilewave {
@@ -13,113 +16,113 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kStyle =
-    "body{font:14px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
-    "h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2em}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-    "th,td{padding:.2em .8em;text-align:right;border-bottom:1px solid #ddd}th:first-child,td:first-child{text-align:left}"
-    "svg{display:block;margin:.5em 0}text{font:12px system-ui,sans-serif;fill:#222}";
+double seconds_at(const Json& object, const char* key) { return 1e-6 * number_at(object, key); }
 
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
+std::vector<Json> those_that_ran(const Json& variants) {
+  std::vector<Json> ran;
+  for (const Json& v : variants) {
+    if (v["ran"].get<bool>()) ran.push_back(v);
   }
-  return result;
+  return ran;
 }
 
-// Numbers alone: their text has a bound.
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  static_assert((std::is_arithmetic_v<Values> && ...), "text is put together, not formatted");
-  char text[512];
-  std::snprintf(text, sizeof text, pattern, values...);
+bool compared(const Json& v) { return v["baseline"] != v["name"] && !v["measured_gain_fraction"].is_null(); }
+bool predicts(const Json& v) { return compared(v) && !v["predicted_gain_fraction"].is_null(); }
+
+std::string joined(const std::vector<std::string>& names, std::size_t all) {
+  if (names.size() == all && all > 1) return "every setting";
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
-std::string cells(const std::vector<std::string>& values, const char* kind = "td") {
-  std::string row = "<tr>";
-  for (const std::string& value : values) row += concat("<", kind, ">", value, "</", kind, ">");
-  return row + "</tr>\n";
+std::string paragraph(const std::string& text) { return "<p>" + html(text) + "</p>\n"; }
+
+std::string answer(const Json& ablation) {
+  std::string page = paragraph(verdict(ablation));
+  std::string items;
+  for (const std::string& sentence : gain_sentences(ablation)) items += "<li>" + html(sentence) + "</li>\n";
+  if (!items.empty()) page += "<ul>\n" + items + "</ul>\n" + paragraph(kIntervalLegend);
+  for (const Json& change : ablation["changes"]) page += paragraph(change.get<std::string>());
+  if (ablation["time_model"].is_null()) page += paragraph("Predicted gains are of GEMMs alone, as a CPU's bandwidth is not known.");
+  return page;
 }
 
-struct Bar {
-  std::string label, value;
-  double length = 0.0, from = 0.0, to = 0.0;  // from and to: a whisker, none where they are equal
-  const char* color = "#4878a8";
-};
-
-// Horizontal bars from a common zero, which negative ones stand to the left of.
-std::string bars(const std::vector<Bar>& all) {
-  constexpr double kLabels = 330.0, kWidth = 560.0, kRow = 24.0;
-  double least = 0.0, most = 0.0;
-  for (const Bar& bar : all) {
-    least = std::min({least, bar.length, bar.from});
-    most = std::max({most, bar.length, bar.to});
-  }
-  const double scale = most > least ? kWidth / (most - least) : 0.0;
-  const auto x = [&](double value) { return kLabels + (value - least) * scale; };
-  std::string svg = format("<svg width=\"1040\" height=\"%.0f\" role=\"img\">\n", kRow * static_cast<double>(all.size()) + 4.0);
-  double y = 2.0;
-  for (const Bar& bar : all) {
-    svg += format(R"(<text x="%.1f" y="%.1f" text-anchor="end">)", kLabels - 8.0, y + 16.0) + escaped(bar.label) + "</text>";
-    svg += format(R"(<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f")", x(std::min(bar.length, 0.0)), y + 3.0,
-                  std::abs(bar.length) * scale, kRow - 6.0) +
-           concat(" fill=\"", bar.color, "\"/>");
-    if (bar.to > bar.from) {
-      svg += format(R"(<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#222"/>)", x(bar.from), x(bar.to), y + kRow / 2, y + kRow / 2);
+std::string times_section(const std::vector<Json>& ran) {
+  std::vector<Bar> times;
+  for (const Json& v : ran) {
+    if (v.contains("same_launches_as")) continue;
+    std::vector<std::string> names = {text_at(v, "name")};
+    for (const Json& other : ran) {
+      if (other.contains("same_launches_as") && other["same_launches_as"] == v["name"]) names.push_back(text_at(other, "name"));
     }
-    svg += format(R"(<text x="%.1f" y="%.1f">)", x(std::max({bar.length, bar.to, 0.0})) + 6.0, y + 16.0) + bar.value + "</text>\n";
-    y += kRow;
+    times.push_back({.label = joined(names, 0),
+                     .value = time_text(seconds_at(v, "step_us")),
+                     .length = number_at(v, "step_us"),
+                     .from = number_at(v, "step_lower_quartile_us"),
+                     .to = number_at(v, "step_upper_quartile_us")});
   }
-  return svg + "</svg>\n";
+  if (times.empty()) return "";
+  return "<h2>Step time</h2>\n" + paragraph("Medians of interleaved rounds; a line is from the lower to the upper quartile.") +
+         html_bars(times);
 }
 
-std::string steps_section(const Json& variants) {
-  std::vector<Bar> times, gains;
-  std::string table = cells({"variant", "rows", "V in memory", "real target tokens", "step ms", "tokens/s", "TFLOP/s", "memory MiB",
-                             "predicted gain", "measured gain", "error, points", "of GEMMs", "same loss"},
-                            "th");
+std::string gains_section(const std::vector<Json>& ran) {
+  std::vector<Bar> gains;
+  for (const Json& v : ran) {
+    if (!compared(v)) continue;
+    const std::string name = text_at(v, "name");
+    if (predicts(v)) {
+      const double predicted = number_at(v, "predicted_gain_fraction");
+      gains.push_back({.label = name + ", predicted", .value = gain_text(predicted), .length = predicted, .kind = "predicted"});
+    }
+    const double measured = number_at(v, "measured_gain_fraction");
+    gains.push_back({.label = name + ", measured",
+                     .value = gain_text(measured),
+                     .length = measured,
+                     .from = number_at(v, "measured_gain_low_fraction"),
+                     .to = number_at(v, "measured_gain_high_fraction")});
+  }
+  if (gains.empty()) return "";
+  return "<h2>Gain per real target token</h2>\n" + paragraph("A line is the interval of the gain.") + html_bars(gains);
+}
+
+std::string settings_section(const Json& variants) {
+  HtmlTable table({{"setting", false},
+                   {"rows"},
+                   {"V in memory"},
+                   {"real target tokens"},
+                   {"step time"},
+                   {"tokens/s"},
+                   {"rate"},
+                   {"memory"},
+                   {"predicted gain"},
+                   {"measured gain"},
+                   {"error in points"},
+                   {"GEMMs' gain"},
+                   {"loss", false}});
   for (const Json& v : variants) {
-    const std::string name = v["name"];
+    const std::string name = text_at(v, "name");
     if (!v["ran"].get<bool>()) {
-      table += concat("<tr><td>", escaped(name), "</td><td colspan=\"12\">", escaped(v["refused"]), "</td></tr>\n");
+      table.add(name, "did not run: " + text_at(v, "refused"));
       continue;
     }
-    const auto number = [&](const char* key) { return v[key].get<double>(); };
-    const auto count = [&](const char* key) { return std::to_string(v[key].get<std::int64_t>()); };
-    times.push_back({.label = name,
-                     .value = format("%.3f ms", 1e-3 * number("step_us")),
-                     .length = number("step_us"),
-                     .from = number("step_lower_quartile_us"),
-                     .to = number("step_upper_quartile_us")});
-    const bool compared = v["baseline"] != v["name"] && !v["measured_gain_fraction"].is_null();
-    const bool predicts = compared && !v["predicted_gain_fraction"].is_null();
-    if (compared) {
-      const double measured = 100.0 * number("measured_gain_fraction");
-      if (predicts) {
-        const double predicted = 100.0 * number("predicted_gain_fraction");
-        gains.push_back({.label = name + ", predicted", .value = format("%+.1f %%", predicted), .length = predicted, .color = "#c8a048"});
-      }
-      gains.push_back({.label = name + ", measured", .value = format("%+.1f %%", measured), .length = measured});
-    }
-    table += cells({escaped(name), count("target_rows"), count("vocabulary_padded"), count("target_tokens"),
-                    format("%.3f", 1e-3 * number("step_us")), format("%.0f", number("target_tokens_per_s")),
-                    format("%.1f", number("tflops")), format("%.1f", number("memory_bytes") / (1 << 20)),
-                    predicts ? format("%+.2f %%", 100.0 * number("predicted_gain_fraction")) : "",
-                    compared ? format("%+.2f %%", 100.0 * number("measured_gain_fraction")) : "",
-                    predicts ? format("%+.2f", number("prediction_error_points")) : "",
-                    compared ? format("%+.2f %%", 100.0 * number("measured_gemm_gain_fraction")) : "",
-                    escaped(v["same_loss"]["verdict"].get<std::string>() + ": " + v["same_loss"]["how"].get<std::string>())});
+    const auto gain = [&](const char* key, bool known) { return known ? gain_text(number_at(v, key), 2) : std::string(); };
+    const std::string how = text_at(v["same_loss"], "how");
+    table.add(
+        {name, count_text(count_at(v, "target_rows")), count_text(count_at(v, "vocabulary_padded")),
+         count_text(count_at(v, "target_tokens")), time_text(seconds_at(v, "step_us")), rate_text(number_at(v, "target_tokens_per_s")),
+         flops_text(1e12 * number_at(v, "tflops")), bytes_text(count_at(v, "memory_bytes")), gain("predicted_gain_fraction", predicts(v)),
+         gain("measured_gain_fraction", compared(v)), predicts(v) ? number_text(number_at(v, "prediction_error_points"), "%+.2f") : "",
+         gain("measured_gemm_gain_fraction", compared(v)), text_at(v["same_loss"], "verdict") + (how.empty() ? "" : ": " + how)});
   }
-  return "<h2>Step time</h2>\n<p>Medians of interleaved rounds; the line is from the lower to the upper quartile.</p>\n" + bars(times) +
-         "<h2>Gain a real target token</h2>\n" + bars(gains) + "<table>\n" + table + "</table>\n";
+  return "<h2>Settings</h2>\n" + table.html();
 }
 
-// Each adjustment once, with the variants that it was made in.
-std::string adjustments_section(const Json& variants) {
+// Each adjustment once, with the settings that it was made in.
+std::string adjustments_section(const std::vector<Json>& ran) {
   std::vector<std::pair<Json, std::vector<std::string>>> all;
-  for (const Json& v : variants) {
-    if (!v["ran"].get<bool>()) continue;
+  for (const Json& v : ran) {
     for (const Json& one : v["adjustments"]) {
       auto known = std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.first == one; });
       if (known == all.end()) known = all.emplace(all.end(), one, std::vector<std::string>());
@@ -127,68 +130,114 @@ std::string adjustments_section(const Json& variants) {
     }
   }
   if (all.empty()) return "";
-  std::string table = cells({"guideline", "what", "asked for", "made", "why", "rows of a pass", "memory MiB", "variants"}, "th");
-  for (const auto& [adjustment, names] : all) {
-    const Json& one = adjustment;  // a lambda takes no structured binding in clang 14
-    const auto count = [&](const char* key) { return std::to_string(one[key].get<std::int64_t>()); };
-    std::string in;
-    for (const std::string& name : names) in += (in.empty() ? "" : "<br>") + escaped(name);
-    table += cells({escaped(one["rule"]), escaped(one["what"]), count("from"), count("to"), escaped(one["why"]), count("cost_tokens"),
-                    format("%+.1f", one["cost_bytes"].get<double>() / (1 << 20)), in});
+  HtmlTable table({{"guideline", false},
+                   {"what", false},
+                   {"asked for"},
+                   {"made"},
+                   {"why", false},
+                   {"rows of a pass"},
+                   {"memory"},
+                   {"settings", false}});
+  for (const auto& [one, names] : all) {
+    table.add({text_at(one, "rule"), text_at(one, "what"), count_text(count_at(one, "from")), count_text(count_at(one, "to")),
+               text_at(one, "why"), count_text(count_at(one, "cost_tokens")), signed_bytes_text(count_at(one, "cost_bytes")),
+               joined(names, ran.size())});
   }
-  return "<h2>What the guidelines made of it</h2>\n<table>\n" + table + "</table>\n";
+  return "<h2>What the guidelines made of it</h2>\n" + table.html();
 }
 
-std::string gemms_section(const Json& variants) {
-  std::string table = cells(
-      {"GEMM", "variant", "M", "N", "K", "alignment A/B/D", "row, tile", "useful", "waves", "tail", "us a step", "predicted us", "TFLOP/s"},
-      "th");
-  for (const Json& v : variants) {
-    if (!v["ran"].get<bool>()) continue;
+// All that a line shows of a GEMM: settings that have the same in it share the line.
+std::vector<std::string> gemm_cells(const Json& g) {
+  const bool known = !g["tile"].is_null();
+  const auto count = [&](const char* key) { return std::to_string(count_at(g, key)); };
+  const std::string split = known && count_at(g, "split") > 1 ? "/k" + count("split") : "";
+  return {count("count"),
+          concat(count("m"), "x", count("n"), "x", count("k")),
+          concat(count("a_alignment_bytes"), "/", count("b_alignment_bytes"), "/", count("d_alignment_bytes")),
+          text_at(g, "row") + (known ? concat("/", text_at(g, "tile"), split) : std::string()),
+          known ? percent_text(number_at(g, "useful_fraction")) : "",
+          known ? number_text(number_at(g, "waves"), "%.2f") : "",
+          known ? percent_text(number_at(g, "tail_fraction")) : "",
+          time_text(seconds_at(g, "time_us")),
+          known ? time_text(seconds_at(g, "predicted_us")) : "",
+          flops_text(1e12 * number_at(g, "tflops"))};
+}
+
+std::string gemms_section(const std::vector<Json>& ran) {
+  struct Line {
+    std::string name;
+    std::vector<std::string> cells, settings;
+  };
+  std::vector<Line> lines;
+  std::map<std::string, std::size_t> order;  // of names, as they come first
+  for (const Json& v : ran) {
     for (const Json& g : v["gemms"]) {
-      const auto count = [&](const char* key) { return std::to_string(g[key].get<std::int64_t>()); };
-      const bool known = !g["tile"].is_null();
-      const std::string split = known && g["split"] > 1 ? "/k" + count("split") : "";
-      table += cells({escaped(g["layer"].get<std::string>() + " " + g["role"].get<std::string>() + " x " + count("count")),
-                      escaped(v["name"]), count("m"), count("n"), count("k"),
-                      count("a_alignment_bytes") + "/" + count("b_alignment_bytes") + "/" + count("d_alignment_bytes"),
-                      escaped(g["row"].get<std::string>() + (known ? ", " + g["tile"].get<std::string>() + split : "")),
-                      known ? format("%.1f %%", 100.0 * g["useful_fraction"].get<double>()) : "",
-                      known ? format("%.2f", g["waves"].get<double>()) : "",
-                      known ? format("%.1f %%", 100.0 * g["tail_fraction"].get<double>()) : "", format("%.1f", g["time_us"].get<double>()),
-                      known ? format("%.1f", g["predicted_us"].get<double>()) : "", format("%.1f", g["tflops"].get<double>())});
+      const std::string name = text_at(g, "layer") + ", " + text_at(g, "role");
+      order.try_emplace(name, order.size());
+      std::vector<std::string> cells = gemm_cells(g);
+      const auto known = std::ranges::find_if(lines, [&](const Line& line) { return line.name == name && line.cells == cells; });
+      if (known == lines.end()) {
+        lines.push_back({.name = name, .cells = std::move(cells), .settings = {text_at(v, "name")}});
+      } else {
+        known->settings.push_back(text_at(v, "name"));
+      }
     }
   }
-  return "<h2>GEMMs, launch by launch</h2>\n<table>\n" + table + "</table>\n";
+  if (lines.empty()) return "";
+  std::ranges::stable_sort(lines, {}, [&](const Line& line) { return order.at(line.name); });
+  HtmlTable table({{"GEMM", false},
+                   {"settings", false},
+                   {"count"},
+                   {"MxNxK"},
+                   {"alignment of A/B/D, bytes"},
+                   {"kernel/tile", false},
+                   {"useful"},
+                   {"waves"},
+                   {"tail"},
+                   {"time per step"},
+                   {"predicted time"},
+                   {"rate"}});
+  for (const Line& line : lines) {
+    std::vector<std::string> cells = {line.name, joined(line.settings, ran.size())};
+    cells.insert(cells.end(), line.cells.begin(), line.cells.end());
+    table.add(cells);
+  }
+  return "<h2>GEMMs, launch by launch</h2>\n" + table.html();
 }
 
-std::string losses_section(const Json& ablation) {
-  std::vector<std::string> head = {"step"};
-  for (const Json& v : ablation["variants"]) {
-    if (v["ran"].get<bool>()) head.push_back(escaped(v["name"]) + "<br>loss, gradient norm");
-  }
-  std::string table = cells(head, "th");
-  for (std::size_t step = 0; step < ablation["steps"].get<std::size_t>(); ++step) {
-    std::vector<std::string> row = {std::to_string(step + 1)};
-    for (const Json& v : ablation["variants"]) {
-      if (!v["ran"].get<bool>()) continue;
-      row.push_back(v["losses"][step].dump() + ", " + v["gradient_norms"][step].dump());
+// Settings with the same losses and norms to the last bit share a table.
+std::string losses_section(const Json& ablation, const std::vector<Json>& ran) {
+  std::vector<std::pair<const Json*, std::vector<std::string>>> all;
+  for (const Json& v : ran) {
+    const auto known = std::ranges::find_if(all, [&](const auto& other) {
+      return (*other.first)["losses"] == v["losses"] && (*other.first)["gradient_norms"] == v["gradient_norms"];
+    });
+    if (known == all.end()) {
+      all.emplace_back(&v, std::vector<std::string>{text_at(v, "name")});
+    } else {
+      known->second.push_back(text_at(v, "name"));
     }
-    table += cells(row);
   }
-  return "<h2>Losses</h2>\n<table>\n" + table + "</table>\n";
+  const std::string name = training_loss_name(ablation);
+  std::string tables;
+  for (const auto& [v, names] : all) {
+    HtmlTable table({{"step"}, {name}, {"gradient norm"}});
+    for (std::size_t step = 0; step < (*v)["losses"].size(); ++step) {
+      table.add({std::to_string(step + 1), (*v)["losses"][step].dump(), (*v)["gradient_norms"][step].dump()});
+    }
+    tables += concat("<details", tables.empty() ? " open" : "", "><summary>", html(joined(names, ran.size())), "</summary>\n", table.html(),
+                     "</details>\n");
+  }
+  return tables.empty() ? "" : "<h2>Losses</h2>\n" + paragraph("Nats per target token: the " + name + ".") + tables;
 }
 
 }  // namespace
 
 std::string ablation_page(const Json& ablation) {
-  const std::string title = escaped(ablation["recipe"].get<std::string>() + " on " + ablation["device"].get<std::string>());
-  std::string page = concat("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", title, "</title><style>", kStyle,
-                            "</style></head>\n<body><h1>", title, "</h1>\n");
-  for (const Json& change : ablation["changes"]) page += "<p>" + escaped(change) + "</p>\n";
-  if (ablation["time_model"].is_null()) page += "<p>Predicted gains are of GEMMs alone, as a CPU's bandwidth is not known.</p>\n";
-  return page + steps_section(ablation["variants"]) + adjustments_section(ablation["variants"]) + gemms_section(ablation["variants"]) +
-         losses_section(ablation) + "</body></html>\n";
+  const std::vector<Json> ran = those_that_ran(ablation["variants"]);
+  return html_text({.title = text_at(ablation, "recipe") + " on " + text_at(ablation, "device"),
+                    .body = answer(ablation) + times_section(ran) + gains_section(ran) + settings_section(ablation["variants"]) +
+                            adjustments_section(ran) + gemms_section(ran) + losses_section(ablation, ran)});
 }
 
 }  // namespace tilewave

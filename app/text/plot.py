@@ -1,8 +1,9 @@
 """Reads a run folder's metrics.jsonl; writes loss.csv (step, loss and validation_loss where there is one) and loss.png beside it.
 Or reads the ablation.json of a folder and draws ablation.png beside it.
 Or reads what `tilewave bench sweep --json` printed into a file NAME.jsonl, and draws NAME.png.
+Or reads the file NAME.json that `tilewave guidelines` takes, with the ablations that it names, and draws NAME.png.
 
-Without matplotlib loss.png is left out with a sentence. A step that was run again after a resume counts as it went last;
+Without matplotlib loss.png is left out with a sentence; so is a picture that was asked for by itself, with exit code 1. A step that was run again after a resume counts as it went last;
 a last line that was cut off is ignored. Exit code 0, 2 where the file cannot be read, 1 where nothing can be written.
 """
 
@@ -11,6 +12,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import sys
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-matplotlib is, whatever python3 comes first on the PATH
@@ -78,15 +80,27 @@ def new_pyplot():
     return pyplot
 
 
+def training_label(folder):
+    """What the training loss has and the validation loss has not, from the run's recipe: "training loss (smoothed, with dropout)"."""
+    try:
+        recipe = (folder / "recipe.toml").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return "training loss"
+    on = {key for key, value in re.findall(r"^(label_smoothing|dropout|attention_dropout) *= *([0-9.eE+-]+)", recipe, re.MULTILINE)
+          if float(value) > 0}
+    terms = ["smoothed"] * ("label_smoothing" in on) + ["with dropout"] * bool(on - {"label_smoothing"})
+    return "training loss" + f" ({', '.join(terms)})" * bool(terms)
+
+
 def draw(losses, path):
     pyplot = new_pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for name, label, style in (("loss", "training", "-"), ("validation_loss", "validation", "o-")):
+    for name, label, style in (("loss", training_label(path.parent), "-"), ("validation_loss", "validation loss", "o-")):
         points = [(step, row[name]) for step, row in losses.items() if name in row]
         if points:
             axes.plot(*zip(*points), style, label=label, linewidth=1, markersize=3)
     axes.set_xlabel("step")
-    axes.set_ylabel("loss (nats a target token)")
+    axes.set_ylabel("nats per target token")
     axes.legend()
     axes.grid(alpha=0.3)
     save(figure, path, 150)
@@ -165,7 +179,7 @@ def draw_ablation(title, gains, layer, rates, path):
                                              height_ratios=(len(gains) + 1, len(rates) + 1))
     draw_bars(above, [gain[0] for gain in gains], [("predicted", "#c8a048", [gain[1] for gain in gains]),
                                                    ("measured", "#4878a8", [gain[2] for gain in gains])])
-    above.set_xlabel("gain a real target token, percent")
+    above.set_xlabel("gain per real target token, percent")
     draw_bars(below, [rate[0] for rate in rates], [(role, color, [rate[1].get(role, 0) for rate in rates]) for role, color in
                                                    (("forward", "#4878a8"), ("dgrad", "#6aa84f"), ("wgrad", "#a85048"))])
     below.set_xlabel(f"TFLOP/s of {layer}")
@@ -183,23 +197,103 @@ def plot_ablation(path):
     return draw_where_possible(lambda: draw_ablation(title, gains, layer, rates, picture), f"{picture} is not drawn")
 
 
-def draw_where_possible(draw_it, without):
+def read_guidelines(path):
+    """The picture's title; per row its label, and how many times as fast a real target token's step became: predicted, measured, and by
+    cuBLASLt where that was measured; and by role of a GEMM (measured, predicted) us of each one's launches, every launch once."""
+    file = json.loads(path.read_text(encoding="utf-8"))
+    ablations = {name: json.loads((path.parent / name).read_text(encoding="utf-8"))
+                 for name in dict.fromkeys(row["ablation"] for row in file["rows"])}
+
+    def ratio(row, engine, field):
+        if engine not in row:
+            return None
+        variants = {variant["name"]: variant for variant in ablations[row["ablation"]]["variants"]}
+        before, after = (variants[row[engine][end]] for end in ("from", "to"))
+        return before[field] / before["target_tokens"] * after["target_tokens"] / after[field]
+
+    gains = [(f"{row['guideline']}\n{row['change']}", ratio(row, "in_house", "step_predicted_us"), ratio(row, "in_house", "step_us"),
+              ratio(row, "cublaslt", "step_us")) for row in file["rows"]]
+    launches = {}
+    for ablation in ablations.values():
+        for gemm in (gemm for variant in ablation["variants"] if variant["ran"] for gemm in variant["gemms"]):
+            if gemm["predicted_us"] is not None:
+                points = launches.setdefault(gemm["role"], set())
+                points.add((gemm["time_us"] / gemm["count"], gemm["predicted_us"] / gemm["count"]))
+    if not gains or not launches:
+        raise ValueError("no rows, or no GEMM with a predicted time")
+    title = f"{file['device']}, commit {file['commit']}: predicted from plans, and measured"
+    return title, gains, {role: sorted(points) for role, points in sorted(launches.items())}
+
+
+def times_text(ratio):
+    return f"{ratio:.1f} times" if ratio >= 2 else f"{100 * (ratio - 1):+.1f} %"
+
+
+def draw_guidelines(title, gains, launches, path):
+    pyplot = new_pyplot()
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 0.9 + 0.62 * len(gains)), layout="constrained", width_ratios=(1.35, 1))
+    series = (("predicted", "#c8a048", 1), ("measured", "#4878a8", 2), ("measured with cuBLASLt", "#a0a0a0", 3))
+    for place, (label, color, column) in enumerate(series):
+        bars = [(row + 0.27 * (place - 1), gain[column]) for row, gain in enumerate(gains) if gain[column] is not None]
+        left.barh([bar[0] for bar in bars], [bar[1] - 1 for bar in bars], 0.24, left=1, color=color, label=label)
+        for at, ratio in bars:
+            left.annotate(times_text(ratio), (max(ratio, 1), at), (3, 0), textcoords="offset points", va="center", fontsize=7)
+    left.set_xscale("log")
+    left.set_xlim(0.95, 1.35 * max(value for gain in gains for value in gain[1:] if value is not None))
+    ticks = [tick for tick in (1, 1.2, 1.5, 2, 3, 4, 6, 10, 30, 100) if tick < left.get_xlim()[1]]
+    left.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    left.minorticks_off()
+    left.axvline(1, color="black", linewidth=0.8)
+    left.set_yticks(range(len(gains)), [gain[0] for gain in gains], fontsize=8)
+    left.invert_yaxis()
+    left.set_xlabel("a step's real target tokens per second, times as many as before")
+    left.legend(loc="lower right", frameon=False, fontsize=8)
+
+    for (role, points), color in zip(launches.items(), ("#6aa84f", "#4878a8", "#a85048")):
+        right.plot(*zip(*points), ".", color=color, label=role, markersize=5, alpha=0.7)
+    ends = [edge(value for points in launches.values() for point in points for value in point) for edge in (min, max)]
+    right.plot(ends, ends, color="black", linewidth=0.8, label="predicted = measured")
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_xlabel("measured time of a GEMM (us)")
+    right.set_ylabel("predicted time (us)")
+    right.grid(alpha=0.3)
+    right.legend(loc="upper left", frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    save(figure, path, 90)
+
+
+def plot_guidelines(path):
+    try:
+        title, gains, launches = read_guidelines(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"plot.py: {path} is not what `tilewave guidelines` reads ({error!r}).", file=sys.stderr)
+        return 2
+    picture = path.with_suffix(".png")
+    return draw_where_possible(lambda: draw_guidelines(title, gains, launches, picture), f"{picture} is not drawn", otherwise=1)
+
+
+def draw_where_possible(draw_it, without, otherwise=0):
     try:
         draw_it()
     except ImportError:
         if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON):
             os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, __file__, *sys.argv[1:]])
         print(f"plot.py: matplotlib is not installed, so {without} (apt-get install python3-matplotlib).", file=sys.stderr)
+        return otherwise
     return 0
 
 
 def main(arguments):
     if len(arguments) != 1:
-        print("usage: plot.py FOLDER, which holds metrics.jsonl or ablation.json; or plot.py SWEEP.jsonl", file=sys.stderr)
+        print("usage: plot.py FOLDER, which holds metrics.jsonl or ablation.json; plot.py SWEEP.jsonl; or plot.py GUIDELINES.json",
+              file=sys.stderr)
         return 2
     folder = pathlib.Path(arguments[0])
     if folder.suffix == ".jsonl" and not folder.is_dir():
         return plot_sweep(folder)
+    if folder.is_file():
+        return plot_guidelines(folder)
     if (folder / "ablation.json").exists():
         return plot_ablation(folder / "ablation.json")
     try:

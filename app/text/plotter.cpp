@@ -9,11 +9,11 @@
 
 namespace tilewave {
 
-void draw(const std::filesystem::path& folder, const std::string& missing) {
+bool draw(const std::filesystem::path& what, const std::string& missing) {
   std::error_code ignored;
   const std::filesystem::path plotter =
       std::filesystem::canonical("/proc/self/exe", ignored).parent_path().parent_path() / "share/tilewave/plot.py";
-  const std::string words[] = {"python3", plotter.string(), folder.string()};
+  const std::string words[] = {"python3", plotter.string(), what.string()};
   char* arguments[] = {const_cast<char*>(words[0].c_str()), const_cast<char*>(words[1].c_str()), const_cast<char*>(words[2].c_str()),
                        nullptr};
   pid_t child = 0;
@@ -28,6 +28,7 @@ void draw(const std::filesystem::path& folder, const std::string& missing) {
   const bool ran = posix_spawnp(&child, "python3", nullptr, nullptr, arguments, environ) == 0 && ended();
   if (!ran || status != 0)
     std::cerr << "tilewave: " << missing << " could not be made: python3 " << plotter.string() << (ran ? " failed.\n" : " did not run.\n");
+  return ran && status == 0;
 }
 
 }  // namespace tilewave

@@ -1,4 +1,4 @@
-// plot.py, which draws what a folder holds.
+// plot.py, which draws what a folder or a file holds.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace tilewave {
 
-// A picture that cannot be drawn costs a sentence on stderr that names `missing`.
-void draw(const std::filesystem::path& folder, const std::string& missing);
+// Whether it ended well; a picture that cannot be drawn costs a sentence on stderr that names `missing`.
+bool draw(const std::filesystem::path& what, const std::string& missing);
 
 }  // namespace tilewave

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
-#include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "app/text/losses.h"
+#include "app/text/terminal.h"
+#include "app/text/units.h"
 
 namespace tilewave {
 namespace {
@@ -14,12 +17,6 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr std::int64_t kPlainLines = 20;
 constexpr std::size_t kBarWidth = 24;
-constexpr std::size_t kUnknownWidth = 80;
-
-std::size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUnknownWidth;
-}
 
 std::string format(const char* pattern, auto... values) {
   char text[160];
@@ -32,6 +29,8 @@ std::string duration(double seconds) {
   if (whole >= 3600) return format("%ld:%02ld:%02ld", long{whole / 3600}, long{whole / 60 % 60}, long{whole % 60});
   return format("%ld:%02ld", long{whole / 60}, long{whole % 60});
 }
+
+std::size_t terminal_width() { return terminal_columns(STDERR_FILENO).value_or(1); }
 
 std::string bar(double done) {
   const auto full = static_cast<std::size_t>(done * static_cast<double>(kBarWidth));
@@ -58,8 +57,8 @@ void ProgressDisplay::show(const TrainingProgress& progress) {
   const double taken = std::chrono::duration<double>(now - begun_).count();
   const double left = taken / static_cast<double>(step - first_step_ + 1) * static_cast<double>(steps_ - step);
   const std::string counts = format("step %ld/%ld", long{step}, long{steps_});
-  const std::string loss = format("  loss %.4f", progress.step.loss);
-  const std::string rest = format("  %.0f tokens/s", progress.target_tokens_per_s) + "  " + duration(left) + " left";
+  const std::string loss = concat("  ", kTrainingLoss, format(" %.4f", progress.step.loss));
+  const std::string rest = concat("  ", rate_text(progress.target_tokens_per_s), " tokens/s  ", duration(left), " left");
   if (!terminal_) {
     std::cerr << counts << loss << rest << '\n';
     return;

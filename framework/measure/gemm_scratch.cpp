@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "framework/measure/operation_work.h"
 #include "kernels/core/error.h"
 #include "kernels/core/graph.h"
 #include "kernels/core/memory.h"
@@ -14,8 +15,7 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20;  // more than any second-level cache
-constexpr std::int64_t kNumbers = (std::int64_t{1} << 20) + 3;   // odd: rows of a power of two do not repeat one another
+constexpr std::int64_t kNumbers = (std::int64_t{1} << 20) + 3;  // odd: rows of a power of two do not repeat one another
 
 // Drawn once: a process may have many a scratch.
 const std::vector<float>& normal_numbers() {

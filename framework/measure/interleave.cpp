@@ -63,7 +63,8 @@ std::vector<Timing> timings(const std::vector<Contender>& contenders) {
     result.push_back({.name = contender.candidate->name,
                       .median_s = quantile(contender.seconds, 0.5),
                       .lower_quartile_s = quantile(contender.seconds, 0.25),
-                      .upper_quartile_s = quantile(contender.seconds, 0.75)});
+                      .upper_quartile_s = quantile(contender.seconds, 0.75),
+                      .rounds_s = contender.seconds});
   }
   std::stable_sort(result.begin(), result.end(), [](const Timing& a, const Timing& b) { return a.median_s < b.median_s; });
   return result;
@@ -87,6 +88,23 @@ double quantile(std::vector<double> values, double fraction) {
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+MedianInterval median_interval(std::vector<double> values) {
+  TW_CHECK(!values.empty(), "the interval of a median needs values.");
+  std::sort(values.begin(), values.end());
+  const std::size_t count = values.size();
+  // Of all the ways in which `count` coins can fall, the share that has at most `k` heads, and the share that has exactly k.
+  double exactly = std::exp2(-static_cast<double>(count)), at_most = exactly;
+  MedianInterval interval = {.low = values.front(), .high = values.back(), .confidence = 1.0 - 2.0 * at_most};
+  for (std::size_t k = 1; 2 * (k + 1) <= count + 1; ++k) {
+    exactly *= static_cast<double>(count - k + 1) / static_cast<double>(k);
+    at_most += exactly;
+    if (1.0 - 2.0 * at_most < kConfidence) break;
+    interval = {.low = values[k], .high = values[count - 1 - k], .confidence = 1.0 - 2.0 * at_most};
+  }
+  interval.confidence = std::max(interval.confidence, 0.0);
+  return interval;
 }
 
 Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers, const InterleaveOptions& options) {

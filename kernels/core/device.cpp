@@ -29,12 +29,4 @@ MathRates math_rates(int capability) {
   }
 }
 
-CudaDevices probe_cuda() {
-  if constexpr (kHasCuda) {
-    return probe_cuda_devices();
-  } else {
-    return {.usable = {}, .refused = "this build of tilewave has no CUDA kernels."};
-  }
-}
-
 }  // namespace tilewave

@@ -44,7 +44,7 @@ struct CudaDevices {
   std::string refused;
 };
 CudaDevices probe_cuda();
-CudaDevices probe_cuda_devices();  // the CUDA back end's own, where it is built
+bool has_cuda();  // whether this build has CUDA kernels
 
 inline constexpr int kMinCudaCapability = 80;
 

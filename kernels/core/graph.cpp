@@ -4,13 +4,7 @@
 namespace tilewave {
 
 Graph capture(Queue& queue, std::function<void()> launches) {
-  if (auto* cuda = std::get_if<CudaQueue>(&queue)) {
-    if constexpr (kHasCuda) {
-      return capture(*cuda, launches);
-    } else {
-      throw_no_cuda();
-    }
-  }
+  if (auto* cuda = std::get_if<CudaQueue>(&queue)) return capture(*cuda, launches);
   return Graph(std::move(launches));
 }
 

@@ -13,12 +13,6 @@
 
 namespace tilewave {
 
-#ifdef TILEWAVE_HAS_CUDA
-inline constexpr bool kHasCuda = true;
-#else
-inline constexpr bool kHasCuda = false;
-#endif
-
 class ThreadPool;   // private to kernels/cpu
 struct CudaStream;  // private to kernels/cuda
 
@@ -51,10 +45,6 @@ std::shared_ptr<CudaStream> make_cuda_stream(int index);
 void synchronize(Queue& queue);
 void synchronize(CudaQueue& queue);
 
-[[noreturn]] inline void throw_no_cuda() {
-  throw Error("this build of tilewave has no CUDA kernels; configure with -D TILEWAVE_CUDA=ON where nvcc is, or use --device cpu.");
-}
-
 inline Trace*& log_of(Queue& queue) {
   return *std::visit([](auto& q) { return &q.log; }, queue);
 }
@@ -70,15 +60,7 @@ void run(Queue& queue, const Args& args) {
           entry.layer = q.log->layer;
           q.log->entries.push_back(std::move(entry));
         }
-        if constexpr (std::is_same_v<Q, CpuQueue>) {
-          run(q, args);
-        } else if constexpr (std::is_same_v<Q, CudaQueue>) {
-          if constexpr (kHasCuda) {
-            run(q, args);
-          } else {
-            throw_no_cuda();
-          }
-        }
+        if constexpr (!std::is_same_v<Q, TraceQueue>) run(q, args);
       },
       queue);
 }

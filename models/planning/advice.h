@@ -1,5 +1,5 @@
 // For each number of a recipe that a person may move: the nearest better one in either direction, by plans of the whole step.
-// "Better" is less predicted time a real token (real_tokens.h) and more FLOPs a second, so that a smaller model is not advised for being
+// "Better" is less predicted time per real token (real_tokens.h) and more FLOPs a second, so that a smaller model is not advised for being
 // smaller.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tilewave {
 
-inline constexpr double kMinGain = 0.005;   // of the step's time a real token; less is no advice
+inline constexpr double kMinGain = 0.005;   // of the step's time per real token; less is no advice
 inline constexpr double kNearlyBest = 0.9;  // the nearest number with so much of the best one's gain is advised
 
 struct Advice {
@@ -21,7 +21,7 @@ struct Advice {
   std::int64_t from = 0;   // as the recipe has it
   std::int64_t to = 0;     // the number that was found, also where it is not worth advising
   bool advised = false;    // false: no change; the gains are those of the best number that was tried
-  double part_gain = 0.0;  // of the time a real token that `part` takes
+  double part_gain = 0.0;  // of the time per real token that `part` takes
   double step_gain = 0.0;  // of the whole step's
   std::string part;        // "projection", "ffn", "attention"
   std::int64_t cost_rows = 0, cost_bytes = 0, cost_parameters = 0;

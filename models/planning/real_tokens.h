@@ -31,7 +31,7 @@ struct RealTokens {
 // Tokens of `to` for each one of `from`, by the side that has fewer: what grows on one side alone is no gain.
 double growth(const RealTokens& to, const RealTokens& from);
 
-// Predicted time a real token, that of `from` being 1.
+// Predicted time per real token, that of `from` being 1.
 struct StepWorth {
   double seconds = 0.0;
   RealTokens tokens;

@@ -208,10 +208,10 @@ class Settling {
     if (none_fill_[side]) {
       why += concat("; no number within ", percent(guidelines.wave_limit), " fills whole waves");
     } else if (stays) {
-      why += concat("; no wave-free number within ", percent(guidelines.wave_limit), " is predicted to take less time a real token");
+      why += concat("; no wave-free number within ", percent(guidelines.wave_limit), " is predicted to take less time per real token");
     } else {
       why += concat("; then ", waves_text(guidelines, line_of(to.step, guidelines, to.rows[side]), device_),
-                    "; the step is predicted to take ", percent(1.0 - relative_time(to.worth, from.worth)), " less time a real token");
+                    "; the step is predicted to take ", percent(1.0 - relative_time(to.worth, from.worth)), " less time per real token");
     }
     return {.rule = "wave_free_batch",
             .what = rows.source && rows.target ? "source and target rows"

@@ -48,7 +48,7 @@ struct WaveFree {
 // The recipe with wave_free_batch = "off".
 Recipe without_waves(const Recipe& recipe);
 
-// Moves the rows to the wave-free number within guidelines.wave_limit whose step is predicted to take the least time a real token
+// Moves the rows to the wave-free number within guidelines.wave_limit whose step is predicted to take the least time per real token
 // (real_tokens.h); of times within kSameTime the nearest wins, and rows that nothing betters stay, which the adjustment says. Sides asked
 // for as different numbers are weighed together: one moves alone, or both to wave-free numbers near their proportion. A recipe with
 // wave_free_batch = "off" comes back as it is. Where no wave-free number lies within the limit: InputError, or the rows stay.

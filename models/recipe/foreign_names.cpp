@@ -35,7 +35,7 @@ constexpr std::string_view kToZero = "A cosine falls to 0 at schedule.decay_step
 constexpr std::string_view kFromZero = "The warm-up rises from 0.";
 constexpr std::string_view kTwoBetas = "The second one is optimizer.beta2.";
 constexpr std::string_view kTwoFiles = "The target language is data.target, line by line with it.";
-constexpr std::string_view kSpecialIds = "Special ids are the tokenizer's.";
+constexpr std::string_view kOfTheTokenizer = "Special ids are the tokenizer's.";
 constexpr std::string_view kPacked = "Sequences lie packed in a batch of tokens; none is padded.";
 constexpr std::string_view kHost = "The host draws the next batch while a step runs.";
 constexpr std::string_view kLoss = "The loss is cross entropy, smoothed by optimizer.label_smoothing.";
@@ -95,7 +95,7 @@ constexpr auto kKeys = std::to_array<Alias>({
     {"rope rope_theta rope_base rope_scaling rotary_dim rotary_pct rotary_base rotary_emb_base rotary_percent "
      "use_rotary_position_embeddings alibi relative_attention_num_buckets max_relative_positions sliding_window",
      "", kPositions},
-    {"bos_token_id eos_token_id pad_token_id unk_token_id decoder_start_token_id eos_id bos_id pad_id", "", kSpecialIds},
+    {"bos_token_id eos_token_id pad_token_id unk_token_id decoder_start_token_id eos_id bos_id pad_id", "", kOfTheTokenizer},
     // Form of the model.
     {"arch architectures model_type type model_name encoder_type decoder_type is_encoder_decoder model.name model.flavor",
      "model.architecture", kArchitecture},

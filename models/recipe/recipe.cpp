@@ -13,6 +13,7 @@
 
 #include "framework/data/token_file.h"
 #include "framework/recipe/reference.h"
+#include "framework/recipe/schema.h"
 #include "kernels/core/error.h"
 #include "kernels/gemm/catalog.h"
 #include "models/recipe/foreign_names.h"
@@ -294,6 +295,11 @@ std::vector<KeyDifference> differences(const Recipe& first, const Recipe& second
 std::string recipe_reference() {
   Recipe defaults;
   return reference_tables(sections_of(defaults));
+}
+
+std::string recipe_schema() {
+  Recipe defaults;
+  return recipe_schema(sections_of(defaults), "a tilewave recipe");
 }
 
 }  // namespace tilewave

@@ -74,5 +74,7 @@ std::vector<KeyDifference> differences(const Recipe& first, const Recipe& second
 
 // The tables of docs/use/recipes.md.
 std::string recipe_reference();
+// recipes/recipe.schema.json.
+std::string recipe_schema();
 
 }  // namespace tilewave

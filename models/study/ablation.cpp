@@ -296,6 +296,7 @@ class Ablation {
                             .wait = [&] { contestant.context->read_step_state(); }});
     }
     InterleaveOptions timed = request_.timing;
+    timed.load_s = std::min(timed.load_s, load_s_of(request_.device.backend));
     if (request_.device.backend == Backend::cuda) timed.settle_s = kSettleS;
     for (const Timing& timing : compare(candidates, {}, timed).ours) {
       for (Contestant& contestant : contestants_) {
@@ -359,6 +360,17 @@ class Ablation {
                            [&](double sum, const GemmTimes& gemm) { return sum + gemm.*time; });
   }
 
+  static GainInterval gain_interval(const AblationVariant& variant, const Timing& baseline, double tokens) {
+    std::vector<double> gains;
+    for (std::size_t round = 0; round < variant.step.rounds_s.size(); ++round) {
+      gains.push_back(tokens * baseline.rounds_s[round] / variant.step.rounds_s[round] - 1.0);
+    }
+    const MedianInterval median = median_interval(std::move(gains));
+    return {.low = std::min(median.low, *variant.measured_gain),
+            .high = std::max(median.high, *variant.measured_gain),
+            .confidence = median.confidence};
+  }
+
   void conclude(AblationVariant& variant) {
     if (!variant.ran()) return;
     if (variant.same_as) {
@@ -373,6 +385,7 @@ class Ablation {
     const AblationVariant& baseline = *found->variant;
     const double tokens = static_cast<double>(variant.target_tokens) / static_cast<double>(baseline.target_tokens);
     variant.measured_gain = tokens * baseline.step.median_s / variant.step.median_s - 1.0;
+    variant.gain_interval = gain_interval(variant, baseline.step, tokens);
     const auto gemm_gain = [&](double GemmTimes::*time) { return tokens * gemms_s(baseline, time) / gemms_s(variant, time) - 1.0; };
     variant.measured_gemm_gain = gemm_gain(&GemmTimes::measured_s);
     if (variant.predicted_s && baseline.predicted_s) {

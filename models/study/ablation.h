@@ -29,6 +29,16 @@ struct GemmTimes {
   bool concerned = false;  // problem or plan differ from the baseline's
 };
 
+// Of a measured gain: where the median of the rounds' own gains lies, each round's step beside its baseline's in the same round, by their
+// order (median_interval), and the gain itself where it lies beside them.
+struct GainInterval {
+  double low = 0.0, high = 0.0;
+  double confidence = 0.0;
+
+  // No gain, or none that so few rounds can show.
+  bool within_noise() const { return confidence < kConfidence || (low <= 0.0 && high >= 0.0); }
+};
+
 struct AblationVariant {
   Setting setting;
   std::string refused;                 // why it did not run; empty: it did
@@ -41,6 +51,7 @@ struct AblationVariant {
   std::optional<double> predicted_s;  // absent where a library multiplies: its times are not modelled
   std::optional<double> predicted_gain;
   std::optional<double> measured_gain;                            // fractions; absent where the baseline did not run
+  std::optional<GainInterval> gain_interval;                      // absent with it
   std::optional<double> predicted_gemm_gain, measured_gemm_gain;  // of the step's GEMMs alone, launch by launch
   LossCurve curve;
   SameLoss same_loss;

@@ -86,20 +86,18 @@ void upload(Context& context, const Batch& batch, const BatchTensors& tensors) {
 void StagedUploads::upload(const Batch& batch, const BatchTensors& tensors) {
   auto* const cuda = std::get_if<CudaQueue>(&context_.queue());
   if (cuda == nullptr) return tilewave::upload(context_, batch, tensors);
-  if constexpr (kHasCuda) {
-    Slot& slot = slots_[next_];
-    next_ = 1 - next_;
-    slot.copied.wait();
-    const std::int64_t bytes = ids_of(tensors) * size_of(DType::i32);
-    if (slot.bytes < bytes) slot.data = allocate_staging(*cuda, slot.bytes = bytes);
-    auto* staged = static_cast<std::int32_t*>(slot.data.get());
-    for_each_part(batch, tensors, [&](const Tensor& tensor, const std::vector<std::int32_t>& ids) {
-      std::copy(ids.begin(), ids.end(), staged);
-      write_ids(context_, tensor, std::span<const std::int32_t>(staged, ids.size()));
-      staged += ids.size();
-    });
-    slot.copied.record(context_.queue());
-  }
+  Slot& slot = slots_[next_];
+  next_ = 1 - next_;
+  slot.copied.wait();
+  const std::int64_t bytes = ids_of(tensors) * size_of(DType::i32);
+  if (slot.bytes < bytes) slot.data = allocate_staging(*cuda, slot.bytes = bytes);
+  auto* staged = static_cast<std::int32_t*>(slot.data.get());
+  for_each_part(batch, tensors, [&](const Tensor& tensor, const std::vector<std::int32_t>& ids) {
+    std::copy(ids.begin(), ids.end(), staged);
+    write_ids(context_, tensor, std::span<const std::int32_t>(staged, ids.size()));
+    staged += ids.size();
+  });
+  slot.copied.record(context_.queue());
 }
 
 }  // namespace tilewave

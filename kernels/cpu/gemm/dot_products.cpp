@@ -80,7 +80,7 @@ void run_tile(const Frame<T>& frame, Tile tile, std::int64_t first_m, std::int64
     const Rows<T> b(frame.args.b, n, tokens);
     for (std::int64_t m = first_m; m < last_m; m += kRows) {
       const Rows<T> a(frame.args.a, m, std::min(kRows, last_m - m));
-      T* sums = z + m - first_m;
+      T* sums = &z[m - first_m];
       switch (tokens) {
         case 1:
           dot<1>(a, b, frame.k, sums, tile_rows);

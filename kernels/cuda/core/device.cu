@@ -46,7 +46,9 @@ DeviceInfo probe(int index) {
 
 }  // namespace
 
-CudaDevices probe_cuda_devices() {
+bool has_cuda() { return true; }
+
+CudaDevices probe_cuda() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver) {

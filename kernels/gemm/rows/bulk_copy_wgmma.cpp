@@ -3,6 +3,7 @@
 #include "kernels/gemm/rows/bulk_copy_wgmma.h"
 
 #include "kernels/core/queue.h"
+#include "kernels/gemm/rows/has_cuda.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 
 namespace tilewave {

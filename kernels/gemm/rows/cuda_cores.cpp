@@ -6,6 +6,7 @@
 #include "kernels/core/queue.h"
 #include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/rows/cuda_core_refusals.h"
+#include "kernels/gemm/rows/has_cuda.h"
 #include "kernels/gemm/rows/residues.h"
 
 namespace tilewave {

@@ -5,6 +5,7 @@
 
 #include "kernels/core/error.h"
 #include "kernels/core/queue.h"
+#include "kernels/gemm/rows/has_cuda.h"
 #include "kernels/gemm/split.h"
 
 namespace tilewave {

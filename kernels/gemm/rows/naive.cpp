@@ -6,6 +6,7 @@
 
 #include "kernels/core/queue.h"
 #include "kernels/gemm/cost/cost_model.h"
+#include "kernels/gemm/rows/has_cuda.h"
 
 namespace tilewave {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/core/queue.h"
+#include "kernels/gemm/rows/has_cuda.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 
 namespace tilewave {

@@ -6,6 +6,7 @@
 
 #include "kernels/core/queue.h"
 #include "kernels/gemm/cost/cost_model.h"
+#include "kernels/gemm/rows/has_cuda.h"
 #include "kernels/gemm/rows/persistent_late_store.h"
 
 namespace tilewave {

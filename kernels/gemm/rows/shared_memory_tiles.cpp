@@ -3,6 +3,7 @@
 
 #include "kernels/core/queue.h"
 #include "kernels/gemm/rows/cuda_core_refusals.h"
+#include "kernels/gemm/rows/has_cuda.h"
 
 namespace tilewave {
 namespace {

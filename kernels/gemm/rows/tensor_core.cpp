@@ -2,6 +2,7 @@
 #include "kernels/gemm/rows/tensor_core.h"
 
 #include "kernels/core/queue.h"
+#include "kernels/gemm/rows/has_cuda.h"
 #include "kernels/gemm/rows/tensor_core_refusals.h"
 
 namespace tilewave {

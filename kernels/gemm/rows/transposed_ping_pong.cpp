@@ -4,6 +4,7 @@
 #include "kernels/gemm/rows/transposed_ping_pong.h"
 
 #include "kernels/core/queue.h"
+#include "kernels/gemm/rows/has_cuda.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 
 namespace tilewave {

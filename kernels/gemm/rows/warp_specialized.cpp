@@ -2,6 +2,7 @@
 #include "kernels/gemm/rows/warp_specialized.h"
 
 #include "kernels/core/queue.h"
+#include "kernels/gemm/rows/has_cuda.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 
 namespace tilewave {

@@ -79,7 +79,7 @@ TEST_F(BenchCommand, ClimbsTheLadderOfRows) {
   const Outcome text =
       bench("gemm --device cpu --ladder --layer '64<-96@40' --form forward --rounds 1 --block-ms 1 --threads 1 2>/dev/null");
   EXPECT_EQ(text.status, 0) << text.output;
-  EXPECT_NE(text.output.find("packed_pairs                       refuses: "), std::string::npos) << text.output;
+  EXPECT_NE(text.output.find("packed_pairs refuses: "), std::string::npos) << text.output;
 }
 
 TEST_F(BenchCommand, MeasuresFormsAndPitchesOnACpuToo) {
@@ -90,6 +90,30 @@ TEST_F(BenchCommand, MeasuresFormsAndPitchesOnACpuToo) {
     EXPECT_NE(outcome.output.find("wgrad_bias"), std::string::npos) << outcome.output;
     EXPECT_EQ(outcome.output.find(", packed") != std::string::npos, pitch == "packed") << outcome.output;
     EXPECT_NE(outcome.output.find("GFLOP/s"), std::string::npos) << outcome.output;
+  }
+}
+
+// The answer stands before the table, and what was measured on the way went to the standard error.
+TEST_F(BenchCommand, TheAnswerComesFirst) {
+  const std::string shape = " --device cpu --threads 1 --rounds 1 --wide ";
+  const struct {
+    std::string options, answer, table, progress;
+  } cases[] = {{"gemm --layer '64<-96@40' --block-ms 1" + shape, " GFLOP/s", "kernel/tile", "forward of 64<-96@40: "},
+               {"gemm --ladder --layer '64<-96@40' --form forward --block-ms 1" + shape, ": the fastest is ", "kernel/tile",
+                "measuring every kernel on forward"},
+               {"sweep --layer '64<-32' --tokens 96:192:96" + shape, ": fastest with ", "tokens  tiles", "64<-32@96: "},
+               {"op softmax --rows 64 --cols 48" + shape, ": of a copy's rate ", "operation", "softmax 64x48: "},
+               {"attention --sequences 3 --heads 2 --sequence 50 --head-size 8" + shape, "attention in fp32 on ", "sequences  heads",
+                "attention of 3 sequences of 50: "}};
+  for (const auto& one : cases) {
+    const TemporaryFolder folder;
+    const fs::path told_to = folder.path() / "told";
+    const std::string printed = bench(one.options + "2>" + quoted(told_to.string())).output, told = file_text(told_to);
+    const std::size_t answer = printed.find(one.answer), table = printed.find(one.table);
+    ASSERT_NE(answer, std::string::npos) << printed;
+    ASSERT_NE(table, std::string::npos) << printed;
+    EXPECT_LT(answer, table) << printed;
+    EXPECT_NE(told.find(one.progress), std::string::npos) << told;
   }
 }
 
@@ -131,9 +155,9 @@ TEST_F(BenchCommand, MeasuresAStep) {
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   const nlohmann::json object = nlohmann::json::parse(outcome.output);
   for (const char* key : {"time_us", "target_tokens_per_s", "matrix_flops", "matrix_tflops"}) EXPECT_GT(object.at(key), 0.0) << key;
-  const Outcome sentence = bench("step " + quoted(recipe.string()) + " --rounds 1 --device cpu --threads 1");
-  EXPECT_NE(sentence.output.find(" (1 threads): "), std::string::npos) << sentence.output;
-  EXPECT_NE(sentence.output.find(" TFLOP/s in matrix products\n"), std::string::npos) << sentence.output;
+  const Outcome sentence = bench("step " + quoted(recipe.string()) + " --rounds 1 --device cpu --threads 1 --wide");
+  EXPECT_NE(sentence.output.find(" (1 thread): "), std::string::npos) << sentence.output;
+  EXPECT_NE(sentence.output.find("FLOP/s in matrix products\n"), std::string::npos) << sentence.output;
 }
 
 TEST_F(BenchCommand, MeasuresBothPassesOfAttention) {

@@ -14,7 +14,8 @@ namespace {
 const GemmTypes kTypes = parse_gemm_types("bf16");
 
 TEST(GemmSuite, SumsOfADgradAreTheBiasGradientOfTheLayerBelow) {
-  const GemmCase asked = {.layer = parse_layer("1024<-4096@5120"), .form = GemmForm::dgrad_gelu_bias, .pitch = PitchPolicy::packed};
+  const GemmCase asked = {
+      .layer = layer_of({"--layer", "1024<-4096@5120"}), .form = GemmForm::dgrad_gelu_bias, .pitch = PitchPolicy::packed};
   const GemmProblem one_launch = problem_of(asked, kTypes);
   const InParts parts = in_parts(asked);
   const GemmProblem dgrad = problem_of(parts.dgrad, kTypes), wgrad = problem_of(parts.wgrad, kTypes),

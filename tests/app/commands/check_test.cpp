@@ -28,8 +28,9 @@ class CheckCommand : public testing::Test {
 TEST_F(CheckCommand, PrintsATableAndAVerdict) {
   const Outcome outcome = check("--layer layer_norm");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  for (const char* text : {"layer ", "tensor ", "probes", "norm", "error", "[1, 32]", "  pass\n"})
+  for (const char* text : {"layer ", "tensor ", "probes", "norm", "error", "verdict\n", "  pass\n", "\n(--wide adds shape)\n"})
     EXPECT_TRUE(says(outcome, text)) << outcome.output;
+  EXPECT_TRUE(says(check("--layer layer_norm --wide"), "[1, 32]"));
   EXPECT_FALSE(says(outcome, "FAIL"));
   EXPECT_TRUE(outcome.output.ends_with("all 3 gradients agree with central differences within 1e-06\n")) << outcome.output;
 }

@@ -1,4 +1,5 @@
-// tilewave guidelines: figures come from the ablations that a file names; README's table is what it prints of docs/results.
+// tilewave guidelines: figures come from the ablations that a file names; the tables of README and docs/use/guidelines.md are what it
+// prints of docs/results.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -19,17 +20,36 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::string_view kBegin = "<!-- guidelines: printed by ./tilewave guidelines docs/results/guidelines-h200.json -->\n",
-                           kEnd = "<!-- end of guidelines -->\n";
+constexpr std::string_view kEnd = "<!-- end of guidelines -->\n";
 
 class GuidelinesCommand : public testing::Test {
  protected:
-  int run(const std::string& file) {
-    Process process(folder_.path(), {"guidelines", file});
+  int run(const std::string& file, const std::vector<std::string>& options = {}) {
+    std::vector<std::string> words = {"guidelines", file};
+    words.insert(words.end(), options.begin(), options.end());
+    Process process(folder_.path(), words);
     const int code = process.wait();
     output_ = process.output();
     errors_ = process.errors();
     return code;
+  }
+
+  // The document's table is what the command prints; TILEWAVE_WRITE_DOCS=1 in the environment writes it there first.
+  void expect_table(const std::string& document, const std::vector<std::string>& options) {
+    const fs::path root = fs::absolute(test_environment().data).lexically_normal() / "..", path = root / document;
+    if (!fs::exists(path)) GTEST_SKIP() << document << " is not beside --data";
+    ASSERT_EQ(run(fs::canonical(root / "docs/results/guidelines-h200.json").string(), options), 0) << errors_;
+    std::string begins = "<!-- guidelines: printed by ./tilewave guidelines docs/results/guidelines-h200.json";
+    for (const std::string& option : options) begins += " " + option;
+    begins += " -->\n";
+    std::string text = file_text(path);
+    const std::size_t begin = text.find(begins), end = text.find(kEnd);
+    ASSERT_NE(begin, std::string::npos) << begins;
+    ASSERT_NE(end, std::string::npos) << kEnd;
+    const std::size_t first = begin + begins.size();
+    if (std::getenv("TILEWAVE_WRITE_DOCS") != nullptr) write_text(path, text.substr(0, first) + output_ + text.substr(end));
+    text = file_text(path);
+    EXPECT_TRUE(text.substr(first, text.find(kEnd) - first) == output_) << "the table is not what this prints:\n" << output_;
   }
 
   TemporaryFolder folder_;
@@ -38,36 +58,66 @@ class GuidelinesCommand : public testing::Test {
 
 constexpr const char* kAblation = R"({"recipe": "r", "variants": [
   {"name": "a", "ran": true, "target_tokens": 100, "step_us": 300.0, "step_predicted_us": 200.0,
-   "gemms": [{"layer": "decoder.projection", "time_us": 120.0, "predicted_us": 50.0},
-             {"layer": "decoder.*.ffn.up", "time_us": 9.0, "predicted_us": 9.0}]},
+   "gemms": [{"layer": "decoder.projection", "role": "forward", "count": 1, "time_us": 120.0, "predicted_us": 50.0},
+             {"layer": "decoder.*.ffn.up", "role": "wgrad", "count": 6, "time_us": 9.0, "predicted_us": 9.0}]},
   {"name": "b", "ran": true, "target_tokens": 200, "step_us": 400.0, "step_predicted_us": 500.0,
-   "gemms": [{"layer": "decoder.projection", "time_us": 60.0, "predicted_us": 80.0},
-             {"layer": "decoder.*.ffn.up", "time_us": 9.0, "predicted_us": 9.0}]},
+   "gemms": [{"layer": "decoder.projection", "role": "forward", "count": 1, "time_us": 60.0, "predicted_us": 80.0},
+             {"layer": "decoder.*.ffn.up", "role": "wgrad", "count": 6, "time_us": 9.0, "predicted_us": 9.0}]},
   {"name": "c", "ran": false, "refused": "no"}]})";
+
+std::string row(const std::string& pair, const std::string& command = R"("command": "./x", )") {
+  return R"({"guideline": "G", "change": "N", "says": "S", "claim": "C", "ablation": "a.json", "layer": "projection",
+    "remark": "R", )" +
+         command + R"("in_house": {)" + pair + "}}";
+}
+std::string with_rows(const std::string& pair) { return R"({"commit": "0", "device": "D", "rows": [)" + row(pair) + "]}"; }
 
 TEST_F(GuidelinesCommand, ComputesGainsATokenFromTheVariantsThatAFileNames) {
   write_text(folder_.path() / "x/a.json", kAblation);
-  write_text(folder_.path() / "x/g.json", R"({"rows": [{"guideline": "G", "claim": "C", "ablation": "a.json", "layer": "projection",
-    "remark": "R", "command": "./x", "in_house": {"from": "a", "to": "b"}}]})");
+  write_text(folder_.path() / "x/g.json", with_rows(R"("from": "a", "to": "b")"));
   ASSERT_EQ(run("x/g.json"), 0) << errors_;
-  EXPECT_NE(output_.find("| G | C | step -20.0 %, GEMMs +25.0 % | step +50.0 %, GEMMs 4.0x |  | R | `./x` |\n"), std::string::npos)
-      << output_;
+  EXPECT_NE(output_.find("\n| G | N | S | -20.0 % (+25.0 %) | +50.0 % (4.0x) |  |\n"), std::string::npos) << output_;
+  ASSERT_EQ(run("x/g.json", {"--wide"}), 0) << errors_;
+  EXPECT_NE(output_.find("\n| G | N | -20.0 % | +25.0 % | +50.0 % | 4.0x |  |  |\n"), std::string::npos) << output_;
+  EXPECT_NE(output_.find("\n| G | C | R | `./x` |\n"), std::string::npos) << output_;
+}
+
+TEST_F(GuidelinesCommand, PrintsAHeadingAsWideAsItsRowsAndSixColumnsAtMost) {
+  write_text(folder_.path() / "a.json", kAblation);
+  write_text(folder_.path() / "g.json", with_rows(R"("from": "a", "to": "b")"));
+  ASSERT_EQ(run("g.json"), 0) << errors_;
+  std::istringstream lines(output_);
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(std::ranges::count(line, '|'), 7) << line;
+}
+
+TEST_F(GuidelinesCommand, DrawsAPictureOrSaysWhyNot) {
+  write_text(folder_.path() / "a.json", kAblation);
+  write_text(folder_.path() / "g.json", with_rows(R"("from": "a", "to": "b")"));
+  const int code = run("g.json", {"--plot"});
+  EXPECT_EQ(output_, "");
+  const bool drawn = fs::exists(folder_.path() / "g.png");
+  EXPECT_EQ(code, drawn ? 0 : 1) << errors_;
+  EXPECT_EQ(errors_.find("g.png could not be made") == std::string::npos, drawn) << errors_;
+  if (drawn) {
+    EXPECT_TRUE(file_text(folder_.path() / "g.png").starts_with("\x89PNG"));
+  }
+  write_text(folder_.path() / "n.json", R"({"rows": [)" + row(R"("from": "a", "to": "b")") + "]}");
+  EXPECT_EQ(run("n.json", {"--plot"}), 1);  // no device, no commit
+  EXPECT_NE(errors_.find("n.png could not be made"), std::string::npos) << errors_;
+  EXPECT_FALSE(fs::exists(folder_.path() / "n.png"));
+  EXPECT_EQ(run("g.json", {"--plot", "--wide"}), 2);
 }
 
 TEST_F(GuidelinesCommand, WhatIsMissingIsASentence) {
   write_text(folder_.path() / "a.json", kAblation);
-  const auto rows = [&](const std::string& pair) {
-    write_text(folder_.path() / "g.json", R"({"rows": [{"guideline": "G", "claim": "C", "ablation": "a.json", "layer": "projection",
-      "remark": "R", "in_house": )" + pair + "}]}");
-  };
-  rows(R"({"from": "a", "to": "c"})");
+  write_text(folder_.path() / "g.json", with_rows(R"("from": "a", "to": "c")"));
   EXPECT_EQ(run("g.json"), 2);
   EXPECT_NE(errors_.find("no variant \"c\" of r ran."), std::string::npos) << errors_;
-  rows(R"({"from": "a"})");
+  write_text(folder_.path() / "g.json", with_rows(R"("from": "a")"));
   EXPECT_EQ(run("g.json"), 2);
   EXPECT_NE(errors_.find("a row lacks \"to\", a string."), std::string::npos) << errors_;
-  rows(R"({"from": "a", "to": "b"})");
-  EXPECT_EQ(run("g.json"), 2);
+  write_text(folder_.path() / "g.json", R"({"rows": [)" + row(R"("from": "a", "to": "b")", "") + "]}");
+  EXPECT_EQ(run("g.json", {"--plot"}), 2);
   EXPECT_NE(errors_.find("a row lacks \"command\", a string."), std::string::npos) << errors_;
   write_text(folder_.path() / "g.json", "[]");
   EXPECT_EQ(run("g.json"), 2);
@@ -140,20 +190,10 @@ TEST(GuidelinesCommands, MeasureTheRowsSettingsBesideEachOther) {
   }
 }
 
-// TILEWAVE_WRITE_DOCS=1 tilewave_tests --gtest_filter=GuidelinesCommand* --data tests writes the table instead.
-TEST_F(GuidelinesCommand, PrintsReadmesTable) {
-  const fs::path root = fs::absolute(test_environment().data).lexically_normal() / "..";
-  if (!fs::exists(root / "README.md")) GTEST_SKIP() << "README.md is not beside --data";
-  ASSERT_EQ(run(fs::canonical(root / "docs/results/guidelines-h200.json").string()), 0) << errors_;
-  std::string readme = file_text(root / "README.md");
-  const std::size_t begin = readme.find(kBegin), end = readme.find(kEnd);
-  ASSERT_NE(begin, std::string::npos);
-  ASSERT_NE(end, std::string::npos);
-  const std::size_t first = begin + kBegin.size();
-  if (std::getenv("TILEWAVE_WRITE_DOCS") != nullptr) write_text(root / "README.md", readme.substr(0, first) + output_ + readme.substr(end));
-  readme = file_text(root / "README.md");
-  EXPECT_TRUE(readme.substr(first, readme.find(kEnd) - first) == output_) << "the table is not what this prints:\n" << output_;
-}
+// TILEWAVE_WRITE_DOCS=1 tilewave_tests --gtest_filter=GuidelinesCommand* --data tests writes the tables instead.
+TEST_F(GuidelinesCommand, PrintsReadmesTable) { expect_table("README.md", {}); }
+
+TEST_F(GuidelinesCommand, PrintsTheTablesOfItsPage) { expect_table("docs/use/guidelines.md", {"--wide"}); }
 
 }  // namespace
 }  // namespace tilewave

@@ -22,8 +22,10 @@ class PlanCommand : public testing::Test {
   void SetUp() override {
     if (!fs::exists(test_environment().program)) GTEST_SKIP() << "the program is not at --program";
   }
+  // Its prose in lines as long as they come.
   static Outcome plan(const std::string& options) {
-    return shell(quoted(fs::absolute(test_environment().program).string()) + " plan " + options, "/");
+    const char* const wide = options.find("--json") == std::string::npos ? " --wide" : "";
+    return shell(quoted(fs::absolute(test_environment().program).string()) + " plan " + options + wide, "/");
   }
   static std::vector<json> objects(const std::string& options) {
     const Outcome outcome = plan(options + " --json");
@@ -72,7 +74,8 @@ TEST_F(PlanCommand, LeastTimesAndLimits) {
   EXPECT_EQ(small.at("limit"), "launch") << "not memory, whose time is a hundredth of it";
   EXPECT_NEAR(objects("--gemm 8192x8192x8192 --for h200").at(0).at("least_us"), 1e6 * 2.0 * 8192 * 8192 * 8192 / 989.4e12, 1e-6);
   const Outcome table = plan("--gemm 8192x128x8192 --for h200");
-  for (const char* part : {"least predicted", "memory", "  28.8  "}) EXPECT_NE(table.output.find(part), std::string::npos) << table.output;
+  for (const char* part : {"roofline", "predicted", "memory", " 28.84 us"})
+    EXPECT_NE(table.output.find(part), std::string::npos) << table.output;
   for (const json& object : objects(recipe("gpt2_124m.toml") + " --for a100")) {
     if (object.at("kind") != "gemm") continue;
     EXPECT_LT(object.at("least_us"), object.at("predicted_us"));
@@ -90,13 +93,13 @@ TEST_F(PlanCommand, BlocksOfATileAndWhoseNumberItIs) {
     int blocks;
     std::string source;
   } const cases[] = {
-      {"256x128", 1, "with 1 block of it an SM at a time, the guide's (Matrix Multiplication Background, figure 5)"},
-      {"128x128", 2, "with 2 blocks of it an SM at a time, the guide's (Deep Learning Performance, figure 20)"},
-      {"256x64", 2, "with 2 blocks of it an SM at a time, the guide's (Deep Learning Performance, figure 20)"},
-      {"128x64", 4, "with 4 blocks of it an SM at a time, tilewave's assumption: as many as hold the sums of one 256x128 tile"},
-      {"64x64", 8, "with 8 blocks of it an SM at a time, tilewave's assumption: as many as hold the sums of one 256x128 tile"},
-      {"96x96", 1, "with 1 block of it an SM at a time, an assumption: the tile is none of the guide's"},
-      {"64x64 --blocks-per-sm 3", 3, "with 3 blocks of it an SM at a time, as --blocks-per-sm says"},
+      {"256x128", 1, "with 1 CTA of it per SM at a time, the guide's (Matrix Multiplication Background, figure 5)"},
+      {"128x128", 2, "with 2 CTAs of it per SM at a time, the guide's (Deep Learning Performance, figure 20)"},
+      {"256x64", 2, "with 2 CTAs of it per SM at a time, the guide's (Deep Learning Performance, figure 20)"},
+      {"128x64", 4, "with 4 CTAs of it per SM at a time, tilewave's assumption: as many as hold the sums of one 256x128 tile"},
+      {"64x64", 8, "with 8 CTAs of it per SM at a time, tilewave's assumption: as many as hold the sums of one 256x128 tile"},
+      {"96x96", 1, "with 1 CTA of it per SM at a time, an assumption: the tile is none of the guide's"},
+      {"64x64 --blocks-per-sm 3", 3, "with 3 CTAs of it per SM at a time, as --blocks-per-sm says"},
   };
   for (const auto& one : cases) {
     const std::string options = "--layer '4096<-1024@2560' --for v100 --tile " + one.options;
@@ -155,7 +158,7 @@ TEST_F(PlanCommand, ATailShowsBelow300Blocks) {
   const auto stars = [](const std::string& gemm) {
     const Outcome outcome = plan("--gemm " + gemm + " --for h200 --tile 128x128 --blocks-per-sm 1");
     EXPECT_EQ(outcome.status, 0) << outcome.output;
-    return outcome.output.find("* fewer than 300 blocks") != std::string::npos;
+    return outcome.output.find("* fewer than 300 CTAs") != std::string::npos;
   };
   EXPECT_TRUE(stars("1664x2944x1024"));
   EXPECT_FALSE(stars("896x5504x1024"));
@@ -221,9 +224,9 @@ TEST_F(PlanCommand, AttentionIsThatOfTheCorpus) {
 TEST_F(PlanCommand, TablesSayWhatAPersonAsks) {
   const Outcome h200 = plan(recipe("transformer_big.toml") + " --for H200");
   ASSERT_EQ(h200.status, 0) << h200.output;
-  for (const char* part :
-       {"NVIDIA H200 (132 SMs): 989.4 TFLOP/s in bf16, 4800 GB/s; math-limited above 206.1 FLOP/B", "decoder.*.ffn.up", "alignment",
-        "useful", "waves", "not GEMMs", "attention", "a step is predicted to take", "advice", "No change advised: predicted gain"}) {
+  for (const char* part : {"NVIDIA H200 (132 SMs): 989.4 TFLOP/s in bf16, 4,800 GB/s; math-limited above 206.1 FLOP/B", "decoder.*.ffn.up",
+                           "alignment", "useful", "waves", "not GEMMs", "attention", "a step is predicted to take ", " target rows/s",
+                           "\nbound by math in GEMMs ", "\nroofline time ", "advice", "no change advised, predicted gain"}) {
     EXPECT_NE(h200.output.find(part), std::string::npos) << part << "\n" << h200.output;
   }
   EXPECT_NE(h200.output.find("memory 5.7 GiB of 140.4 GiB\n"), std::string::npos) << h200.output;
@@ -270,7 +273,7 @@ TEST_F(PlanCommand, PredictsTheSettingsOfAnAblation) {
   EXPECT_DOUBLE_EQ(alone.back().at("gain_fraction"), padded.at("gain_fraction"));
   const Outcome table = plan(recipe("tiny.toml") + " --for h200 --switch pad_vocabulary_to=1,8 --switch gemm.engine=in_house,cublaslt");
   ASSERT_EQ(table.status, 0) << table.output;
-  for (const char* part : {"switches, by predicted time a real target token", "pad_vocabulary_to=8 engine=in_house", "baseline",
+  for (const char* part : {"switches, by predicted time per real target token", "pad_vocabulary_to=8 engine=in_house", "baseline",
                            "pad_vocabulary_to=1 engine=cublaslt has no prediction: a library's times are not predicted."}) {
     EXPECT_NE(table.output.find(part), std::string::npos) << part << "\n" << table.output;
   }
@@ -285,7 +288,7 @@ TEST_F(PlanCommand, SettingsSayWhatTheGuidelinesMadeOfThem) {
   const Outcome table = plan(options);
   ASSERT_EQ(table.status, 0) << table.output;
   for (const char* part : {"\nwhat the guidelines made of it\n  wave_free_batch: source and target rows 4096", " waves; ",
-                           "\n    in wave_free_batch=nearest batch.source_tokens+batch.target_tokens=4096\n", "of GEMMs"}) {
+                           "\n    in wave_free_batch=nearest batch.source_tokens+batch.target_tokens=4096\n", "  GEMMs'\n"}) {
     EXPECT_NE(table.output.find(part), std::string::npos) << part << "\n" << table.output;
   }
   int settings = 0;
@@ -350,6 +353,26 @@ TEST_F(PlanCommand, MovesABatchToWholeWavesAndSaysSo) {
   const Outcome outcome = plan(recipe("transformer_big.toml") + " --for v100" + waves + batch);
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("wave_free_batch: source and target rows 4096 -> "), std::string::npos) << outcome.output;
+}
+
+// What the step takes, what bounds it and what would be better stand before the first table.
+TEST_F(PlanCommand, TheAnswerComesFirst) {
+  const std::string step = plan(recipe("transformer_big.toml") + " --for h200").output;
+  std::size_t last = 0;
+  for (const char* part :
+       {"transformer_big on NVIDIA H200 (132 SMs): a step is predicted to take 1", "\nbound by ", "\nroofline time ", "\nmemory ",
+        "\nadvice, by predicted time per real token\n", "\n  source and target rows 5120 -> ", "\n  vocabulary 33708: no change",
+        "\nNVIDIA H200 (132 SMs): 989.4 TFLOP/s", "kernel/tile", "\ndecoder.projection\n", "not GEMMs"}) {
+    const std::size_t at = step.find(part);
+    ASSERT_NE(at, std::string::npos) << part << "\n" << step;
+    EXPECT_GE(at, last) << part << "\n" << step;
+    last = at;
+  }
+  const std::string gemm = plan("--gemm 8192x128x8192 --for v100").output, answer = gemm.substr(0, gemm.find('\n'));
+  EXPECT_TRUE(answer.starts_with("forward of 8192x128x8192 on ")) << gemm;
+  EXPECT_NE(answer.find(", bound by memory, in guide_"), std::string::npos) << gemm;
+  const std::string cpu = plan(recipe("tiny.toml") + " --device cpu").output;
+  EXPECT_NE(cpu.substr(0, cpu.find('\n')).find("a step's GEMMs are predicted to take "), std::string::npos) << cpu;
 }
 
 TEST_F(PlanCommand, RefusesWithASentence) {

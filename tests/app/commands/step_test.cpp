@@ -46,8 +46,14 @@ TEST_F(CommandsOnFiles, StepFromFilesToAFile) {
   EXPECT_EQ(file.at("metadata").at("vocabulary"), "41");
   EXPECT_EQ(file.at("tensors").at(0).at("name"), "loss");
 
-  EXPECT_EQ(tilewave(step).status, 0);
+  const Outcome plain = tilewave(step + " --set optimizer.label_smoothing=0");
+  EXPECT_EQ(plain.status, 0);
+  EXPECT_TRUE(plain.output.starts_with("training loss   5.")) << plain.output;
   EXPECT_EQ(json_of("inspect step.safetensors").at("tensors").size(), 1 + 28U);
+  // A step between files has no dropout, whatever the recipe says.
+  const Outcome smoothed = tilewave(step + " --set optimizer.label_smoothing=0.1 --set model.dropout=0.1");
+  EXPECT_TRUE(smoothed.output.starts_with("training loss (smoothed)  5.")) << smoothed.output;
+  EXPECT_NE(smoothed.output.find(" nats per target token\ntarget tokens             22\n"), std::string::npos) << smoothed.output;
 }
 
 TEST_F(CommandsOnFiles, DumpedWeightsAreTheStepsOwn) {

@@ -272,10 +272,11 @@ TEST_F(Train, AReadOnlyFolderIsSaidAndLeftAsItWas) {
 TEST_F(Train, ResultsGoToStdoutAndTheRestToStderr) {
   ASSERT_EQ(finish(train("table")), 0) << errors_;
   std::istringstream lines(output_);
-  std::string steps, loss, folder, more;
-  std::getline(lines, steps), std::getline(lines, loss), std::getline(lines, folder);
+  std::string steps, validation, loss, folder, more;
+  std::getline(lines, validation), std::getline(lines, loss), std::getline(lines, steps), std::getline(lines, folder);
+  EXPECT_TRUE(validation.starts_with("validation loss ")) << output_;
+  EXPECT_TRUE(loss.starts_with("training loss ")) << output_;
   EXPECT_TRUE(steps.starts_with("24 steps in ")) << output_;
-  EXPECT_TRUE(loss.starts_with("loss ")) << output_;
   EXPECT_EQ(folder, "run folder table");
   EXPECT_FALSE(std::getline(lines, more)) << output_;
   EXPECT_NE(errors_.find("step 24/24"), std::string::npos) << errors_;
@@ -314,6 +315,28 @@ TEST_F(Train, SamplesGiveATerminalNoOrders) {
   EXPECT_NE(shown.find("  \\x1b[2J0\r\n    -> "), std::string::npos) << shown;
   ASSERT_EQ(finish(train("kept", samples)), 0) << errors_;
   EXPECT_NE(output_.find("  \x1B[2J0\n    -> "), std::string::npos) << output_;
+}
+
+// The training loss is smoothed and has dropout, the validation loss neither: nobody has to know that to read either.
+TEST_F(Train, TheTwoLossesAreToldApart) {
+  const Words smoothed = set({"optimizer.label_smoothing=0.1", "model.dropout=0.1", "run.validate_every=12"});
+  ASSERT_EQ(finish(train("run", smoothed)), 0) << errors_;
+  for (const char* part : {"losses shown: training loss (smoothed, with dropout); validation loss, which has neither\n",
+                           "step 12: validation loss ", "step 24/24  training loss "}) {
+    EXPECT_NE(errors_.find(part), std::string::npos) << part << "\n" << errors_;
+  }
+  EXPECT_NE(output_.find("\ntraining loss (smoothed, with dropout) "), std::string::npos) << output_;
+  EXPECT_TRUE(output_.starts_with("validation loss ") || output_.find("\nvalidation loss ") != std::string::npos) << output_;
+  ASSERT_EQ(finish(train("plain", set({"optimizer.label_smoothing=0", "model.dropout=0", "model.attention_dropout=0"}))), 0) << errors_;
+  EXPECT_EQ(errors_.find("losses shown"), std::string::npos) << errors_;
+  EXPECT_NE(output_.find("\ntraining loss "), std::string::npos) << output_;
+  EXPECT_EQ(output_.find("(smoothed"), std::string::npos) << output_;
+  for (const std::string& text : {output_, errors_}) {
+    for (std::size_t at = text.find("loss "); at != std::string::npos; at = text.find("loss ", at + 1)) {
+      const std::string before = text.substr(0, at);
+      EXPECT_TRUE(before.ends_with("training ") || before.ends_with("validation ")) << text;
+    }
+  }
 }
 
 TEST_F(Train, AnOptionThatWouldBeIgnoredIsRefused) {
@@ -395,7 +418,8 @@ TEST_F(Train, ADecimalCommaChangesNoNumber) {
   if (made.output != "0,5") GTEST_SKIP() << "no locale with a decimal comma can be made: " << made.output;
   ASSERT_EQ(finish(train("whole")), 0) << errors_;
   const std::string folder = "LOCPATH=" + folder_.path().string();
-  const std::string table = output_.substr(output_.find("loss "));
+  const auto losses_and_folder = [&] { return output_.substr(0, output_.find("24 steps")) + output_.substr(output_.find("run folder")); };
+  const std::string table = losses_and_folder();
   ASSERT_EQ(finish(train("decimal"),
                    [&] {
                      ::putenv(const_cast<char*>(folder.c_str()));
@@ -404,7 +428,7 @@ TEST_F(Train, ADecimalCommaChangesNoNumber) {
             0)
       << errors_;
   expect_same("decimal", "whole");
-  EXPECT_EQ(output_.substr(output_.find("loss ")), table.substr(0, table.find("whole")) + "decimal\n");
+  EXPECT_EQ(losses_and_folder(), table.substr(0, table.find("whole")) + "decimal\n");
 }
 
 TEST_F(Train, AHostileRecipeIsOneSentenceAndLeavesNothing) {

@@ -192,6 +192,7 @@ TEST(Usage, HelpShowsDefaults) {
     std::vector<std::string> parts;
   } cases[] = {{{"translate"}, {"--beams INTEGER [1 to 1024]=1", "--length-penalty NUMBER=0.6", "--device TEXT=auto", "=0\n"}},
                {{"generate"}, {"[0 to 1073741824]=256", "--temperature NUMBER=1", "--seed INTEGER [0 or more]=1"}},
+               {{"train"}, {"--profile FIRST:COUNT ", "--for NAME "}},
                {{"check"}, {"--seed INTEGER [0 or more]=1", "recipe TEXT (required)"}},
                {{"plan"}, {"--blocks-per-sm INTEGER [1 to 1024] (goes with --tile)", "--pitch {packed,aligned}=packed (not with recipe)"}}};
   for (auto [words, parts] : cases) {

@@ -35,7 +35,7 @@ Told told(Fn&& fn) {
 }
 
 TEST(Failure, IsOneSentenceWithItsExitCode) {
-  name_what_is_done("tilewave train");
+  name_what_is_done("tilewave train", Threads::optional);
   const std::error_code busy = std::make_error_code(std::errc::resource_unavailable_try_again);
   const auto check = [](const Told& told, int code, const std::string& part) {
     EXPECT_EQ(told.code, code) << told.sentence;
@@ -55,6 +55,9 @@ TEST(Failure, IsOneSentenceWithItsExitCode) {
   check(told([] { (void)std::filesystem::file_size("/nowhere/at all"); }), 1, "/nowhere/at all: cannot be used: No such file or directory");
   check(told([] { throw std::out_of_range("map::at"); }), 1, "a fault of tilewave's own has ended tilewave train (map::at)");
   check(told([] { throw 7; }), 1, "a fault of tilewave's own");
+  EXPECT_NE(told([] { throw std::bad_alloc(); }).sentence.find("use fewer --threads"), std::string::npos);
+  name_what_is_done("tilewave devices", Threads::fixed);
+  EXPECT_EQ(told([] { throw std::bad_alloc(); }).sentence.find("--threads"), std::string::npos) << "an option that it has not";
 }
 
 #if defined(__SANITIZE_ADDRESS__)

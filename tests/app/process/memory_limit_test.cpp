@@ -77,10 +77,9 @@ checkpoint_every = 0
     return train(limit_mib, more);
   }
 
-  // The least limit that something is done under, in MiB.
+  // The least limit that something is done under, in MiB, of those above one that is too small and up to one that is enough.
   template <class Done>
-  static std::int64_t least_limit(Done&& done) {
-    std::int64_t too_small = 32, enough = 512;
+  static std::int64_t least_limit(Done&& done, std::int64_t too_small = 32, std::int64_t enough = 288) {
     while (enough - too_small > 1) {
       const std::int64_t middle = (too_small + enough) / 2;
       (done(middle) ? enough : too_small) = middle;
@@ -117,10 +116,10 @@ TEST_F(MemoryLimit, ARunThatStartsTranslatesItsTestPairsToo) {
 
 // 2^16 positions of 96 columns are 24 MiB.
 TEST_F(MemoryLimit, ATableIsBuiltInItsOwnMemory) {
-  const auto least_with = [&](const std::string& positions) {
-    return least_limit([&](std::int64_t limit) { return train_anew(limit, {"--set", "model.max_positions=" + positions}) == 0; });
+  const auto starts_with = [&](const std::string& positions) {
+    return [&, positions](std::int64_t limit) { return train_anew(limit, {"--set", "model.max_positions=" + positions}) == 0; };
   };
-  const std::int64_t small = least_with("40"), large = least_with("65536");
+  const std::int64_t small = least_limit(starts_with("40")), large = least_limit(starts_with("65536"), small + 16, small + 48);
   EXPECT_GE(large - small, 23);
   EXPECT_LE(large - small, 24 + 8);
 }
@@ -130,10 +129,10 @@ TEST_F(MemoryLimit, WeightsAreDrawnAndReadInTheirOwnMemory) {
   const auto learned = [](const std::string& positions) {
     return std::vector<std::string>{"--set", "model.positions=learned", "--set", "model.max_positions=" + positions};
   };
-  const auto least_with = [&](const std::string& positions) {
-    return least_limit([&](std::int64_t limit) { return train_anew(limit, learned(positions)) == 0; });
+  const auto starts_with = [&](const std::string& positions) {
+    return [&, positions](std::int64_t limit) { return train_anew(limit, learned(positions)) == 0; };
   };
-  const std::int64_t small = least_with("40"), large = least_with("32768");
+  const std::int64_t small = least_limit(starts_with("40")), large = least_limit(starts_with("32768"), small + 32, small + 64);
   EXPECT_LE(large - small, 4 * 12 + 8);
   ASSERT_EQ(train_anew(large, learned("32768")), 0) << errors_;
   std::vector<std::string> longer = learned("32768");

@@ -19,9 +19,9 @@ class Plot : public testing::Test {
   }
 
   // Without matplotlib: a module of that name that cannot be imported stands before any real one.
-  Outcome plot_without_matplotlib() {
+  Outcome plot_without_matplotlib(const std::string& what = ".") {
     write_text(run_ / "absent" / "matplotlib.py", "raise ImportError('absent')\n");
-    return shell("PYTHONPATH=absent python3 " + quoted(script_.string()) + " .", run_);
+    return shell("PYTHONPATH=absent python3 " + quoted(script_.string()) + " " + what, run_);
   }
 
   TemporaryFolder folder_;
@@ -80,6 +80,33 @@ TEST_F(Plot, DrawsAnAblationOrSaysWhyNot) {
   EXPECT_EQ(shell(plot, run_).status, 2);
 }
 
+TEST_F(Plot, DrawsGuidelinesOrSaysWhyNot) {
+  const std::string text = R"({"commit": "0", "device": "a GPU", "rows": [{"guideline": "1", "change": "1 to 8", "ablation": "a.json",
+    "in_house": {"from": "a", "to": "b"}}]})";
+  const auto ablation = [](const std::string& predicted_us) {
+    const std::string gemms = R"("gemms": [{"role": "wgrad", "count": 2, "time_us": 9.0, "predicted_us": )" + predicted_us + "}]";
+    return R"({"variants": [
+      {"name": "a", "ran": true, "target_tokens": 1, "step_us": 3.0, "step_predicted_us": 2.0, )" +
+           gemms + R"(},
+      {"name": "b", "ran": true, "target_tokens": 1, "step_us": 1.0, "step_predicted_us": 1.0, )" +
+           gemms + R"(},
+      {"name": "c", "ran": false, "refused": "no"}]})";
+  };
+  write_text(run_ / "g.json", text);
+  write_text(run_ / "a.json", ablation("8.0"));
+  const Outcome without = plot_without_matplotlib("g.json");
+  EXPECT_EQ(without.status, 1) << without.output;  // nothing else came of it
+  EXPECT_NE(without.output.find("g.png is not drawn"), std::string::npos) << without.output;
+  const std::string plot = "python3 " + quoted(script_.string()) + " g.json";
+  const Outcome drawn = shell(plot, run_);
+  EXPECT_EQ(drawn.status, fs::exists(run_ / "g.png") ? 0 : 1) << drawn.output;
+  EXPECT_EQ(fs::exists(run_ / "g.png"), drawn.output.find("matplotlib is not installed") == std::string::npos) << drawn.output;
+  write_text(run_ / "a.json", ablation("null"));
+  EXPECT_EQ(shell(plot, run_).status, 2);
+  write_text(run_ / "a.json", "{}\n");
+  EXPECT_EQ(shell(plot, run_).status, 2);
+}
+
 TEST_F(Plot, NoValidationNoColumn) {
   write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n");
   EXPECT_EQ(plot_without_matplotlib().status, 0);
@@ -91,6 +118,26 @@ TEST_F(Plot, NamesTheLineThatIsNoMetric) {
   const Outcome outcome = plot_without_matplotlib();
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.output.find("metrics.jsonl:2"), std::string::npos) << outcome.output;
+}
+
+// The training loss has smoothing and dropout where the run's recipe has them, and says so.
+TEST_F(Plot, NamesWhatIsInTheTrainingLoss) {
+  const auto label = [&](const std::string& recipe) {
+    write_text(run_ / "recipe.toml", recipe);
+    return shell(
+               "python3 -c 'import sys, pathlib; sys.dont_write_bytecode = True; sys.path.insert(0, sys.argv[1]); import plot; "
+               "print(plot.training_label(pathlib.Path(\".\")))' " +
+                   quoted(script_.parent_path().string()),
+               run_)
+        .output;
+  };
+  EXPECT_EQ(label("[model]\ndropout = 0.1\nattention_dropout = 0.0\n[optimizer]\nlabel_smoothing = 0.1\n"),
+            "training loss (smoothed, with dropout)\n");
+  EXPECT_EQ(label("[model]\ndropout = 0.0\nattention_dropout = 5e-2\n"), "training loss (with dropout)\n");
+  EXPECT_EQ(label("[optimizer]\nlabel_smoothing = 0.1\n"), "training loss (smoothed)\n");
+  EXPECT_EQ(label("[model]\ndropout = 0.0\n"), "training loss\n");
+  fs::remove(run_ / "recipe.toml");
+  EXPECT_EQ(shell("python3 " + quoted(script_.string()) + " .", run_).status, 2) << "no metrics";
 }
 
 TEST_F(Plot, DrawsAPng) {

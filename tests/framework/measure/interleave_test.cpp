@@ -36,6 +36,35 @@ TEST(Interleave, QuantilesLieBetweenValuesByProportion) {
   EXPECT_THROW(quantile({1.0}, 1.5), Error);
 }
 
+// Of n values the k-th from either end hold the median unless fewer than k of n fair coins fall on one side: tables of the sign test.
+TEST(Interleave, IntervalsOfAMedianAreTheSignTests) {
+  const auto interval = [](int count) {
+    std::vector<double> values;
+    for (int i = 0; i < count; ++i) values.push_back((i * 7) % count + 1);  // 1 to count, in no order
+    return median_interval(values);
+  };
+  const struct {
+    int count;
+    double low, high, confidence;
+  } table[] = {{1, 1, 1, 0.0},       {2, 1, 2, 0.5},      {5, 1, 5, 0.9375},    {6, 1, 6, 0.96875},
+               {9, 2, 8, 0.9609375}, {25, 8, 18, 0.9567}, {100, 40, 61, 0.9648}};
+  for (const auto& one : table) {
+    const MedianInterval found = interval(one.count);
+    EXPECT_EQ(found.low, one.low) << one.count;
+    EXPECT_EQ(found.high, one.high) << one.count;
+    EXPECT_NEAR(found.confidence, one.confidence, 5e-5) << one.count;
+  }
+  EXPECT_THROW(median_interval({}), Error);
+}
+
+TEST(Interleave, RoundsKeepTheirOrder) {
+  const Comparison comparison = compare({busy("slow", 1500, nullptr, true), busy("fast", 50)}, {}, kShort);
+  for (const Timing& timing : comparison.ours) {
+    ASSERT_EQ(timing.rounds_s.size(), 5U) << timing.name;
+    EXPECT_EQ(quantile(timing.rounds_s, 0.5), timing.median_s);
+  }
+}
+
 TEST(Interleave, TheFastestComesFirstAndTheSlowestIsScreenedOut) {
   const Comparison comparison = compare({busy("slow", 4000), busy("fast", 50), busy("middle", 800)}, {busy("peer", 200)}, kShort);
   ASSERT_EQ(comparison.ours.size(), 2u);

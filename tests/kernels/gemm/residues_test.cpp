@@ -37,7 +37,8 @@ struct Draw {
   }
   // Packed as often as not, its base on any element.
   ConstMatrixView matrix(std::int64_t rows, std::int64_t cols) {
-    return somewhere(2 * (*this)(0, 15), rows, cols, cols + ((*this)(0, 1) == 0 ? 0 : (*this)(0, 9)));
+    const std::int64_t past = 2 * (*this)(0, 15), more = (*this)(0, 1) == 0 ? 0 : (*this)(0, 9);  // in this order under any compiler
+    return somewhere(past, rows, cols, cols + more);
   }
   // On 16 bytes.
   ConstMatrixView aligned(std::int64_t rows, std::int64_t cols) { return somewhere(16 * (*this)(0, 3), rows, cols, round_up(cols, 8)); }
@@ -52,7 +53,8 @@ GemmArgs args_of(const ConstMatrixView& a, Major a_major, const ConstMatrixView&
 TEST(Residues, RowsOfOneAreAnAlignedMatrixThatBeginsEarly) {
   Draw draw;
   for (int i = 0; i < 2000; ++i) {
-    ConstMatrixView matrix = draw.matrix(draw(1, 40), draw(1, 60));
+    const std::int64_t rows_drawn = draw(1, 40), cols_drawn = draw(1, 60);
+    ConstMatrixView matrix = draw.matrix(rows_drawn, cols_drawn);
     if (draw(0, 3) == 0) {
       matrix.dtype = DType::f32;
       matrix.data = reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(matrix.data) / 4 * 4);
@@ -146,6 +148,7 @@ class ResidueLaunch {
 
 TEST(Residues, TilesOfOneWriteEveryElementOnceAndMakeEveryProductOnce) {
   Draw draw;
+  int aligned = 0;
   for (int i = 0; i < 300; ++i) {
     const std::int64_t n = draw(1, 90), wide = draw(1, 700), narrow = draw(1, 70);
     const Tile tile = {.m = 64 * draw(1, 4), .n = 16 * draw(1, 4)};
@@ -155,12 +158,18 @@ TEST(Residues, TilesOfOneWriteEveryElementOnceAndMakeEveryProductOnce) {
     const ConstMatrixView b = forward ? draw.aligned(n, k) : draw.matrix(n, k), d = forward ? draw.matrix(n, m) : draw.aligned(n, m);
     const GemmArgs args = args_of(a, forward ? Major::k : Major::m, b, Major::k, d);
     SCOPED_TRACE(concat(forward ? "forward " : "dgrad ", m, "x", n, "x", k, " tile ", tile.m, "x", tile.n, " pitches ", b.ld, " ", d.ld));
-    ASSERT_EQ(kPersistentResiduesKernel.refuse(problem_of(args), h200()), "");
+    const std::string refused = kPersistentResiduesKernel.refuse(problem_of(args), h200());
+    if (refused.starts_with("rows that start on 16 bytes")) {  // then there are no residues
+      ++aligned;
+      continue;
+    }
+    ASSERT_EQ(refused, "");
     ResidueLaunch launch(args, tile);
     launch.run();
     launch.expect_whole();
     if (HasFailure()) return;
   }
+  EXPECT_LT(aligned, 10);
 }
 
 GemmProblem packed(GemmRole role, std::int64_t out, std::int64_t in, std::int64_t tokens) {

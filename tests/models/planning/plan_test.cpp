@@ -281,7 +281,7 @@ std::vector<std::string> overrides_of(const std::string& set) {
   return overrides;
 }
 
-// What is advised is predicted to take less time a real token than what it replaces, and is what the recipe it names gives; also where
+// What is advised is predicted to take less time per real token than what it replaces, and is what the recipe it names gives; also where
 // the sides differ and a corpus decides how many rows hold tokens.
 TEST(Plans, NoAdviceIsSlower) {
   Draw draw(11);
@@ -431,10 +431,11 @@ TEST(Advices, OfOneSidesRowsDoNotContradictTheOthers) {
         }
       }
     }
-    for (const auto& [name, key] : {std::pair{"source rows", kSource}, std::pair{"target rows", kTarget}}) {
-      const bool said = std::ranges::any_of(all, [&](const Advice& advice) { return advice.quantity == name; });
-      const bool set = std::ranges::any_of(all, [&](const Advice& advice) { return advice.quantity != name && sets(advice, key); });
-      EXPECT_TRUE(said || set) << profile.key << ": " << name << " are left out";
+    for (const auto& side : {std::pair{"source rows", kSource}, std::pair{"target rows", kTarget}}) {
+      const bool said = std::ranges::any_of(all, [&](const Advice& advice) { return advice.quantity == side.first; });
+      const bool set =
+          std::ranges::any_of(all, [&](const Advice& advice) { return advice.quantity != side.first && sets(advice, side.second); });
+      EXPECT_TRUE(said || set) << profile.key << ": " << side.first << " are left out";
     }
   }
   EXPECT_GT(beside_each_other, 0);

@@ -134,6 +134,21 @@ TEST_F(Ablating, PaddingAndPitchKeepEveryBit) {
     EXPECT_GT(variant.memory_bytes, 0);
     EXPECT_GT(variant.gemm_error().value(), 0.0);
   }
+  // Each round's own gain counts; the gain itself lies in its interval, and three rounds show nothing at 95 %.
+  ASSERT_TRUE(padded.gain_interval);
+  EXPECT_EQ(padded.step.rounds_s.size(), 3U);
+  EXPECT_LE(padded.gain_interval->low, *padded.measured_gain);
+  EXPECT_GE(padded.gain_interval->high, *padded.measured_gain);
+  for (std::size_t round = 0; round < 3; ++round) {
+    const double gain = plain.step.rounds_s[round] / padded.step.rounds_s[round] - 1.0;
+    EXPECT_LE(padded.gain_interval->low, gain);
+    EXPECT_GE(padded.gain_interval->high, gain);
+  }
+  EXPECT_DOUBLE_EQ(padded.gain_interval->confidence, 0.75);
+  EXPECT_TRUE(padded.gain_interval->within_noise());
+  EXPECT_FALSE((GainInterval{.low = 0.01, .high = 0.02, .confidence = 0.96}).within_noise());
+  EXPECT_FALSE((GainInterval{.low = -0.02, .high = -0.01, .confidence = 0.96}).within_noise());
+  EXPECT_TRUE((GainInterval{.low = -0.01, .high = 0.02, .confidence = 0.96}).within_noise());
   // The projection is concerned, the layers below it are not.
   for (const GemmTimes& gemm : padded.gemms) {
     EXPECT_EQ(gemm.concerned, gemm.layer.ends_with("projection")) << gemm.layer << name_of(gemm.role);

@@ -1,4 +1,5 @@
-// A user's program: a layer with a backward pass of its own, as docs/use/gradients.md shows it, checked by central differences.
+// An operation of one's own: half of a gated linear unit, forward and backward, as docs/use/gradients.md explains it, checked by central
+// differences. A wrong term that is planted in its backward pass must be found: a check that cannot fail proves nothing.
 #include <cmath>
 #include <cstdio>
 #include <span>

@@ -1,0 +1,71 @@
+#include "app/options/literals.h"
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+
+#include "models/recipe/recipe.h"
+
+namespace tilewave {
+namespace {
+
+constexpr std::int64_t kNumbers = std::int64_t{1} << 31;  // below which a size is
+constexpr std::int64_t kMaxValues = 10000;                // of a range
+
+// Numbers from 1 on with these words between them, and nothing behind.
+template <std::size_t N>
+std::optional<std::array<std::int64_t, N>> numbers_in(std::string_view text, const std::array<std::string_view, N - 1>& between) {
+  std::array<std::int64_t, N> numbers{};
+  for (std::size_t i = 0; i < N; ++i) {
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), numbers[i]);
+    if (error != std::errc() || numbers[i] < 1 || numbers[i] >= kNumbers) return {};
+    text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
+    if (i == N - 1) continue;
+    if (!text.starts_with(between[i])) return {};
+    text.remove_prefix(between[i].size());
+  }
+  if (!text.empty()) return {};
+  return numbers;
+}
+
+Layer countable(const Literal& literal, const Layer& layer) {
+  const double products = static_cast<double>(layer.out) * static_cast<double>(layer.in) * static_cast<double>(layer.tokens);
+  TW_CHECK_INPUT(products < 0x1p60, literal.option, " ", literal.text,
+                 ": has more multiply-adds than a computer does in a year; ask for fewer.");
+  return layer;
+}
+
+}  // namespace
+
+Layer layer_of(const Literal& literal) {
+  const auto sizes = numbers_in<3>(literal.text, {"<-", "@"});
+  TW_CHECK_INPUT(sizes, literal.option, " ", literal.text, ": a layer is written out<-in@tokens, for example 512<-128@1536.");
+  const auto [out, in, tokens] = *sizes;
+  return countable(literal, {.out = out, .in = in, .tokens = tokens});
+}
+
+Layer gemm_of(const Literal& literal) {
+  const auto sizes = numbers_in<3>(literal.text, {"x", "x"});
+  TW_CHECK_INPUT(sizes, literal.option, " ", literal.text, ": a GEMM is written MxNxK, for example 8192x128x8192.");
+  const auto [m, n, k] = *sizes;
+  return countable(literal, {.out = m, .in = k, .tokens = n});
+}
+
+Tile tile_of(const Literal& literal) {
+  const std::optional<Tile> tile = parse_tile(literal.text);
+  TW_CHECK_INPUT(tile, literal.option, " ", literal.text, ": a tile is written MxN, for example 256x128.");
+  return *tile;
+}
+
+std::vector<std::int64_t> range_of(const Literal& literal) {
+  const auto range = numbers_in<3>(literal.text, {":", ":"});
+  const auto [first, last, step] = range.value_or(std::array<std::int64_t, 3>{1, 0, 1});
+  TW_CHECK_INPUT(last >= first && (last - first) / step < kMaxValues, literal.option, " ", literal.text,
+                 ": a range is written first:last:step, at most ", kMaxValues, " numbers below 2^31, for example 96:3072:96.");
+  std::vector<std::int64_t> values;
+  for (std::int64_t value = first; value <= last; value += step) values.push_back(value);
+  return values;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,32 @@
+// What a person writes for a layer, a GEMM, a tile or a range, read in one place. Each reader throws an InputError that names the option
+// and shows how such a thing is written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/core/error.h"
+#include "kernels/gemm/tiling.h"
+
+namespace tilewave {
+
+// A fully-connected layer on a number of tokens, written out<-in@tokens.
+struct Layer {
+  std::int64_t out = 0, in = 0, tokens = 0;
+
+  std::string text() const { return concat(out, "<-", in, "@", tokens); }
+};
+
+struct Literal {
+  std::string_view option;  // "--layer"
+  std::string_view text;
+};
+
+Layer layer_of(const Literal& literal);                      // "512<-128@1536"
+Layer gemm_of(const Literal& literal);                       // "MxNxK", as the layer whose forward GEMM it is
+Tile tile_of(const Literal& literal);                        // "256x128", M by N
+std::vector<std::int64_t> range_of(const Literal& literal);  // "first:last:step", at most 10,000 numbers
+
+}  // namespace tilewave

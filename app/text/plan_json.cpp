@@ -1,0 +1,108 @@
+#include "app/text/plan_json.h"
+
+#include <cmath>
+#include <ostream>
+
+#include "app/text/gemm_table.h"
+#include "framework/io/json_lines.h"
+#include "models/planning/launch_limit.h"
+
+namespace tilewave {
+namespace {
+
+JsonObject& add_fields(JsonObject& object, const Adjustment& adjustment) {
+  object.add("rule", adjustment.rule).add("what", adjustment.what);
+  object.add("from", adjustment.from).add("to", adjustment.to).add("why", adjustment.why);
+  return object.add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
+}
+
+void print_operation(std::ostream& stream, const OperationLine& line, const DeviceInfo& device) {
+  JsonObject object;
+  object.add("kind", "operation").add("device", device.name).add("layer", line.layer).add("count", line.count);
+  object.add("operation", line.operation).add("flops", line.cost.flops).add("bytes", line.cost.bytes);
+  object.add("flops_per_byte", intensity(line.cost)).add("predicted_us", line.predicted_s > 0.0 ? 1e6 * line.predicted_s : NAN);
+  stream << object.text() << '\n';
+}
+
+void print_advice(std::ostream& stream, const Advice& advice) {
+  JsonObject object;
+  object.add("kind", "advice").add("quantity", advice.quantity).add("from", advice.from).add("to", advice.to);
+  object.add("advised", advice.advised).add("part", advice.part).add("part_gain_fraction", advice.part_gain);
+  object.add("step_gain_fraction", advice.step_gain).add("cost_rows", advice.cost_rows).add("cost_bytes", advice.cost_bytes);
+  object.add("cost_parameters", advice.cost_parameters).add("set", advice.set).add("section", advice.section);
+  stream << object.text() << '\n';
+}
+
+void print_setting(std::ostream& stream, const PredictedSetting& one, const PredictedSetting& baseline) {
+  JsonObject object;
+  object.add("kind", "setting").add("name", one.setting.name).add("baseline", baseline.setting.name);
+  if (one.predicted()) {
+    object.add("target_rows", one.target_rows).add("target_tokens", one.target_tokens);
+    object.add("vocabulary_padded", one.shapes.vocabulary_padded);
+    object.add("predicted_us", 1e6 * one.step.predicted_s()).add("gemm_us", 1e6 * one.step.gemm_s);
+    object.add("gain_fraction", one.gain.value_or(NAN)).add("gemm_gain_fraction", one.gemm_gain.value_or(NAN));
+    std::vector<JsonObject> adjustments;
+    for (const Adjustment& adjustment : one.adjustments) add_fields(adjustments.emplace_back(), adjustment);
+    object.add("adjustments", adjustments);
+  } else {
+    object.add("refused", one.refused);
+  }
+  stream << object.text() << '\n';
+}
+
+}  // namespace
+
+void print_json(std::ostream& stream, const PlannedLine& planned) {
+  const auto& [line, device, step_s] = planned;
+  const GemmProblem& problem = line.problem;
+  const GemmPlan& plan = line.plan;
+  const PlanWaves waves = waves_of(plan);
+  JsonObject object;
+  object.add("kind", "gemm").add("device", device.name).add("sm_count", device.sm_count).add("layer", line.layer).add("count", line.count);
+  object.add("role", name_of(problem.role)).add("m", problem.m).add("n", problem.n).add("k", problem.k);
+  object.add("dtype", name_of(problem.operand_dtype));
+  object.add("a_major", name_of(problem.a_major)).add("b_major", name_of(problem.b_major)).add("d_major", name_of(problem.d_major));
+  object.add("a_alignment_bytes", problem.a_alignment)
+      .add("b_alignment_bytes", problem.b_alignment)
+      .add("d_alignment_bytes", problem.d_alignment);
+  object.add("flops_per_byte", intensity(cost_of(problem)));
+  const double ratio = ops_per_byte(device, problem.operand_dtype, problem.math);
+  object.add("ops_per_byte", ratio > 0.0 ? ratio : NAN).add("limit", name_of(limit_of(problem, plan, device)));
+  object.add("row", plan.row).add("tile", concat(plan.tile.m, 'x', plan.tile.n)).add("split", plan.split).add("tiles", plan.tiling.tiles);
+  object.add("useful_fraction", plan.tiling.useful_fraction).add("blocks_per_sm", ctas_per_sm(plan, device));
+  object.add("waves", waves.waves).add("tail_fraction", waves.tail_fraction).add("wave_fraction", waves.efficiency);
+  const double least = roofline_s(line, device);
+  object.add("least_us", least > 0.0 ? 1e6 * least : NAN);
+  object.add("predicted_us", 1e6 * predicted_or_nan(line.predicted_s(), device)).add("share_fraction", line.predicted_s() / step_s);
+  object.add("reason", plan.reason);
+  stream << object.text() << '\n';
+}
+
+void print_json(std::ostream& stream, const PlannedStep& planned) {
+  const auto& [resolved, trace, step, advice, settings, device] = planned;
+  for (const GemmLine& line : step.gemms) print_json(stream, {.line = line, .device = device, .step_s = step.predicted_s()});
+  for (const OperationLine& line : step.operations) print_operation(stream, line, device);
+  for (const Adjustment& adjustment : resolved.adjustments) {
+    JsonObject object;
+    object.add("kind", "adjustment");
+    stream << add_fields(object, adjustment).text() << '\n';
+  }
+  for (const Advice& one : advice) print_advice(stream, one);
+  stream << JsonObject()
+                .add("kind", "step")
+                .add("device", device.name)
+                .add("recipe", resolved.recipe.name)
+                .add("predicted_us", 1e6 * predicted_or_nan(step.predicted_s(), device))
+                .add("gemm_us", 1e6 * predicted_or_nan(step.gemm_s, device))
+                .add("rows", step.rows)
+                .add("target_rows", resolved.shapes.target_rows * resolved.recipe.batch.accumulate)
+                .add("matrix_flops", step.matrix_flops)
+                .add("attention_lengths", text_of(resolved.segments, batch_shape(resolved)))
+                .add("memory_bytes", step.bytes)
+                .add("device_memory_bytes", device.memory_bytes)
+                .text()
+         << '\n';
+  for (const PredictedSetting& one : settings) print_setting(stream, one, settings[one.setting.baseline]);
+}
+
+}  // namespace tilewave

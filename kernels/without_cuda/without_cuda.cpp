@@ -1,0 +1,73 @@
+// The CUDA back end's place in a build without it, so that what stands above links and reads alike in every build: no queue of a GPU
+// can be made, and what would use one says so.
+#include "kernels/core/device.h"
+#include "kernels/core/event.h"
+#include "kernels/core/graph.h"
+#include "kernels/core/memory.h"
+#include "kernels/core/queue.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/ops/activation.h"
+#include "kernels/ops/adamw.h"
+#include "kernels/ops/add.h"
+#include "kernels/ops/attention.h"
+#include "kernels/ops/convert.h"
+#include "kernels/ops/cross_entropy.h"
+#include "kernels/ops/dropout.h"
+#include "kernels/ops/embedding.h"
+#include "kernels/ops/fill.h"
+#include "kernels/ops/gradient_norm.h"
+#include "kernels/ops/layer_norm.h"
+#include "kernels/ops/softmax.h"
+
+namespace tilewave {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw Error("this build of tilewave has no CUDA kernels; configure with -D TILEWAVE_CUDA=ON where nvcc is, or use --device cpu.");
+}
+
+}  // namespace
+
+bool has_cuda() { return false; }
+CudaDevices probe_cuda() { return {.usable = {}, .refused = "this build of tilewave has no CUDA kernels."}; }
+std::shared_ptr<CudaStream> make_cuda_stream(int) { refuse(); }
+void synchronize(CudaQueue&) { refuse(); }
+
+void record(CudaQueue&, std::shared_ptr<CudaEvent>&) { refuse(); }
+double seconds_between(const CudaEvent&, const CudaEvent&) { refuse(); }
+void wait(const CudaEvent&) { refuse(); }
+void push_cuda_range(const char*) { refuse(); }
+void pop_cuda_range() {}
+Graph capture(CudaQueue&, const std::function<void()>&) { refuse(); }
+
+std::int64_t free_bytes(CudaQueue&) { refuse(); }
+void* allocate(CudaQueue&, std::int64_t) { refuse(); }
+std::shared_ptr<void> allocate_staging(CudaQueue&, std::int64_t) { refuse(); }
+void release(CudaQueue&, void*) noexcept {}
+void copy_to_host(CudaQueue&, void*, const void*, std::int64_t) { refuse(); }
+void copy_to_device(CudaQueue&, void*, const void*, std::int64_t) { refuse(); }
+void copy_on_device(CudaQueue&, void*, const void*, std::int64_t) { refuse(); }
+void fill_bytes(CudaQueue&, void*, int, std::int64_t) { refuse(); }
+void copy_rows_to_host(CudaQueue&, void*, const RowsInMemory&) { refuse(); }
+void copy_rows_to_device(CudaQueue&, const RowsInMemory&, const void*) { refuse(); }
+
+void run(CudaQueue&, const ActivationArgs&) { refuse(); }
+void run(CudaQueue&, const ActivationBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const AdamWArgs&) { refuse(); }
+void run(CudaQueue&, const AddArgs&) { refuse(); }
+void run(CudaQueue&, const AttentionArgs&) { refuse(); }
+void run(CudaQueue&, const AttentionBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const ConvertArgs&) { refuse(); }
+void run(CudaQueue&, const CrossEntropyArgs&) { refuse(); }
+void run(CudaQueue&, const DropoutArgs&) { refuse(); }
+void run(CudaQueue&, const EmbeddingArgs&) { refuse(); }
+void run(CudaQueue&, const EmbeddingBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const FillArgs&) { refuse(); }
+void run(CudaQueue&, const GradientNormArgs&) { refuse(); }
+void run(CudaQueue&, const LayerNormArgs&) { refuse(); }
+void run(CudaQueue&, const LayerNormBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const SoftmaxArgs&) { refuse(); }
+void run(CudaQueue&, const SoftmaxBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const GemmArgs&) { refuse(); }
+
+}  // namespace tilewave
