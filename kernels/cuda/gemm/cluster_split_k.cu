@@ -26,8 +26,7 @@ struct Config {
     };
     std::byte staging[kWarps][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
     Mbarrier sides[kWarps][kStagingBuffers];
     float row_sums[kN];
   };
@@ -55,8 +54,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
 
   // Prologue.
   if (threadIdx.x == 0) {
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers);
+    shared.ring.init(C::kConsumers);
     mbarrier_init(shared.sides, 1);
     mbarrier_init_fence();
   }
@@ -68,11 +66,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       RingPosition<C::kStages> at;
-      for (int k_tile = begin; k_tile < end; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+      shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
         wait_for_operands();
-        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col);
-      }
+        load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col);
+      });
     }
     __syncwarp();
     cluster_sync();
@@ -88,14 +85,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     with_mma_form(P{}, gemm, sums_rows, [&](auto mma_form) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<C::kStages> at;
-      int previous = 0;
-      for (int k_tile = begin; k_tile < end; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.full[at.stage], at.parity);
+      const auto issue = [&](int k_tile) {
         multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, k_tile > begin, accumulators, row_sums);
-        wgmma_wait<1>();
-        if (leads && k_tile > begin) mbarrier_arrive(shared.empty[previous]);
-        previous = at.stage;
-      }
+      };
+      shared.ring.multiply_k_tiles(at, begin, end, issue, [&](int stage) { shared.ring.release_by(leads, stage); });
       wgmma_wait<0>();
       if constexpr (mma_form.kSumsRows) {
         for_each_row_sum(row_sums[0], [&](int own, float sum) { shared.row_sums[consumer * kBox + own] = sum; });

@@ -22,8 +22,7 @@ struct SharedStorage {
     HandedOver handed_over[kWarps];
     std::byte staging[kWarps][kStagingBuffers][kStagingBytes];
   };
-  alignas(1024) Mbarrier full[kStages];
-  Mbarrier empty[kStages];
+  alignas(1024) Ring<kStages> ring;
   Mbarrier arrived[kWarps];  // what is handed over to a warp
   LoadsBegun loads;
 };
@@ -41,7 +40,7 @@ __global__ void __launch_bounds__(kThreads, 1) paired_k(const __grid_constant__ 
 
   if (warp == kWarps) {  // The producer. It fills the ring before anybody waits for anybody.
     const auto load = [&](int stage, int k_tile) {
-      load_stage(shared.stages[stage], gemm, shared.full[stage], (first + k_tile) * kBox, row, col);
+      load_stage(shared.stages[stage], gemm, shared.ring.full[stage], (first + k_tile) * kBox, row, col);
       shared.loads.set(k_tile + 1);
     };
     const bool leads = elect_lane();
@@ -49,8 +48,7 @@ __global__ void __launch_bounds__(kThreads, 1) paired_k(const __grid_constant__ 
       prefetch_tensor_map(gemm.rows);
       prefetch_tensor_map(gemm.cols);
       shared.loads.set(0);
-      mbarrier_init(shared.full, 1);
-      mbarrier_init(shared.empty, kConsumers);
+      shared.ring.init(kConsumers);
       mbarrier_init(shared.arrived, 1);
       for (Mbarrier& barrier : shared.arrived) mbarrier_arrive_expecting(barrier, sizeof(HandedOver));
       mbarrier_init_fence();
@@ -61,11 +59,8 @@ __global__ void __launch_bounds__(kThreads, 1) paired_k(const __grid_constant__ 
     __syncthreads();
     cluster_sync_relaxed();
     if (leads) {
-      RingPosition<kStages> at;
-      for (int k_tile = kStages; k_tile < blocks; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.empty[at.stage], at.parity);
-        load(at.stage, k_tile);
-      }
+      RingPosition<kStages> at{.parity = 1};  // the second round
+      shared.ring.load_k_tiles(at, kStages, blocks, [&](int k_tile) { load(at.stage, k_tile); });
     }
     return;
   }
@@ -83,17 +78,16 @@ __global__ void __launch_bounds__(kThreads, 1) paired_k(const __grid_constant__ 
   const bool leads = threadIdx.x % kWarpgroup == 0;
   float accumulators[1][kTileM / 2];  // [64, tile m]
   RingPosition<kStages> at;
-  int previous = 0;
   const int waits_at = consumer > 0 ? max(blocks - kOrderedKTiles, 0) : -1, passes_at = consumer == 0 ? blocks - 1 : -1;
-  for (int k_tile = 0; k_tile < blocks; ++k_tile, at.advance()) {
-    if (k_tile == waits_at) order_barrier_wait(0);
-    mbarrier_wait(shared.full[at.stage], at.parity);
+  const auto issue = [&](int k_tile) {
     multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators);
     if (k_tile == passes_at) order_barrier_arrive(0);
-    wgmma_wait<1>();
-    if (leads && k_tile > 0) mbarrier_arrive(shared.empty[previous]);
-    previous = at.stage;
-  }
+  };
+  const auto wait_in_order = [&](int k_tile) {
+    if (k_tile == waits_at) order_barrier_wait(0);
+  };
+  shared.ring.multiply_k_tiles(
+      at, 0, blocks, issue, [&](int stage) { shared.ring.release_by(leads, stage); }, wait_in_order);
   wgmma_wait<0>();
 
   // Exchange: half of the columns.

@@ -30,8 +30,7 @@ struct DeferredDerivativeConfig {
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
     Chunk chunks[kStages][kChunksPerStage];
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
   };
   static_assert(sizeof(SharedStorage) == persistent_late_derivative_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(sizeof(Chunk) * kChunks <= sizeof(OperandStage<kN, kM>) * kStages, "the last tile's input has room in the ring");
@@ -127,8 +126,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
     prefetch_tensor_map(gemm.rows);
     prefetch_tensor_map(gemm.cols);
     prefetch_tensor_map(gemm.of_warps);
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kWarps);  // each warp has read its parts
+    shared.ring.init(C::kWarps);  // each warp has read its parts
     mbarrier_init_fence();
   }
   prefetch_first_k_tiles<C::kThreads>(gemm);
@@ -147,21 +145,20 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
         row = tile.n * kTileN;
         col = tile.m * kTileM;
         int chunk = index == first ? C::kChunks : 0;
-        for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        shared.ring.load_k_tiles(at, 0, gemm.k_tiles, [&](int k_tile) {
           wait_for_operands();
           const int end = index == first ? chunk : chunks_gone(C::kChunks, k_tile + 1, gemm.k_tiles);
-          if (chunk < end) mbarrier_expect(shared.full[at.stage], static_cast<unsigned>(sizeof(typename C::Chunk)) * (end - chunk));
-          load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col);
+          if (chunk < end) mbarrier_expect(shared.ring.full[at.stage], static_cast<unsigned>(sizeof(typename C::Chunk)) * (end - chunk));
+          load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col);
           for (int buffer = 0; chunk < end; ++buffer, ++chunk) {
-            load_chunk(shared.chunks[at.stage][buffer], gemm, shared.full[at.stage], chunk, row_before, col_before);
+            load_chunk(shared.chunks[at.stage][buffer], gemm, shared.ring.full[at.stage], chunk, row_before, col_before);
           }
-        }
+        });
       }
       RingPosition<C::kStages> emptied = at;
-      for (int stage = 0; stage < C::kStages; ++stage, emptied.advance()) mbarrier_wait(shared.empty[emptied.stage], emptied.parity ^ 1);
-      mbarrier_arrive_expecting(shared.full[at.stage], static_cast<unsigned>(sizeof(typename C::Chunk)) * C::kChunks);
-      for (int chunk = 0; chunk < C::kChunks; ++chunk) load_chunk(last_chunks[chunk], gemm, shared.full[at.stage], chunk, row, col);
+      for (int stage = 0; stage < C::kStages; ++stage, emptied.advance()) shared.ring.wait_empty(emptied);
+      mbarrier_arrive_expecting(shared.ring.full[at.stage], static_cast<unsigned>(sizeof(typename C::Chunk)) * C::kChunks);
+      for (int chunk = 0; chunk < C::kChunks; ++chunk) load_chunk(last_chunks[chunk], gemm, shared.ring.full[at.stage], chunk, row, col);
     }
   } else {  // A consumer.
     reg_alloc<C::kConsumerRegisters>();
@@ -169,7 +166,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
     const auto hand_back = [&](int stage) {
       __syncwarp();
-      if (threadIdx.x % 32 == 0) mbarrier_arrive(shared.empty[stage]);
+      if (threadIdx.x % 32 == 0) shared.ring.release(stage);
     };
     DeferredProducts<C, typename P::T> deferred(gemm.epilogue, warp);
     for (int index = first; index < gemm.raster.tiles; index += step) {
@@ -179,7 +176,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
       float accumulators[1][kTileM / 2];  // [64, tile m]
       int previous = 0;
       for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.full[at.stage], at.parity);
+        shared.ring.wait_full(at);
         multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators);
         deferred.store_due(gemm.k_tiles, shared.chunks[at.stage]);
         wgmma_wait<1>();
@@ -193,7 +190,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
       // Epilogue.
       deferred.take(typename P::T{}, accumulators[0]);
     }
-    mbarrier_wait(shared.full[at.stage], at.parity);
+    shared.ring.wait_full(at);
     deferred.store_all(last_chunks);
   }
 }

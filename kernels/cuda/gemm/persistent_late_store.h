@@ -30,8 +30,7 @@ struct DeferredStoreConfig {
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
     alignas(1024) unsigned bias[kStages][kM / 2];  // in pairs, with a tile's last k_tile
-    Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    Ring<kStages> ring;
   };
   static_assert(sizeof(SharedStorage) == persistent_late_store_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
@@ -174,8 +173,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
   if (threadIdx.x == 0) {
     prefetch_tensor_map(gemm.rows);
     prefetch_tensor_map(gemm.cols);
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
+    shared.ring.init(C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
   prefetch_first_k_tiles<C::kThreads>(gemm);
@@ -191,29 +189,28 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
         const TileAt tile = own_tile(gemm, tile_index);
         const int row = tile.n * kTileN, col = tile.m * kTileM;
-        for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        shared.ring.load_k_tiles(at, 0, gemm.k_tiles, [&](int k_tile) {
           wait_for_operands();
           if (bias_in_lines && k_tile + 1 == gemm.k_tiles) {
             const unsigned bytes = 2u * static_cast<unsigned>(min(kTileM, e.cols - col));
-            mbarrier_expect(shared.full[at.stage], bytes);
-            tma_load_1d(shared.bias[at.stage], e.bias.data + std::int64_t{2} * col, bytes, shared.full[at.stage]);
+            mbarrier_expect(shared.ring.full[at.stage], bytes);
+            tma_load_1d(shared.bias[at.stage], e.bias.data + std::int64_t{2} * col, bytes, shared.ring.full[at.stage]);
           }
           if constexpr (kOrder == Columns::dealt) {
-            load_dealt_stage(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col, rank);
+            load_dealt_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col, rank);
           } else {
-            load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col, rank);
+            load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col, rank);
           }
-        }
+        });
       }
-      wait_for_readers(gemm.cluster, shared.empty, at);
+      shared.ring.wait_for_readers(gemm.cluster, at);
     }
   } else {  // A consumer.
     reg_alloc<C::kConsumerRegisters>();
     wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup, warp = thread / 32;
     const auto release = [&](int stage) {  // to every producer that writes here
-      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+      shared.ring.release_to_cluster(stage, gemm.cluster, thread);
     };
     DeferredTile<T, kTileM, C::kForm, C::kActivation, kOrder> deferred(e);
     for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
@@ -225,22 +222,16 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
 
       // Main loop, and the rest of the tile before.
       float accumulators[1][kTileM / 2];  // [64, tile m]
-      int previous = 0;
-      for (int k_tile = 0; k_tile < together; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators);
-        wgmma_wait<1>();
-        if (k_tile > 0) release(previous);
-        previous = at.stage;
-        deferred.store_due(together);  // after the release, so that the next load waits for none of it
-      }
+      const auto issue = [&](int k_tile) { multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators); };
+      const auto store_due = [&](int) { deferred.store_due(together); };  // after the release, so that the next load waits for none of it
+      int last_stage = shared.ring.multiply_k_tiles(at, 0, together, issue, release, NoStep{}, store_due);
       if (together < gemm.k_tiles) {
         if (consumer > 0) order_barrier_wait(consumer - 1);
 #pragma unroll 1
         for (int k_tile = together; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-          mbarrier_wait(shared.full[at.stage], at.parity);
+          shared.ring.wait_full(at);
           multiply(P{}, shared.stages[at.stage], consumer, true, accumulators);
-          previous = at.stage;
+          last_stage = at.stage;
         }
         if (consumer + 1 < C::kConsumers) order_barrier_arrive(consumer);
       }
@@ -248,13 +239,14 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       wgmma_wait<0>();
 
       // Epilogue.
-      if (e.bias.data != nullptr) add_deferred_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[previous], row, col, accumulators[0]);
+      if (e.bias.data != nullptr)
+        add_deferred_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[last_stage], row, col, accumulators[0]);
       if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it
       if (gemm.cluster > 1 && together < gemm.k_tiles) {
         // The ring holds the last k_tiles, and whoever loaded them waits for their readers.
         for (int stage = 0; stage < C::kStages; ++stage) release(stage);
       } else {
-        release(previous);
+        release(last_stage);
       }
       if (last) {
         deferred.store_all(accumulators[0]);

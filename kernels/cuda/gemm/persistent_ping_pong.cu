@@ -20,8 +20,7 @@ struct Config {
     OperandStage<kN, kM> stages[kStages];
     std::byte staging[kConsumers * 4][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
     LoadsBegun loads;
     Mbarrier sides[kConsumers * 4][kStagingBuffers];
     Mbarrier order[kConsumers];
@@ -38,8 +37,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
   // Prologue.
   if (threadIdx.x == 0) {
     shared.loads.set(0);
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, gemm.cluster);
+    shared.ring.init(gemm.cluster);
     mbarrier_init(shared.order, 1);
     mbarrier_init(shared.sides, 1);
     mbarrier_init_fence();
@@ -61,7 +59,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
         .first = shared.staging[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
     RingPosition<C::kStages> at;
     const auto release = [&](int stage) {  // to every producer that writes here
-      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+      shared.ring.release_to_cluster(stage, gemm.cluster, thread);
     };
     if (consumer == 1) at.advance(gemm.k_tiles);
     unsigned order_parity = consumer == 0 ? 1 : 0;  // the first to begin waits for nobody
@@ -77,17 +75,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong(const __g
       float accumulators[C::kMmaTiles][kTileM / 2];  // [64, tile m] of each
       with_mma_form(P{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto mma_form) {
         float row_sums[C::kMmaTiles][4];  // [64, 8] of each
-        int previous = 0;
-        for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-          mbarrier_wait(shared.full[at.stage], at.parity);
+        const auto issue = [&](int k_tile) {
           multiply(mma_form, shared.stages[at.stage], shared.ones, 0, k_tile > 0, accumulators, row_sums);
-          wgmma_wait<1>();
-          if (k_tile > 0) release(previous);
-          previous = at.stage;
-        }
+        };
+        const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release);
         if (thread == 0) mbarrier_arrive(shared.order[1 - consumer]);
         wgmma_wait<0>();
-        release(previous);
+        release(last_stage);
         if constexpr (mma_form.kSumsRows) {
           for (int i = 0; i < C::kMmaTiles; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
         }

@@ -76,8 +76,7 @@ struct Config {
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
   };
   static_assert(sizeof(SharedStorage) == persistent_residues_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
@@ -127,8 +126,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
   if (threadIdx.x == 0) {
     prefetch_tensor_map(gemm.cols);
     for (int residue = 0; residue < gemm.residues; ++residue) prefetch_tensor_map(gemm.of[residue].rows);
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers);
+    shared.ring.init(C::kConsumers);
     mbarrier_init_fence();
   }
   __syncthreads();
@@ -145,17 +143,16 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
         const Residue& residue = gemm.of[down.residue];
         const int col = tile.m * kTileM - residue.columns;
         const StagesOfK k = stages_of_slice(residue.k_tiles, take.part, item < gemm.whole_tiles ? 1 : gemm.split);
-        for (int k_tile = k.begin; k_tile < k.end; ++k_tile, at.advance()) {
-          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        shared.ring.load_k_tiles(at, k.begin, k.end, [&](int k_tile) {
           wait_for_operands();
           auto& stage = shared.stages[at.stage];
-          Mbarrier& full = shared.full[at.stage];
+          Mbarrier& full = shared.ring.full[at.stage];
           mbarrier_arrive_expecting(full, stage.kBytes);
           for (int box = 0; box < stage.kRowBoxes; ++box)
             load_operand_box(stage.rows[box], residue.rows, P::kRows, full, k_tile * kBox, down.row + box * kBox);
           for (int box = 0; box < stage.kColBoxes; ++box)
             load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k_tile * kBox - residue.k, col + box * kBox);
-        }
+        });
       }
     }
   } else {  // A consumer.
@@ -173,23 +170,18 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
       const StagesOfK k = stages_of_slice(residue.k_tiles, take.part, whole ? 1 : gemm.split);
       const int stages = k.end - k.begin;
       if (residue.k > 0 && k.begin == 0) {
-        mbarrier_wait(shared.full[at.stage], at.parity);
+        shared.ring.wait_full(at);
         clear_early(shared.stages[at.stage].rows[consumer], residue.k, consumer);
       }
 
       // Main loop, and the stores of the tile before.
       float accumulators[1][kTileM / 2];  // [64, tile m]
-      int previous = 0;
-      for (int k_tile = 0; k_tile < stages; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators);
-        wgmma_wait<1>();
-        if (leads && k_tile > 0) mbarrier_arrive(shared.empty[previous]);
-        previous = at.stage;
-        packed.store_due(gemm.d_ld, stages);
-      }
+      const auto issue = [&](int k_tile) { multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators); };
+      const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
+      const auto store_due = [&](int) { packed.store_due(gemm.d_ld, stages); };
+      const int last_stage = shared.ring.multiply_k_tiles(at, 0, stages, issue, release, NoStep{}, store_due);
       wgmma_wait<0>();
-      if (leads) mbarrier_arrive(shared.empty[previous]);
+      release(last_stage);
 
       // Epilogue.
       if (whole) {

@@ -26,8 +26,7 @@ struct Config {
     Stage stages[kStages];
     std::byte staging[kRealignedWarps][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
   };
   static_assert(sizeof(SharedStorage) == realigned_fragments_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
@@ -147,8 +146,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
     return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
   };
   if (threadIdx.x == 0) {
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
+    shared.ring.init(C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
@@ -166,10 +164,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
         for (int i = 0; i < gemm.residues; ++i) {
           const ResidueOfK& residue = gemm.of[i];
           for (int k = 0; k < residue.k_tiles * kBox; k += kBox, at.advance()) {
-            mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+            shared.ring.wait_empty(at);
             wait_for_operands();
             auto& stage = shared.stages[at.stage];
-            Mbarrier& full = shared.full[at.stage];
+            Mbarrier& full = shared.ring.full[at.stage];
             mbarrier_arrive_expecting(full, stage.boxes.kBytes + sizeof(stage.edge));
             for (int box = 0; box < stage.boxes.kRowBoxes; ++box) tma_load(stage.boxes.rows[box], residue.rows, full, row + box * kBox, k);
             tma_load(stage.edge, residue.edge, full, row + kTileN, k);
@@ -179,7 +177,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
           }
         }
       }
-      wait_for_readers(gemm.cluster, shared.empty, at);
+      shared.ring.wait_for_readers(gemm.cluster, at);
     }
   } else {  // A consumer.
     reg_alloc<C::kConsumerRegisters>();
@@ -201,7 +199,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
             ++residue;
           }
           --left;
-          mbarrier_wait(shared.full[at.stage], at.parity);
+          shared.ring.wait_full(at);
           rows.load(shared.stages[at.stage], loaded);
         };
         read();
@@ -222,7 +220,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
           at.advance();
           if (block + 1 < gemm.k_tiles) read();
           wgmma_wait<0>();
-          if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[here], thread);  // to every producer that writes here
+          shared.ring.release_to_cluster(here, gemm.cluster, thread);  // to every producer that writes here
         }
         if constexpr (sums_rows) {
           for_each_row_sum<kRows>(row_sums, [&](int own, float sum) {

@@ -24,8 +24,7 @@ struct SharedStorage {
   OperandStage<kTileN, kTileM> stages[kStages];
   std::byte staging[kSlicedStagingBuffers][kStagingBytes];
   Ones ones;
-  alignas(1024) Mbarrier full[kStages];
-  Mbarrier empty[kStages];
+  alignas(1024) Ring<kStages> ring;
   Mbarrier sides[kSlicedStagingBuffers];
   float row_sums[kConsumers][kTileN];
   LoadsBegun loads;  // where tiles have places
@@ -91,7 +90,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
     }
     // The producer. It fills the ring before anybody waits for anybody.
     const auto load = [&](const Corner& at, int stage, int k_tile) {
-      load_stage(shared.stages[stage], gemm, shared.full[stage], k_tile * kBox, at.row, at.col);
+      load_stage(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, at.row, at.col);
       if constexpr (HasAssignment<Gemm>) shared.loads.set(k_tile + 1);
     };
     const int begun = min(kStages, gemm.k_tiles);
@@ -104,8 +103,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
     if (leads) {
       prefetch_tensor_map(gemm.rows);
       prefetch_tensor_map(gemm.cols);
-      mbarrier_init(shared.full, 1);
-      mbarrier_init(shared.empty, 1);  // a stage has one consumer
+      shared.ring.init(1);  // a stage has one consumer
       if constexpr (kBothFinish) mbarrier_init(shared.sides, 1);
       if constexpr (HasAssignment<Gemm>) mbarrier_init(shared.own.known, 1);
       mbarrier_init_fence();
@@ -114,17 +112,14 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
       if (gemm.epilogue.through_staging) prefetch_tensor_map(gemm.epilogue.d_map);
     }
     __syncwarp();
-    if constexpr (HasAssignment<Gemm>) tile = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.full, begun); });
+    if constexpr (HasAssignment<Gemm>) tile = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.ring.full, begun); });
     __syncthreads();
     if (is_no_tile(gemm, tile)) return;
     const auto [row, col] = corner(tile);
     const Corner own = {.row = of_warp(row), .col = of_warp(col)};
     if (leads) {
-      RingPosition<kStages> at;
-      for (int k_tile = kStages; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.empty[at.stage], at.parity);
-        load(own, at.stage, k_tile);
-      }
+      RingPosition<kStages> at{.parity = 1};  // the second round
+      shared.ring.load_k_tiles(at, kStages, gemm.k_tiles, [&](int k_tile) { load(own, at.stage, k_tile); });
     }
   } else {  // A consumer.
     const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
@@ -155,8 +150,8 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
       for (float& sum : accumulators[0]) sum = 0.0f;
       for (int k_tile = first; k_tile < gemm.k_tiles; k_tile += 2) {
         wgmma_wait<0>();
-        if (k_tile > first && thread == 0) mbarrier_arrive(shared.empty[previous]);
-        mbarrier_wait(shared.full[at.stage], at.parity);
+        if (k_tile > first && thread == 0) shared.ring.release(previous);
+        shared.ring.wait_full(at);
         multiply(mma_form, shared.stages[at.stage], shared.ones, 0, true, accumulators, row_sums);
         previous = at.stage;
         at.advance();

@@ -26,8 +26,7 @@ struct Config {
     OperandStage<kN, kM> stages[kStages];
     std::byte staging[kStreamKWarps][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
   };
   static_assert(sizeof(SharedStorage) == stream_k_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
@@ -70,8 +69,8 @@ __device__ __forceinline__ void load_left(typename C::SharedStorage& shared, con
     const bool in_d = gemm.first_in_d && other == k_slice.partials;
     wait_for_added(gemm.left + block, kStreamKWarps);
     for (int subtile = 0; subtile < (in_d ? 1 : C::kSubtiles); ++subtile, at.advance()) {
-      Mbarrier& full = shared.full[at.stage];
-      mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+      Mbarrier& full = shared.ring.full[at.stage];
+      shared.ring.wait_empty(at);
       if (in_d) {
         mbarrier_arrive(full);
       } else {
@@ -94,8 +93,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
   if (threadIdx.x == 0) {
     prefetch_tensor_map(gemm.rows);
     prefetch_tensor_map(gemm.cols);
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers * gemm.cluster);
+    shared.ring.init(C::kConsumers * gemm.cluster);
     mbarrier_init_fence();
   }
   if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
@@ -113,15 +111,15 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
         const TileAt tile = own_tile(gemm, k_slice.tile);
         int block = k_slice.start;
         for (int blocks = k_slice.end - k_slice.begin; blocks > 0; --blocks, at.advance()) {
-          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+          shared.ring.wait_empty(at);
           wait_for_operands();
-          load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM,
+          load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM,
                                 cluster_rank());
           block = k_slice.after(block);
         }
         load_left<C>(shared, gemm, k_slice, at);
       }
-      wait_for_readers(gemm.cluster, shared.empty, at);
+      shared.ring.wait_for_readers(gemm.cluster, at);
     }
   } else {  // A consumer.
     reg_alloc<C::kConsumerRegisters>();
@@ -130,7 +128,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
     const int warp = consumer * 4 + thread / 32, lane = thread % 32;
     WarpStaging<C::kStagingBuffers> staging = {.first = shared.staging[warp], .arrived = nullptr, .lane = lane};
     const auto release = [&](int stage) {  // to every producer that writes here
-      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+      shared.ring.release_to_cluster(stage, gemm.cluster, thread);
     };
     const auto row_sums_of = [&](int block) { return gemm.row_sums + block * kTileN + consumer * kBox; };
 
@@ -140,20 +138,16 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
       if (unsignaled) add_to_flag_after_tma_stores(gemm.left + blockIdx.x);
       unsignaled = false;
     };
-    // Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once, since a register has no index.
+    // Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once.
     const auto finish_k_slice = [&](const float(&accumulators)[kTileM / 2], int row, int col, bool add) {
       for (int subtile = 0; subtile < C::kSubtiles; ++subtile) {
         const SubtileAt subtile_at = {.row = row, .col = col + subtile * kSubtileColumns};
         if (row >= epilogue.rows || subtile_at.col >= epilogue.cols) return;
         float z[kSubtileValues];
+        with_register_index<C::kSubtiles>(subtile, [&](int of) {
 #pragma unroll
-        for (int of = 0; of < C::kSubtiles; ++of) {
-          if (of == subtile) {
-            asm volatile("");  // a branch, not a selection of every candidate
-#pragma unroll
-            for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[of * kSubtileValues + i];
-          }
-        }
+          for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[of * kSubtileValues + i];
+        });
         if (!gemm.by_engine) {
           finish_elements(epilogue, staging.first, subtile_at, z);
         } else if (epilogue.d.dtype == DType::f32) {
@@ -171,17 +165,15 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
         // Main loop.
         float accumulators[1][kTileM / 2];  // [64, tile m]
         float row_sums[1][4];               // [64, 8]
-        int previous = 0;
-        for (int block = k_slice.begin; block < k_slice.end; ++block, at.advance()) {
-          mbarrier_wait(shared.full[at.stage], at.parity);
+        const auto issue = [&](int block) {
           multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, block > k_slice.begin, accumulators, row_sums);
-          wgmma_wait<1>();
-          if (block > k_slice.begin) release(previous);
-          previous = at.stage;
+        };
+        const auto signal_early = [&](int block) {
           if (block == k_slice.begin + 2) signal();
-        }
+        };
+        const int last_stage = shared.ring.multiply_k_tiles(at, k_slice.begin, k_slice.end, issue, release, NoStep{}, signal_early);
         wgmma_wait<0>();
-        release(previous);
+        release(last_stage);
         signal();
 
         // Epilogue: the sums are left to the block that ends the tile, or what others have left is added to them.
@@ -195,7 +187,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
         }
         for (int other = k_slice.partials; other > 0; --other) {
           if (gemm.first_in_d && other == k_slice.partials) {
-            mbarrier_wait(shared.full[at.stage], at.parity);
+            shared.ring.wait_full(at);
             fence_proxy_async();
             sync_warpgroup(consumer);
             release(at.stage);
@@ -204,7 +196,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
           }
 #pragma unroll
           for (int subtile = 0; subtile < C::kSubtiles; ++subtile, at.advance()) {
-            mbarrier_wait(shared.full[at.stage], at.parity);
+            shared.ring.wait_full(at);
             reinterpret_cast<const PartialSubtile&>(shared.stages[at.stage]).add_to(warp, lane, accumulators[0] + subtile * kSubtileValues);
             sync_warpgroup(consumer);
             release(at.stage);

@@ -34,14 +34,13 @@ __device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, co
   for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
     const TileAt tile = own_tile(gemm, tile_index);
     const int row = tile.n * static_cast<int>(C::kTile.n), col = tile.m * static_cast<int>(C::kTile.m);
-    for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-      mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+    shared.ring.load_k_tiles(at, 0, gemm.k_tiles, [&](int k_tile) {
       wait_for_operands();
-      load_stage_of_cluster(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col, rank);
+      load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col, rank);
       shared.loads.set(++begun);
-    }
+    });
   }
-  wait_for_readers(gemm.cluster, shared.empty, at);
+  shared.ring.wait_for_readers(gemm.cluster, at);
 }
 
 // A warp's: 32 rows of D from `first` on, a tile's columns from `col` on.

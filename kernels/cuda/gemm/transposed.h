@@ -139,10 +139,7 @@ struct SwapAbEpilogue {
 #pragma unroll 1
     for (int subtile = 0; subtile < C::kMmaTiles * kGroups; ++subtile) {
       sync();
-#pragma unroll
-      for (int candidate = 0; candidate < C::kMmaTiles * kGroups; ++candidate) {
-        if (candidate != subtile) continue;
-        asm volatile("");  // a branch: a register has no index
+      with_register_index<C::kMmaTiles * kGroups>(subtile, [&](int candidate) {
         const int first = candidate % kGroups * kSubtileValues;
 #pragma unroll
         for (int i = 0; i < kSubtileValues && first + i < kColumns; ++i) {
@@ -151,7 +148,7 @@ struct SwapAbEpilogue {
                   staged_at(column % kSubtileRows, warp * kSubtileRows + lane / 4 + i / 2 % 2 * 8)] =
               accumulators[candidate / kGroups][first + i];
         }
-      }
+      });
       sync();
       const int column = subtile % kGroups * kBox + warp * kSubtileRows;
       if (column < kTileN) {

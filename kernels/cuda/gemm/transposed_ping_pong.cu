@@ -27,8 +27,7 @@ struct Config {
   struct SharedStorage {
     SwapAbStage<kTileM, kTileN> stages[kStages];
     alignas(1024) std::byte staging[kStagingBuffers][kOutputsPerBuffer][kColumnsAtOnce * 128];  // through which D goes out
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
     Mbarrier order[kConsumers], staging_order[kConsumers];
     StagingBarriers<kStagingBuffers> staging_barriers;
   };
@@ -106,8 +105,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
   if (threadIdx.x == 0) {
     prefetch_tensor_map(gemm.rows);
     prefetch_tensor_map(gemm.cols);
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, gemm.cluster);
+    shared.ring.init(gemm.cluster);
     mbarrier_init(shared.order, 1);
     mbarrier_init(shared.staging_order, kWarpgroup / 32);
     mbarrier_init(shared.staging_barriers.side_full, 1);
@@ -128,14 +126,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       WaitOnce wait_for_operands;
       for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
         const TileAt tile = own_swap_ab_tile(gemm, tile_index);
-        for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        shared.ring.load_k_tiles(at, 0, gemm.k_tiles, [&](int k_tile) {
           wait_for_operands();
-          load_swap_ab_stage<P>(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, tile.m * C::kTileM, tile.n * C::kTileN,
-                                rank);
-        }
+          load_swap_ab_stage<P>(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, tile.m * C::kTileM,
+                                tile.n * C::kTileN, rank);
+        });
       }
-      wait_for_readers(gemm.cluster, shared.empty, at);
+      shared.ring.wait_for_readers(gemm.cluster, at);
     } else if constexpr (C::kHasStoreWarp) {
       const bool loads = C::kForm == SwapAbForm::sided && warp == 1, sends = warp == 2;
       if ((loads || sends) && elect_lane()) {
@@ -149,7 +146,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
     wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const auto release = [&](int stage) {  // to every producer that writes here
-      if (thread < gemm.cluster) mbarrier_arrive_at(shared.empty[stage], thread);
+      shared.ring.release_to_cluster(stage, gemm.cluster, thread);
     };
     if (consumer == 1) at.advance(gemm.k_tiles);
     int round = consumer * (C::kSubtiles / C::kStagingBuffers);  // of the slots, with which a tile begins
@@ -162,17 +159,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       // Main loop.
       mbarrier_wait(shared.order[consumer], order_parity);
       float accumulators[C::kMmaTiles][C::kTileN / 2];  // [64, tile n] of each
-      int previous = 0;
-      for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.full[at.stage], at.parity);
-        multiply(P{}, shared.stages[at.stage], 0, k_tile > 0, accumulators);
-        wgmma_wait<1>();
-        if (k_tile > 0) release(previous);
-        previous = at.stage;
-      }
+      const auto issue = [&](int k_tile) { multiply(P{}, shared.stages[at.stage], 0, k_tile > 0, accumulators); };
+      const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release);
       if (thread == 0) mbarrier_arrive(shared.order[1 - consumer]);
       wgmma_wait<0>();
-      release(previous);
+      release(last_stage);
       at.advance(gemm.k_tiles);  // the partner's
 
       // Epilogue.

@@ -27,8 +27,7 @@ struct Config {
   using Stage = SwapAbStage<kM, kN>;
   struct SharedStorage {
     Stage stages[kStages];
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
     LoadsBegun loads;
     OwnTile own;
   };
@@ -52,12 +51,12 @@ template <class C>
 __device__ __forceinline__ void load_side(typename C::SharedStorage& shared, const WarpgroupGemm& gemm, RingPosition<C::kStages> at, int m,
                                           int n) {
   for (int consumer = 0; consumer < C::kConsumers; ++consumer, at.advance()) {
-    mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-    mbarrier_arrive_expecting(shared.full[at.stage], C::kMmaTiles * C::kLineBytes);
+    shared.ring.wait_empty(at);
+    mbarrier_arrive_expecting(shared.ring.full[at.stage], C::kMmaTiles * C::kLineBytes);
     auto* const lines = reinterpret_cast<std::byte*>(&shared.stages[at.stage]);
     for (int mma_tile = 0; mma_tile < C::kMmaTiles; ++mma_tile) {
       for (int line = 0; line < C::kTile.n; line += kSubtileRows) {
-        tma_load(lines + mma_tile * C::kLineBytes + line * 128, gemm.epilogue.side_map, shared.full[at.stage],
+        tma_load(lines + mma_tile * C::kLineBytes + line * 128, gemm.epilogue.side_map, shared.ring.full[at.stage],
                  m + (consumer * C::kMmaTiles + mma_tile) * kBox, n + line);
       }
     }
@@ -86,8 +85,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     shared.loads.set(0);
     prefetch_tensor_map(gemm.rows);
     prefetch_tensor_map(gemm.cols);
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers);
+    shared.ring.init(C::kConsumers);
     if constexpr (kAssigned) mbarrier_init(shared.own.known, 1);
     mbarrier_init_fence();
   }
@@ -99,7 +97,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     reg_dealloc<C::kProducerRegisters>();
     if (warp_rank() == 0) {
       const auto load = [&](const Corner& from, int stage, int k_tile) {
-        load_swap_ab_stage<P>(shared.stages[stage], gemm, shared.full[stage], k_tile * kBox, from.m, from.n);
+        load_swap_ab_stage<P>(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, from.m, from.n);
         shared.loads.set(k_tile + 1);
       };
       int begun = 0, own = first_tile_index(gemm);
@@ -111,17 +109,16 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
           const Corner first = corner(chosen);
           for (int k_tile = 0; k_tile < begun; ++k_tile) load(first, k_tile, k_tile);
         };
-        own = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.full, begun); });
+        own = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.ring.full, begun); });
         if (is_no_tile(gemm, own)) return;
         at.advance(std::int64_t{begun});
       }
       const Corner own_corner = corner(own);
       if (elect_lane()) {
-        for (int k_tile = begun; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-          mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+        shared.ring.load_k_tiles(at, begun, gemm.k_tiles, [&](int k_tile) {
           wait_for_operands();
           load(own_corner, at.stage, k_tile);
-        }
+        });
         if (e.has_side && goes_through_lines(own_corner.m)) load_side<C>(shared, gemm, at, own_corner.m, own_corner.n);
       }
     } else if (warp_rank() == 1 && e.stores_accumulators && e.accumulate) {
@@ -150,31 +147,30 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
       if (is_no_tile(gemm, own)) return;
     }
     float accumulators[C::kMmaTiles][C::kTile.n / 2];  // [64 blocks, tile n]
-    int previous = 0;
     const int waits_at = consumer > 0 ? max(gemm.k_tiles - C::kOrderedKTiles, 0) : -1;
     const int passes_at = consumer + 1 < C::kConsumers ? gemm.k_tiles - 1 : -1;
-    for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-      if (k_tile == waits_at) order_barrier_wait(consumer - 1);
-      mbarrier_wait(shared.full[at.stage], at.parity);
+    const auto issue = [&](int k_tile) {
       multiply(P{}, shared.stages[at.stage], consumer * C::kMmaTiles, k_tile > 0, accumulators);
       if (k_tile == passes_at) order_barrier_arrive(consumer);
-      wgmma_wait<1>();
-      if (leads && k_tile > 0) mbarrier_arrive(shared.empty[previous]);
-      previous = at.stage;
-    }
+    };
+    const auto wait_in_order = [&](int k_tile) {
+      if (k_tile == waits_at) order_barrier_wait(consumer - 1);
+    };
+    const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
+    const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release, wait_in_order);
     const auto [m, n] = corner(own);
     const bool through_lines = goes_through_lines(m);
     const SwapAbEpilogue<C> epilogue(e, m + consumer * C::kMmaTiles * kBox, n, consumer);
     wgmma_wait<0>();
-    if (leads) mbarrier_arrive(shared.empty[previous]);
+    release(last_stage);
 
     const auto stage_after = [&](int steps) {  // once nobody reads it
       RingPosition<C::kStages> other = at;
       other.advance(std::int64_t{steps});
       if (e.has_side && through_lines) {
-        mbarrier_wait(shared.full[other.stage], other.parity);
+        shared.ring.wait_full(other);
       } else {
-        mbarrier_wait(shared.empty[other.stage], other.parity ^ 1);
+        shared.ring.wait_empty(other);
       }
       return reinterpret_cast<std::byte*>(&shared.stages[other.stage]);
     };

@@ -17,8 +17,7 @@ constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 struct SharedStorage {
   OperandStage<kTile.n, kTile.m> stages[kStages];
   Ones ones;
-  alignas(1024) Mbarrier full[kStages];
-  Mbarrier empty[kStages];
+  alignas(1024) Ring<kStages> ring;
 };
 static_assert(sizeof(SharedStorage) == warp_specialized_shared_bytes(kTile), "the plan knows what a block needs");
 static_assert(kTile.n == kConsumers * kBox, "a consumer takes 64 rows");
@@ -31,8 +30,7 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
 
   // Prologue.
   if (threadIdx.x == 0) {
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, kConsumers);
+    shared.ring.init(kConsumers);
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
@@ -42,10 +40,9 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
     reg_dealloc<kProducerRegisters>();
     if (elect_lane_of(0)) {
       RingPosition<kStages> at;
-      for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
-        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], k_tile * kBox, row, col);
-      }
+      shared.ring.load_k_tiles(at, 0, gemm.k_tiles, [&](int k_tile) {
+        load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col);
+      });
     }
   } else {  // A consumer: main loop, then epilogue.
     reg_alloc<kConsumerRegisters>();
@@ -55,14 +52,10 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
     with_mma_form(AnyMmaForm{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto mma_form) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<kStages> at;
-      int previous = 0;
-      for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-        mbarrier_wait(shared.full[at.stage], at.parity);
+      const auto issue = [&](int k_tile) {
         multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, k_tile > 0, accumulators, row_sums);
-        wgmma_wait<1>();
-        if (leads && k_tile > 0) mbarrier_arrive(shared.empty[previous]);
-        previous = at.stage;
-      }
+      };
+      shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, [&](int stage) { shared.ring.release_by(leads, stage); });
       wgmma_wait<0>();
       if constexpr (mma_form.kSumsRows) finish_bias_gradient(gemm.epilogue, row + consumer * kBox, row_sums[0]);
     });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm/warp_strips.h"
+#include "kernels/cuda/prim/register_index.h"
 #include "kernels/cuda/prim/tensor_map.h"
 #include "kernels/cuda/prim/wgmma.h"
 #include "kernels/gemm/gemm.h"
@@ -277,14 +278,10 @@ __device__ __forceinline__ void for_each_subtile(const WarpgroupEpilogue& e, int
     const SubtileAt at = {.row = warp_row + subtile / kSubtiles * kBox, .col = col + subtile % kSubtiles * kSubtileColumns};
     if (at.row >= e.rows || at.col >= e.cols) continue;
     float z[kSubtileValues];
+    with_register_index<kMmaTiles * kSubtiles>(subtile, [&](int candidate) {
 #pragma unroll
-    for (int candidate = 0; candidate < kMmaTiles * kSubtiles; ++candidate) {
-      if (candidate == subtile) {
-        asm volatile("");  // a branch, not a selection of every candidate
-#pragma unroll
-        for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[candidate / kSubtiles][candidate % kSubtiles * kSubtileValues + i];
-      }
-    }
+      for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[candidate / kSubtiles][candidate % kSubtiles * kSubtileValues + i];
+    });
     fn(subtile, at, z);
   }
 }

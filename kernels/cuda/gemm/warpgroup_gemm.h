@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/core/stream.h"
 #include "kernels/cuda/gemm/first_blocks.h"
+#include "kernels/cuda/gemm/ring.h"
 #include "kernels/cuda/gemm/warpgroup_epilogue.h"
 #include "kernels/cuda/prim/bulk_copy.h"
 #include "kernels/cuda/prim/cluster.h"
@@ -218,15 +219,6 @@ __device__ __forceinline__ void load_stage_of_cluster(OperandStage<kTileRows, kT
     tma_load_multicast(stage.cols[box], gemm.cols, full, gemm.cols_fastest == Fastest::k ? k : other,
                        gemm.cols_fastest == Fastest::k ? other : k, 0b11);
   }
-}
-
-// What the thread that loads waits for at last in a pair: until both blocks have multiplied all that it loaded, and released it. Then
-// nobody loads into its block any more or arrives at its barriers, and it may leave. Other threads need not meet for that: a barrier of the
-// cluster behind their stores would wait until these are through to L2.
-template <int kStages>
-__device__ __forceinline__ void wait_for_readers(int cluster, Mbarrier (&empty)[kStages], RingPosition<kStages> at) {
-  if (cluster == 1) return;
-  for (int stage = 0; stage < kStages; ++stage, at.advance()) mbarrier_wait(empty[at.stage], at.parity ^ 1);
 }
 
 // An operand of 8 columns of ones: rows x ones sums the rows over K.

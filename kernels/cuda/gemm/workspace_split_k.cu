@@ -26,8 +26,7 @@ struct Config {
     OperandStage<kN, kM> stages[kStages];
     std::byte staging[kWarps][kStagingBuffers * kStagingBytes];  // a warp's own
     Ones ones;
-    alignas(1024) Mbarrier full[kStages];
-    Mbarrier empty[kStages];
+    alignas(1024) Ring<kStages> ring;
   };
   static_assert(sizeof(SharedStorage) == workspace_split_k_shared_bytes(kTile), "the plan knows what a block needs");
   static_assert(kN == kConsumers * kBox && kN == kWarps * kSubtileRows, "a consumer takes 64 rows, a warp 16");
@@ -88,8 +87,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
   if (threadIdx.x == 0) {
     prefetch_tensor_map(gemm.rows);
     prefetch_tensor_map(gemm.cols);
-    mbarrier_init(shared.full, 1);
-    mbarrier_init(shared.empty, C::kConsumers);
+    shared.ring.init(C::kConsumers);
     mbarrier_init_fence();
   }
   shared.ones.fill(gemm.operand_dtype);
@@ -100,11 +98,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       RingPosition<C::kStages> at;
-      for (int block = begin; block < end; ++block, at.advance()) {
-        mbarrier_wait(shared.empty[at.stage], at.parity ^ 1);
+      shared.ring.load_k_tiles(at, begin, end, [&](int block) {
         wait_for_operands();
-        load_stage(shared.stages[at.stage], gemm, shared.full[at.stage], block * kBox, row, col);
-      }
+        load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], block * kBox, row, col);
+      });
     }
   } else {  // A consumer.
     reg_alloc<C::kConsumerRegisters>();
@@ -124,16 +121,15 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
     with_mma_form(P{}, gemm, sums_rows, [&](auto mma_form) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<C::kStages> at;
-      int previous = 0;
-      for (int block = begin; block < end; ++block, at.advance()) {
-        if (block == waits_at) order_barrier_wait(0);
-        mbarrier_wait(shared.full[at.stage], at.parity);
+      const auto issue = [&](int block) {
         multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, block > begin, accumulators, row_sums);
         if (block == passes_at) order_barrier_arrive(0);
-        wgmma_wait<1>();
-        if (thread == 0 && block > begin) mbarrier_arrive(shared.empty[previous]);
-        previous = at.stage;
-      }
+      };
+      const auto wait_in_order = [&](int block) {
+        if (block == waits_at) order_barrier_wait(0);
+      };
+      shared.ring.multiply_k_tiles(
+          at, begin, end, issue, [&](int stage) { shared.ring.release_by(thread == 0, stage); }, wait_in_order);
       wgmma_wait<0>();
       if constexpr (mma_form.kSumsRows) {
         for_each_row_sum(row_sums[0], [&](int own, float sum) { row_sums_of(part)[consumer * kBox + own] = sum; });

@@ -1,8 +1,0 @@
-// Instances of tensor_core_persistent: bf16, operands with the majors of a dgrad.
-#include "kernels/cuda/gemm/tensor_core_persistent.h"
-
-namespace tilewave {
-
-template void launch_persistent<bf16, Contiguous::along_depth, Contiguous::across>(CudaQueue&, const PersistentLaunch&);
-
-}  // namespace tilewave

@@ -1,8 +1,0 @@
-// Instances of tensor_core_persistent: f16, operands with the majors of a wgrad.
-#include "kernels/cuda/gemm/tensor_core_persistent.h"
-
-namespace tilewave {
-
-template void launch_persistent<f16, Contiguous::across, Contiguous::across>(CudaQueue&, const PersistentLaunch&);
-
-}  // namespace tilewave
