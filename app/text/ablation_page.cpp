@@ -29,16 +29,9 @@ std::vector<Json> those_that_ran(const Json& variants) {
 bool compared(const Json& v) { return v["baseline"] != v["name"] && !v["measured_gain_fraction"].is_null(); }
 bool predicts(const Json& v) { return compared(v) && !v["predicted_gain_fraction"].is_null(); }
 
-std::string joined(const std::vector<std::string>& names, std::size_t all) {
-  if (names.size() == all && all > 1) return "every setting";
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 std::string paragraph(const std::string& text) { return "<p>" + html(text) + "</p>\n"; }
 
-std::string answer(const Json& ablation) {
+std::string answer_of(const Json& ablation) {
   std::string page = paragraph(verdict(ablation));
   std::string items;
   for (const std::string& sentence : gain_sentences(ablation)) items += "<li>" + html(sentence) + "</li>\n";
@@ -56,7 +49,7 @@ std::string times_section(const std::vector<Json>& ran) {
     for (const Json& other : ran) {
       if (other.contains("same_launches_as") && other["same_launches_as"] == v["name"]) names.push_back(text_at(other, "name"));
     }
-    times.push_back({.label = joined(names, 0),
+    times.push_back({.label = settings_text(names, 0),
                      .value = time_text(seconds_at(v, "step_us")),
                      .length = number_at(v, "step_us"),
                      .from = number_at(v, "step_lower_quartile_us"),
@@ -141,7 +134,7 @@ std::string adjustments_section(const std::vector<Json>& ran) {
   for (const auto& [one, names] : all) {
     table.add({text_at(one, "rule"), text_at(one, "what"), count_text(count_at(one, "from")), count_text(count_at(one, "to")),
                text_at(one, "why"), count_text(count_at(one, "cost_tokens")), signed_bytes_text(count_at(one, "cost_bytes")),
-               joined(names, ran.size())});
+               settings_text(names, ran.size())});
   }
   return "<h2>What the guidelines made of it</h2>\n" + table.html();
 }
@@ -198,7 +191,7 @@ std::string gemms_section(const std::vector<Json>& ran) {
                    {"predicted time"},
                    {"rate"}});
   for (const Line& line : lines) {
-    std::vector<std::string> cells = {line.name, joined(line.settings, ran.size())};
+    std::vector<std::string> cells = {line.name, settings_text(line.settings, ran.size())};
     cells.insert(cells.end(), line.cells.begin(), line.cells.end());
     table.add(cells);
   }
@@ -225,8 +218,8 @@ std::string losses_section(const Json& ablation, const std::vector<Json>& ran) {
     for (std::size_t step = 0; step < (*v)["losses"].size(); ++step) {
       table.add({std::to_string(step + 1), (*v)["losses"][step].dump(), (*v)["gradient_norms"][step].dump()});
     }
-    tables += concat("<details", tables.empty() ? " open" : "", "><summary>", html(joined(names, ran.size())), "</summary>\n", table.html(),
-                     "</details>\n");
+    tables += concat("<details", tables.empty() ? " open" : "", "><summary>", html(settings_text(names, ran.size())), "</summary>\n",
+                     table.html(), "</details>\n");
   }
   return tables.empty() ? "" : "<h2>Losses</h2>\n" + paragraph("Nats per target token: the " + name + ".") + tables;
 }
@@ -236,7 +229,7 @@ std::string losses_section(const Json& ablation, const std::vector<Json>& ran) {
 std::string ablation_page(const Json& ablation) {
   const std::vector<Json> ran = those_that_ran(ablation["variants"]);
   return html_text({.title = text_at(ablation, "recipe") + " on " + text_at(ablation, "device"),
-                    .body = answer(ablation) + times_section(ran) + gains_section(ran) + settings_section(ablation["variants"]) +
+                    .body = answer_of(ablation) + times_section(ran) + gains_section(ran) + settings_section(ablation["variants"]) +
                             adjustments_section(ran) + gemms_section(ran) + losses_section(ablation, ran)});
 }
 

@@ -100,6 +100,13 @@ std::string verdict(const Json& ablation) {
   return gains + losses_text(ablation);
 }
 
+std::string settings_text(const std::vector<std::string>& names, std::size_t all) {
+  if (names.size() == all && all > 1) return "every setting";
+  std::string text;
+  for (const std::string& name : names) text += concat(text.empty() ? "" : ", ", name);
+  return text;
+}
+
 std::string training_loss_name(const Json& ablation) {
   const Json* first = nullptr;
   LossTerms terms;

@@ -15,6 +15,9 @@ std::vector<std::string> gain_sentences(const nlohmann::ordered_json& ablation);
 // "most is gained by ...; every loss is its baseline's"
 std::string verdict(const nlohmann::ordered_json& ablation);
 
+// "baseline, padded", or that it is every one of so many settings.
+std::string settings_text(const std::vector<std::string>& names, std::size_t all);
+
 // Says so where the settings that ran differ in smoothing or dropout.
 std::string training_loss_name(const nlohmann::ordered_json& ablation);
 

@@ -146,19 +146,12 @@ std::vector<AlikeGemms> folded(const AblationReport& report, const GemmGroup& gr
   return all;
 }
 
-std::string names_text(const std::vector<std::string>& names, std::size_t all) {
-  if (names.size() == all && all > 1) return "every setting";
-  std::string text;
-  for (const std::string& name : names) text += concat(text.empty() ? "" : ", ", name);
-  return text;
-}
-
 std::vector<std::string> cells_of(const AlikeGemms& alike, std::size_t settings, const RateUnit& rates) {
   const GemmTimes& gemm = *alike.gemm;
   const GemmPlan& plan = gemm.plan;
   const PlanWaves filled = waves_of(plan);
   const auto unless_library = [&](std::string text) { return gemm.library ? std::string() : text; };
-  return {names_text(alike.settings, settings),
+  return {settings_text(alike.settings, settings),
           count_text(gemm.count),
           size_text(gemm.problem),
           concat(plan.a_alignment, "/", plan.b_alignment, "/", plan.d_alignment),

@@ -11,7 +11,7 @@
 namespace tilewave {
 namespace {
 
-struct Candidate {
+struct Extension {
   double log_probability;
   std::int64_t beam;
   std::int32_t id;
@@ -36,7 +36,7 @@ BeamSearch::BeamSearch(std::int64_t beams, double length_penalty, std::int64_t v
 std::int32_t BeamSearch::last(std::size_t beam) const { return beams_[beam].ids.empty() ? kBeginId : beams_[beam].ids.back(); }
 
 std::vector<std::int64_t> BeamSearch::advance(std::span<const double> logits, std::int64_t columns) {
-  std::vector<Candidate> candidates;
+  std::vector<Extension> candidates;
   for (std::size_t beam = 0; beam < beams_.size(); ++beam) {
     if (!std::isfinite(beams_[beam].log_probability)) continue;
     const auto row = logits.subspan(beam * static_cast<std::size_t>(columns), static_cast<std::size_t>(vocabulary_));
@@ -50,7 +50,7 @@ std::vector<std::int64_t> BeamSearch::advance(std::span<const double> logits, st
   // Twice as many as there are beams: at most half of them end here.
   const std::size_t kept = std::min(candidates.size(), 2 * beams_.size());
   std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(kept), candidates.end(),
-                    [](const Candidate& a, const Candidate& b) {
+                    [](const Extension& a, const Extension& b) {
                       return std::tie(b.log_probability, a.beam, a.id) < std::tie(a.log_probability, b.beam, b.id);
                     });
 
@@ -58,7 +58,7 @@ std::vector<std::int64_t> BeamSearch::advance(std::span<const double> logits, st
   std::iota(parents.begin(), parents.end(), std::int64_t{0});
   std::vector<Hypothesis> next;
   for (std::size_t rank = 0; rank < kept && next.size() < beams_.size(); ++rank) {
-    const Candidate& candidate = candidates[rank];
+    const Extension& candidate = candidates[rank];
     Hypothesis hypothesis = beams_[static_cast<std::size_t>(candidate.beam)];
     hypothesis.log_probability = candidate.log_probability;
     if (candidate.id == kEndId) {

@@ -16,11 +16,11 @@ namespace tilewave {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
+using Arguments = std::vector<std::string>;
 
 // A command line, and how much of it is a table.
 struct Case {
-  Words words;
+  Arguments words;
   bool narrows = false;  // at 80 columns something is left out, which --wide adds
 };
 
@@ -28,7 +28,7 @@ fs::path root() { return fs::absolute(test_environment().data).lexically_normal(
 std::string recipe(const std::string& name) { return (root() / "recipes" / name).string(); }
 std::string fixture(const std::string& name) { return (root() / "tests/fixtures/step/decoder_only" / name).string(); }
 
-Words with(Words words, const Words& more) {
+Arguments with(Arguments words, const Arguments& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -41,14 +41,14 @@ std::string name_of(const CommandPath& path) {
 
 // Each command in toy sizes, as many ways as it has tables.
 std::map<std::string, std::vector<Case>> cases() {
-  const Words on_a_cpu = {"--device", "cpu", "--threads", "1"};
-  const Words quick = {"--device", "cpu", "--threads", "1", "--rounds", "1"};
-  const Words switches = {"--switch", "wave_free_batch=off,up",    "--switch", "batch.source_tokens+batch.target_tokens=50,60",
-                          "--set",    "guidelines.wave_tile=64x8", "--set",    "guidelines.wave_limit=0.5"};
-  const Words too_large = {"--switch",          "batch.source_tokens+batch.target_tokens=50,16777216", "--set", "model.d_ff=8192", "--set",
-                           "run.precision=fp64"};
-  const Words ablate = with({"ablate", "recipe.toml", "--steps", "2", "--out", "results"}, quick);
-  const Words gemm = with({"bench", "gemm", "--layer", "64<-96@40", "--block-ms", "1"}, quick);
+  const Arguments on_a_cpu = {"--device", "cpu", "--threads", "1"};
+  const Arguments quick = {"--device", "cpu", "--threads", "1", "--rounds", "1"};
+  const Arguments switches = {"--switch", "wave_free_batch=off,up",    "--switch", "batch.source_tokens+batch.target_tokens=50,60",
+                              "--set",    "guidelines.wave_tile=64x8", "--set",    "guidelines.wave_limit=0.5"};
+  const Arguments too_large = {
+      "--switch", "batch.source_tokens+batch.target_tokens=50,16777216", "--set", "model.d_ff=8192", "--set", "run.precision=fp64"};
+  const Arguments ablate = with({"ablate", "recipe.toml", "--steps", "2", "--out", "results"}, quick);
+  const Arguments gemm = with({"bench", "gemm", "--layer", "64<-96@40", "--block-ms", "1"}, quick);
   return {
       {"train",
        {{with({"train", "recipe.toml", "--set", "run.steps=2"}, on_a_cpu)},
@@ -119,7 +119,7 @@ class PageWidth : public testing::Test {
     bool narrows = false;
     std::string output;
   };
-  Run start(const Words& words, unsigned short terminal, std::size_t columns) {
+  Run start(const Arguments& words, unsigned short terminal, std::size_t columns) {
     Run run{.what = concat(name_of(words), terminal > 0 ? concat(" on ", terminal, " columns") : " in a pipe"),
             .folder = folder_.path() / std::to_string(runs_++),
             .terminal = terminal > 0 ? std::make_unique<Terminal>(terminal) : nullptr,
@@ -165,7 +165,7 @@ TEST_F(PageWidth, LinesKeepToThePage) {
     bool wide;
   };
   constexpr Kind kKinds[] = {{80, 80, false}, {100, 100, false}, {200, 100, false}, {0, 100, false}, {80, Page::kUnbounded, true}};
-  std::vector<std::pair<Words, Kind>> asked;
+  std::vector<std::pair<Arguments, Kind>> asked;
   std::vector<bool> narrows;
   for (const auto& [name, all] : cases()) {
     for (const Case& one : all) {
@@ -208,7 +208,7 @@ TEST_F(PageWidth, LinesKeepToThePage) {
 
 // --wide shows what 80 columns left out.
 TEST_F(PageWidth, WideAddsWhatWasLeftOut) {
-  const Words plan = {"plan", "--layer", "4096<-1024@2560", "--for", "h200"};
+  const Arguments plan = {"plan", "--layer", "4096<-1024@2560", "--for", "h200"};
   Run narrow = start(plan, 80, 80), wide = start(with(plan, {"--wide"}), 80, Page::kUnbounded);
   finish(narrow), finish(wide);
   const auto headings_of = [](const Run& run) {  // lines of stacked words, the last of which "role" stands on

@@ -23,7 +23,7 @@ namespace tilewave {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
+using Arguments = std::vector<std::string>;
 
 constexpr const char* kRecipe = R"([model]
 d_model = 8
@@ -54,23 +54,23 @@ class Train : public testing::Test {
   }
   void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
 
-  static Words train(const std::string& run, const Words& more = {}) {
-    Words words = {"train", "small.toml", "--device", "cpu", "--threads", "1", "--run", run};
+  static Arguments train(const std::string& run, const Arguments& more = {}) {
+    Arguments words = {"train", "small.toml", "--device", "cpu", "--threads", "1", "--run", run};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  static Words set(const Words& assignments) {
-    Words words;
+  static Arguments set(const Arguments& assignments) {
+    Arguments words;
     for (const std::string& assignment : assignments) words.insert(words.end(), {"--set", assignment});
     return words;
   }
-  static Words joined(Words first, const Words& second) {
+  static Arguments joined(Arguments first, const Arguments& second) {
     first.insert(first.end(), second.begin(), second.end());
     return first;
   }
 
   int finish(
-      const Words& words, const std::function<void()>& prepare = [] {}) {
+      const Arguments& words, const std::function<void()>& prepare = [] {}) {
     Process process(folder_.path(), words, prepare);
     const int code = process.wait();
     output_ = process.output();
@@ -130,7 +130,7 @@ class Train : public testing::Test {
 };
 
 // Steps of some ten milliseconds, so that a signal finds the run under way.
-const Words kSlow = {"--set", "run.checkpoint_every=0", "--set", "batch.accumulate=100"};
+const Arguments kSlow = {"--set", "run.checkpoint_every=0", "--set", "batch.accumulate=100"};
 
 TEST_F(Train, ASignalSavesAndTheRunGoesOn) {
   ASSERT_EQ(finish(joined(train("whole"), kSlow)), 0) << errors_;
@@ -154,14 +154,14 @@ TEST_F(Train, ASignalSavesAndTheRunGoesOn) {
 TEST_F(Train, ASecondSignalExitsAtOnceAndASecondRunIsRefused) {
   ASSERT_EQ(finish(train("whole")), 0) << errors_;
   ASSERT_EQ(finish(train("run", set({"run.steps=4"}))), 0) << errors_;
-  const Words forced = {"--resume", "--force"};
+  const Arguments forced = {"--resume", "--force"};
   Process process(folder_.path(), train("run", joined(forced, set({"batch.accumulate=64", "batch.source_tokens=8192",
                                                                    "batch.target_tokens=8192", "run.checkpoint_every=0"}))));
   ASSERT_TRUE(process.wait_until_said("resumed after step 4")) << process.errors();
 
   const MemoryFolder elsewhere;  // Process keeps its streams in its folder
   write_text(elsewhere / "small.toml", kRecipe);
-  for (const Words& how : {Words{}, Words{"--resume"}, Words{"--force"}, forced}) {
+  for (const Arguments& how : {Arguments{}, Arguments{"--resume"}, Arguments{"--force"}, forced}) {
     Process second(elsewhere.path(), train((folder_ / "run").string(), how));
     EXPECT_EQ(second.wait(), 2);
     EXPECT_NE(second.errors().find("another tilewave is at work in this run folder"), std::string::npos) << second.errors();
@@ -186,7 +186,7 @@ TEST_F(Train, KillsAtRandomMomentsLoseNothing) {
   std::int64_t last = 0;
   while (killed < kKills) {
     const bool fresh = !fs::exists(folder_ / "run" / "recipe.toml");
-    Process process(folder_.path(), train("run", fresh ? Words{} : Words{"--resume"}));
+    Process process(folder_.path(), train("run", fresh ? Arguments{} : Arguments{"--resume"}));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % static_cast<std::uint64_t>(most_us)));
     process.send(SIGKILL);
     const int code = process.wait();
@@ -305,7 +305,7 @@ TEST_F(Train, SamplesGiveATerminalNoOrders) {
   std::string lines;
   for (int i = 0; i < 9; ++i) lines += "\x1B[2J" + std::to_string(i) + "\n";
   write_text(folder_ / "lines.txt", lines + "\xFF\xC3(\n");
-  const Words samples =
+  const Arguments samples =
       set({"data.kind=parallel", "data.tokenizer=bytes", "data.source=lines.txt", "data.target=lines.txt",
            "data.validation_source=lines.txt", "data.validation_target=lines.txt", "model.vocabulary=260", "run.steps=1"});
   Terminal terminal(80);
@@ -319,7 +319,7 @@ TEST_F(Train, SamplesGiveATerminalNoOrders) {
 
 // The training loss is smoothed and has dropout, the validation loss neither: nobody has to know that to read either.
 TEST_F(Train, TheTwoLossesAreToldApart) {
-  const Words smoothed = set({"optimizer.label_smoothing=0.1", "model.dropout=0.1", "run.validate_every=12"});
+  const Arguments smoothed = set({"optimizer.label_smoothing=0.1", "model.dropout=0.1", "run.validate_every=12"});
   ASSERT_EQ(finish(train("run", smoothed)), 0) << errors_;
   for (const char* part : {"losses shown: training loss (smoothed, with dropout); validation loss, which has neither\n",
                            "step 12: validation loss ", "step 24/24  training loss "}) {
@@ -340,7 +340,7 @@ TEST_F(Train, TheTwoLossesAreToldApart) {
 }
 
 TEST_F(Train, AnOptionThatWouldBeIgnoredIsRefused) {
-  const std::pair<Words, std::string> cases[] = {
+  const std::pair<Arguments, std::string> cases[] = {
       {{"--dry-run", "--json"}, "tilewave: --json prints what a training run came to"},
       {{"--dry-run", "--profile", "1:1"}, "tilewave: --profile, --resume and --force go with a run"},
       {{"--dry-run", "--resume"}, "tilewave: --profile, --resume and --force go with a run"},
@@ -359,7 +359,7 @@ TEST_F(Train, AnOptionThatWouldBeIgnoredIsRefused) {
 
 TEST_F(Train, ADryRunPrintsWhatWouldRunAndLeavesNothing) {
   for (const char* device : {"--device=cpu", "--for=h200"}) {
-    Words words = train("run", {"--dry-run"});
+    Arguments words = train("run", {"--dry-run"});
     std::erase(words, "--run");
     std::erase(words, "run");
     std::erase(words, "--device");
@@ -447,10 +447,10 @@ TEST_F(Train, AHostileRecipeIsOneSentenceAndLeavesNothing) {
   write_text(folder_ / "text.toml",
              "[data]\nkind = \"text\"\nsource = \"absent.txt\"\n[model]\narchitecture = \"decoder_only\"\nencoder_layers = 0\n"
              "[batch]\nsource_tokens = 0\n");
-  std::vector<Words> hostile = {{"absent.toml"},
-                                {"small.toml", "--set", "run.steps"},
-                                {"small.toml", "--set", "run.steps=many"},
-                                {"small.toml", "--device", "abacus"}};
+  std::vector<Arguments> hostile = {{"absent.toml"},
+                                    {"small.toml", "--set", "run.steps"},
+                                    {"small.toml", "--set", "run.steps=many"},
+                                    {"small.toml", "--device", "abacus"}};
   for (const auto& entry : fs::directory_iterator(folder_.path())) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".toml") && name != "small.toml") hostile.push_back({name});
@@ -464,14 +464,14 @@ TEST_F(Train, AHostileRecipeIsOneSentenceAndLeavesNothing) {
   };
   finish({"--version"});  // makes the files of the two streams
   const auto before = listing();
-  for (const Words& words : hostile) {
+  for (const Arguments& words : hostile) {
     EXPECT_EQ(finish(joined({"train"}, words)), 2) << words.front();
     EXPECT_TRUE(errors_.starts_with("tilewave: ") && errors_.size() < 1000) << errors_;
     expect_sentence("");
     EXPECT_EQ(listing(), before) << words.front();
   }
-  for (const Words& usage : {Words{}, Words{"train"}, Words{"trian", "small.toml"}, Words{"train", "small.toml", "--stpes", "2"},
-                             Words{"train", "small.toml", "--threads", "-1"}}) {
+  for (const Arguments& usage : {Arguments{}, Arguments{"train"}, Arguments{"trian", "small.toml"},
+                                 Arguments{"train", "small.toml", "--stpes", "2"}, Arguments{"train", "small.toml", "--threads", "-1"}}) {
     EXPECT_EQ(finish(usage), 2) << errors_;
     EXPECT_EQ(output_, "");
     EXPECT_NE(errors_, "");
@@ -530,7 +530,7 @@ TEST_F(Train, ClosedStandardStreamsOfOtherCommands) {
 TEST_F(Train, APersonsFolderIsLeftAsItIs) {
   write_text(folder_ / "mine" / "tokenizer.model", "mine");
   write_text(folder_ / "recipes" / "recipe.toml", kRecipe);
-  for (const Words& how : {Words{}, Words{"--force"}}) {
+  for (const Arguments& how : {Arguments{}, Arguments{"--force"}}) {
     EXPECT_EQ(finish(train("mine", how)), 2);
     expect_sentence("mine: holds tokenizer.model and no recipe.toml, so it is not a run folder, and what is in it stays");
     EXPECT_EQ(finish(train("recipes", how)), 2);
@@ -589,7 +589,7 @@ std::string some_text(int words) {
 TEST_F(Train, ASignalBeforeTheFirstStepEndsItAtOnce) {
   write_text(folder_ / "text.toml", kTextRecipe);
   write_text(folder_ / "text.txt", some_text(4000));
-  const Words words = {"train", "text.toml", "--device", "cpu", "--threads", "1", "--run", "begun"};
+  const Arguments words = {"train", "text.toml", "--device", "cpu", "--threads", "1", "--run", "begun"};
   ASSERT_EQ(finish(words), 0) << errors_;
   for (const char* name : {"summary.json", "tokenizer.model"}) fs::remove(folder_ / "begun" / name);
   write_text(folder_ / "text.txt", some_text(400'000));
@@ -600,9 +600,10 @@ TEST_F(Train, ASignalBeforeTheFirstStepEndsItAtOnce) {
     return names;
   };
   const auto before = listing();
-  for (const Words& how : {Words{"--run", "new"}, Words{"--run", "begun", "--force"}, Words{"--run", "begun", "--resume"}}) {
+  for (const Arguments& how :
+       {Arguments{"--run", "new"}, Arguments{"--run", "begun", "--force"}, Arguments{"--run", "begun", "--resume"}}) {
     for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
-      Words these(words.begin(), words.end() - 2);
+      Arguments these(words.begin(), words.end() - 2);
       Process process(folder_.path(), joined(these, how));
       ASSERT_TRUE(process.wait_until_said("reading ")) << process.errors();
       process.send(signal);
@@ -728,7 +729,7 @@ TEST_F(Train, ThreadsThatTheSystemRefusesAreASentence) {
   write_text(folder_ / "text.toml", kTextRecipe);
   write_text(folder_ / "text.txt", some_text(4000));
   const auto train_text = [](const char* threads) {
-    return Words{"train", "text.toml", "--device", "cpu", "--threads", threads, "--run", "run"};
+    return Arguments{"train", "text.toml", "--device", "cpu", "--threads", threads, "--run", "run"};
   };
   EXPECT_EQ(finish(train_text("4"), as_nobody(1)), 1);
   EXPECT_TRUE(errors_.starts_with("tilewave: only 1 of 4 threads could be started: ")) << errors_;

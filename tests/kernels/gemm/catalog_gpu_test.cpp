@@ -24,7 +24,7 @@ namespace {
 
 using namespace gemm_sweep;
 
-const Lengths kLengths = {.ks = {1, 2, 7, 63, 64, 72, 129, 200, 520, 4099}, .most_work = 96 << 20};
+const Lengths kGpuLengths = {.ks = {1, 2, 7, 63, 64, 72, 129, 200, 520, 4099}, .most_work = 96 << 20};
 constexpr std::size_t kSample = 48;  // cases of every tile but the first
 
 // A few small cases of each row where TILEWAVE_GEMM_CASES says how many: what a sanitizer has the time for.
@@ -80,10 +80,10 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
     if (row->launch_cuda == nullptr || row == &kCudaNaiveKernel || !is_wanted(*row)) continue;
     ++rows;
     std::mt19937 random(11);
-    std::vector<Case> cases = cases_of(*row, device_, row->tiles.first(1), kLengths);
+    std::vector<Case> cases = cases_of(*row, device_, row->tiles.first(1), kGpuLengths);
     EXPECT_GE(cases.size(), 30u) << row->name;
     if (row->tiles.size() > 1) {
-      std::vector<Case> others = cases_of(*row, device_, row->tiles.subspan(1), kLengths);
+      std::vector<Case> others = cases_of(*row, device_, row->tiles.subspan(1), kGpuLengths);
       std::shuffle(others.begin(), others.end(), random);
       others.resize(std::min(others.size(), kSample * (row->tiles.size() - 1)));
       cases.insert(cases.end(), others.begin(), others.end());

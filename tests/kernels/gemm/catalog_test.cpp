@@ -25,7 +25,7 @@ namespace {
 using namespace gemm_sweep;
 
 constexpr std::int64_t kKcBlock = PackedLayout::kKcBlock;
-const Lengths kLengths = {.ks = {1, 2, 7, 64, kKcBlock, kKcBlock + 1, 2 * kKcBlock + 1}};
+const Lengths kCpuLengths = {.ks = {1, 2, 7, 64, kKcBlock, kKcBlock + 1, 2 * kKcBlock + 1}};
 
 // Runs the case on one row and tile, with a workspace of exactly the planned size before a guard.
 void run_on(const std::string& row, int threads, const Case& c, Operands& operands) {
@@ -93,7 +93,7 @@ void literal(const Case& c, Operands& o) {
 
 TEST(GemmCatalog, NaiveAgreesWithALiteralTripleLoop) {
   std::mt19937 random(7);
-  const std::vector<Case> cases = cases_of(kNaiveKernel, probe_cpu(1), kNaiveKernel.tiles, kLengths);
+  const std::vector<Case> cases = cases_of(kNaiveKernel, probe_cpu(1), kNaiveKernel.tiles, kCpuLengths);
   EXPECT_GE(cases.size(), 16u * 7u);  // types x K alone
   for (const Case& c : cases) {
     SCOPED_TRACE(text(c));
@@ -139,7 +139,7 @@ TEST(GemmCatalog, EveryRowAgreesWithNaiveOnAnyNumberOfThreads) {
       continue;
     }
     ++rows;
-    const std::vector<Case> cases = cases_of(*row, probe_cpu(1), row->tiles, kLengths);
+    const std::vector<Case> cases = cases_of(*row, probe_cpu(1), row->tiles, kCpuLengths);
     EXPECT_GE(cases.size(), row->tiles.size() * 7u) << row->name;
     sweep(*row, cases);
   }

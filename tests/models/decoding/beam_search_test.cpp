@@ -11,7 +11,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-constexpr std::int64_t kVocabulary = kSpecialIds + 2, kColumns = kVocabulary + 3;
+constexpr std::int64_t kWords = kSpecialIds + 2, kColumns = kWords + 3;
 constexpr std::int32_t kA = kSpecialIds, kB = kSpecialIds + 1;
 
 // A row of logits. What must not be produced is the most probable of all where `tempting`, else impossible.
@@ -30,7 +30,7 @@ std::vector<double> rows(const std::vector<std::vector<double>>& each) {
 }
 
 TEST(BeamSearch, ProducesNoSpecialIdAndNoPadding) {
-  BeamSearch greedy(1, 0.6, kVocabulary, 3);
+  BeamSearch greedy(1, 0.6, kWords, 3);
   EXPECT_EQ(greedy.last(0), kBeginId);
   greedy.advance(row(0.1, 0.2, 0.7, true), kColumns);
   EXPECT_EQ(greedy.last(0), kB);
@@ -43,7 +43,7 @@ TEST(BeamSearch, ProducesNoSpecialIdAndNoPadding) {
 }
 
 TEST(BeamSearch, EndsAtTheLongestTarget) {
-  BeamSearch greedy(1, 0.6, kVocabulary, 2);
+  BeamSearch greedy(1, 0.6, kWords, 2);
   for (int i = 0; i < 2; ++i) {
     EXPECT_FALSE(greedy.done());
     greedy.advance(row(0.1, 0.8, 0.1), kColumns);
@@ -53,7 +53,7 @@ TEST(BeamSearch, EndsAtTheLongestTarget) {
 }
 
 TEST(BeamSearch, SaysWhichBeamEachOneContinues) {
-  BeamSearch search(2, 0.6, kVocabulary, 9);
+  BeamSearch search(2, 0.6, kWords, 9);
   search.advance(rows({row(0.01, 0.3, 0.69), row(1, 1, 1)}), kColumns);
   EXPECT_EQ(search.last(0), kB);
   EXPECT_EQ(search.last(1), kA);
@@ -67,13 +67,13 @@ TEST(BeamSearch, SaysWhichBeamEachOneContinues) {
 // A penalty below 0 favours the short ones, a large one the long ones: neither may end a search that could still be bettered.
 TEST(BeamSearch, StopsWhereNothingBetterCanCome) {
   for (const double penalty : {-3.0, 0.0, 3.0}) {
-    BeamSearch search(1, penalty, kVocabulary, 50);
+    BeamSearch search(1, penalty, kWords, 50);
     int steps = 0;
     for (; !search.done(); ++steps) search.advance(row(steps == 4 ? 0.9 : 0.001, 0.099, 0.001), kColumns);
     EXPECT_EQ(steps, 5) << penalty;
   }
   const auto best_of_two = [](double penalty, const std::vector<std::vector<std::vector<double>>>& steps) {
-    BeamSearch search(2, penalty, kVocabulary, 30);
+    BeamSearch search(2, penalty, kWords, 30);
     for (std::size_t step = 0; !search.done(); ++step) search.advance(rows(steps[std::min(step, steps.size() - 1)]), kColumns);
     return search.take_best();
   };

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/core/device_profiles.h"
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/guide_tiles.h"
 #include "kernels/ops/activation.h"
@@ -12,6 +11,7 @@
 #include "models/planning/launch_limit.h"
 #include "models/planning/plan.h"
 #include "models/recipe/guidelines.h"
+#include "tests/models/planning/problems.h"
 
 namespace tilewave {
 namespace {
@@ -19,11 +19,6 @@ namespace {
 constexpr Tile k256x128 = {.m = 256, .n = 128}, k128x256 = {.m = 128, .n = 256}, k128x128 = {.m = 128, .n = 128};
 constexpr std::int64_t kV100 = 80, kA100 = 108, kH200 = 132;  // SMs
 
-const DeviceInfo& device(std::string_view key) { return device_profile(key).device; }
-
-GemmProblem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return plain_gemm({.out = m, .in = k, .tokens = n}, Precision::fp16, PitchPolicy::packed);
-}
 double intensity_of(const GemmProblem& problem) { return intensity({.flops = problem.flops(), .bytes = problem.bytes()}); }
 
 // The batch from which on a 4096 x 4096 layer is math-limited: 4096 b / (4096 + 2 b) = ops:byte, solved for b.

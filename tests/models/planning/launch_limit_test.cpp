@@ -5,17 +5,11 @@
 #include <map>
 #include <random>
 
-#include "kernels/core/device_profiles.h"
 #include "kernels/gemm/guide_tiles.h"
+#include "tests/models/planning/problems.h"
 
 namespace tilewave {
 namespace {
-
-const DeviceInfo& device(std::string_view key) { return device_profile(key).device; }
-
-GemmProblem gemm(std::int64_t m, std::int64_t n, std::int64_t k, Precision precision = Precision::fp16) {
-  return plain_gemm({.out = m, .in = k, .tokens = n}, precision, PitchPolicy::packed);
-}
 
 std::string_view limit_on(std::string_view key, const GemmProblem& problem, const GemmChoice& choice = {}) {
   return name_of(limit_of(problem, choose(problem, device(key), choice), device(key)));

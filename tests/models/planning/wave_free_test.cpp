@@ -6,16 +6,14 @@
 #include <gtest/gtest.h>
 #include <random>
 
-#include "kernels/core/device_profiles.h"
 #include "models/planning/resolve.h"
+#include "tests/models/planning/problems.h"
 #include "tests/models/training/small_runs.h"
 
 namespace tilewave {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
-
-const DeviceInfo& device(std::string_view key) { return device_profile(key).device; }
 
 // The case study's feed-forward layer, 4096 out of 1024, in a model of few layers.
 Recipe case_study(std::int64_t rows, const std::vector<std::string>& overrides = {}) {

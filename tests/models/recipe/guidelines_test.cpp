@@ -12,7 +12,7 @@
 namespace tilewave {
 namespace {
 
-Recipe case_study(std::int64_t vocabulary) {
+Recipe with_vocabulary(std::int64_t vocabulary) {
   Recipe recipe;
   recipe.model.vocabulary = vocabulary;
   recipe.model.d_model = 1024;
@@ -34,7 +34,7 @@ TEST(Guidelines, DefaultsLeaveShapesAlone) {
 }
 
 TEST(Guidelines, StepOnePadsTheVocabulary) {
-  Recipe recipe = case_study(33708);
+  Recipe recipe = with_vocabulary(33708);
   recipe.guidelines.pad_vocabulary_to = 8;
   const Guided guided = pad_vocabulary(recipe, asked_shapes(recipe));
   EXPECT_EQ(guided.shapes.vocabulary, 33708);
@@ -53,7 +53,7 @@ TEST(Guidelines, StepOnePadsTheVocabulary) {
 // Rows of 96 elements of 4 bytes start on multiples of 128 bytes already, and 1,004 are as well aligned as 1,020.
 TEST(Guidelines, PaddingThatAlignsNothingSaysSo) {
   for (const auto& [vocabulary, multiple, bytes] : {std::tuple{96, 64, 128}, std::tuple{1004, 60, 16}}) {
-    Recipe recipe = case_study(vocabulary);
+    Recipe recipe = with_vocabulary(vocabulary);
     recipe.run.precision = Precision::fp32;
     recipe.guidelines.pad_vocabulary_to = multiple;
     const Guided guided = pad_vocabulary(recipe, asked_shapes(recipe));
@@ -66,13 +66,13 @@ TEST(Guidelines, PaddingThatAlignsNothingSaysSo) {
 }
 
 TEST(Guidelines, AnAlignedVocabularyIsLeftAlone) {
-  Recipe recipe = case_study(33712);
+  Recipe recipe = with_vocabulary(33712);
   recipe.guidelines.pad_vocabulary_to = 8;
   EXPECT_TRUE(pad_vocabulary(recipe, asked_shapes(recipe)).adjustments.empty());
 }
 
 TEST(Guidelines, UntiedMatricesAndWiderTypesCostMore) {
-  Recipe recipe = case_study(1001);
+  Recipe recipe = with_vocabulary(1001);
   recipe.guidelines.pad_vocabulary_to = 8;
   recipe.model.tied = false;
   recipe.run.precision = Precision::fp32;
@@ -82,7 +82,7 @@ TEST(Guidelines, UntiedMatricesAndWiderTypesCostMore) {
 }
 
 TEST(Guidelines, StepTwoRoundsRowsUp) {
-  Recipe recipe = case_study(33708);
+  Recipe recipe = with_vocabulary(33708);
   recipe.guidelines.batch_multiple_of = 8;
   recipe.batch.source_tokens = 4096;
   const Guided guided = round_batch(recipe, asked_shapes(recipe));
@@ -95,14 +95,14 @@ TEST(Guidelines, StepTwoRoundsRowsUp) {
 }
 
 TEST(Guidelines, NoSourceIsNotRounded) {
-  Recipe recipe = case_study(256);
+  Recipe recipe = with_vocabulary(256);
   recipe.batch.source_tokens = 0;
   recipe.guidelines.batch_multiple_of = 64;
   EXPECT_EQ(round_batch(recipe, asked_shapes(recipe)).shapes.source_rows, 0);
 }
 
 TEST(Guidelines, PitchAlignsRowsAndKeepsShapes) {
-  Recipe recipe = case_study(33708);
+  Recipe recipe = with_vocabulary(33708);
   EXPECT_TRUE(align_pitch(recipe, asked_shapes(recipe)).adjustments.empty());
   recipe.guidelines.row_pitch = PitchPolicy::aligned;
   const Guided guided = align_pitch(recipe, asked_shapes(recipe));
@@ -116,7 +116,7 @@ TEST(Guidelines, PitchAlignsRowsAndKeepsShapes) {
 }
 
 TEST(Guidelines, PitchIsOfThePaddedVocabulary) {
-  Recipe recipe = case_study(33708);
+  Recipe recipe = with_vocabulary(33708);
   recipe.guidelines.pad_vocabulary_to = 8;
   recipe.guidelines.row_pitch = PitchPolicy::aligned;
   const Guided guided = apply_guidelines(recipe);

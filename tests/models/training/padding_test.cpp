@@ -20,13 +20,13 @@ namespace tilewave {
 namespace {
 
 // A recipe and the same with its switches thrown.
-struct Pair {
+struct Recipes {
   std::vector<std::string> plain, changed;
   bool same_order = false;  // of every sum
   std::string text;
 };
 
-Pair random_pair(std::uint64_t seed) {
+Recipes random_pair(std::uint64_t seed) {
   Random random(random_key(7, seed));
   const auto below = [&](std::uint32_t most) { return static_cast<std::int64_t>(random.below(most)); };
   const auto one_of = [&](const std::vector<std::int64_t>& values) {
@@ -36,7 +36,7 @@ Pair random_pair(std::uint64_t seed) {
   const std::int64_t vocabulary = below(3) == 0 ? 1000 + below(3000) : 20 + below(200), source = 15 + below(60), target = 15 + below(60);
   const std::int64_t pad = one_of({1, 2, 8, 64, 100}), more_source = one_of({0, 0, 1, 8, 13}), more_target = one_of({0, 0, 1, 8, 13});
   const bool packed = below(2) == 1, feature_major = below(3) == 0, decoder_only = below(3) == 0;
-  Pair pair;
+  Recipes pair;
   if (decoder_only) pair.plain = kDecoderOnly;
   const auto rows = [&](std::int64_t more_s, std::int64_t more_t) {
     return std::vector<std::string>{concat("batch.source_tokens=", decoder_only ? 0 : source + more_s),
@@ -168,7 +168,7 @@ std::vector<Batch> draw(SmallRun& run, int count) {
 TEST(Padding, IsInvisible) {
   std::int64_t exact = 0;
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
-    const Pair pair = random_pair(seed);
+    const Recipes pair = random_pair(seed);
     for (const Numbers& numbers : kCpuNumbers) {
       SCOPED_TRACE(concat(numbers.precision, " ", pair.text));
       SmallRun plain(with_precision(pair.plain, numbers)), changed(with_precision(pair.changed, numbers));
@@ -198,7 +198,7 @@ TEST(Padding, AnotherRandomStreamIsSeen) {
 
 // A run's files go on in a run of other switches, from plain to changed and back. `make` makes a run of a recipe.
 template <class Make>
-void expect_checkpoints_move(const Pair& pair, const Numbers& numbers, const Make& make) {
+void expect_checkpoints_move(const Recipes& pair, const Numbers& numbers, const Make& make) {
   const TemporaryFolder folder;
   const std::filesystem::path weights = folder.path() / "model", moments = folder.path() / "optimizer";
   for (const bool back : {false, true}) {
@@ -226,7 +226,7 @@ void expect_checkpoints_move(const Pair& pair, const Numbers& numbers, const Mak
 
 TEST(Padding, ACheckpointGoesOnUnderOtherSwitches) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    const Pair pair = random_pair(seed);
+    const Recipes pair = random_pair(seed);
     for (const Numbers& numbers : kCpuNumbers) {
       expect_checkpoints_move(pair, {.precision = numbers.precision, .tolerance = pair.same_order ? 0.0 : numbers.tolerance},
                               [](const Recipe& recipe) { return SmallRun(recipe); });
@@ -238,7 +238,7 @@ class GpuPadding : public testing_support::GpuTest {};
 
 TEST_F(GpuPadding, IsInvisible) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    const Pair pair = random_pair(seed);
+    const Recipes pair = random_pair(seed);
     for (const Numbers& numbers : kGpuNumbers) {
       SCOPED_TRACE(concat(numbers.precision, " ", pair.text));
       SmallRun plain(with_precision(pair.plain, numbers), queue_, device_), changed(with_precision(pair.changed, numbers), queue_, device_);
