@@ -1,5 +1,6 @@
 #include "framework/io/run_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <optional>
 #include <signal.h>
@@ -260,16 +261,22 @@ TEST(RunFolder, ASecondProcessIsRefusedUntilTheFirstOneDies) {
 TEST(RunFolder, TheLockIsNotInheritedByPrograms) {
   const MemoryFolder folder;
   std::optional<RunFolder> run(RunRequest{.folder = folder / "run"});
+  int started[2];  // the program's end is closed by the very exec that must close the lock
+  ASSERT_EQ(::pipe2(started, O_CLOEXEC), 0);
   const pid_t program = ::fork();
   if (program == 0) {
     ::execlp("sleep", "sleep", "60", nullptr);
     ::_exit(1);
   }
-  ::usleep(50'000);
+  ::close(started[1]);
+  char byte = 0;
+  ASSERT_EQ(::read(started[0], &byte, 1), 0);
+  ASSERT_EQ(::waitpid(program, nullptr, WNOHANG), 0) << "sleep did not start";
   run.reset();
   EXPECT_EQ(refusal({.folder = folder / "run"}), "");
   ::kill(program, SIGKILL);
   ::waitpid(program, nullptr, 0);
+  ::close(started[0]);
 }
 
 TEST(RunFolder, AReadOnlyFolderIsSaid) {
