@@ -120,7 +120,7 @@ Willing willing_rows(const GemmProblem& problem, const DeviceInfo& device, const
   Willing willing = {.forced = choice.forced.empty() ? Forced{} : parse(choice.forced, device.backend), .rows = {}, .refusals = {}};
   const GemmKernel* const forced = willing.forced.row;
   for (const GemmKernel* row : gemm_catalog()) {
-    if (forced != nullptr ? row != forced : row->backend != device.backend || row->reference) continue;
+    if (forced != nullptr ? row != forced : row->backend != device.backend || row->reference || row->ladder) continue;
     const std::string refusal = refusal_of(*row, willing.tiles_of(*row), problem, device, choice.alignment_policy);
     if (refusal.empty()) {
       willing.rows.push_back(row);

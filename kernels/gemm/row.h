@@ -29,6 +29,7 @@ struct GemmKernel {
   Backend backend = Backend::cpu;
   bool tensor_cores = false;
   bool reference = false;       // a library's: it runs where it is forced and is never chosen
+  bool ladder = false;          // a rung to learn from, shown by bench --ladder: it too runs where it is forced and is never chosen
   std::span<const Tile> tiles;  // in order of preference
   bool sums_outputs = false;    // it stores sums of D over N beside D where they are asked for
   // Of a block that computes such a tile; null where a block on every device has what it needs.

@@ -28,6 +28,7 @@ constexpr CudaGemmLaunch cuda_launch() {
 const GemmKernel kBulkCopyWgmmaKernel = {.name = "bulk_copy_wgmma",
                                          .backend = Backend::cuda,
                                          .tensor_cores = true,
+                                         .ladder = true,
                                          .tiles = kBulkCopyWgmmaTiles,
                                          .shared_bytes = bulk_copy_wgmma_shared_bytes,
                                          .own_refusal = refuse_warpgroup,

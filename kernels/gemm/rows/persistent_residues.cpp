@@ -7,7 +7,6 @@
 #include "kernels/core/queue.h"
 #include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/rows/has_cuda.h"
-#include "kernels/gemm/rows/persistent_late_store.h"
 #include "kernels/gemm/rows/warpgroup_time.h"
 
 namespace tilewave {
@@ -27,9 +26,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (problem.d_alignment < 16 && !sides.cols_along_k) {
     return "where D's rows start on any element it moves the other operand's columns of D, which must lie along K.";
   }
-  if (sides.row_alignment >= 16 && deferred_store_last_columns(problem) > 0) {
-    return "rows that start on 16 bytes and end on other ones are persistent_late_store's, whose last columns have a launch of their own.";
-  }
+  if (sides.row_alignment >= 16 && problem.d_alignment >= 16) return "rows that start on 16 bytes need no residues.";
   return {};
 }
 
@@ -48,10 +45,10 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   // Words that begin anywhere are stored as two.
   const double torn = tiles.shift == ResidueShift::columns ? 0.5 * static_cast<double>(tile.m * tile.n) * model.late_side_cycles : 0.0;
 
-  // K in so many parts as end the last wave the soonest, of eight stages at least; aligned rows have stream_k for that.
+  // K in so many parts as end the last wave the soonest, of eight stages at least.
   constexpr std::int64_t kMaxParts = 8, kMinStages = 8;
   const std::int64_t stages = ceil_div(problem.k, kKTile), all = plan.tiling.tiles;
-  const std::int64_t most = tiles.shift == ResidueShift::none ? 1 : std::clamp<std::int64_t>(stages / kMinStages, 1, kMaxParts);
+  const std::int64_t most = std::clamp<std::int64_t>(stages / kMinStages, 1, kMaxParts);
   const std::int64_t first = split > 0 ? std::min<std::int64_t>(split, most) : 1;
   for (std::int64_t parts = first; parts <= (split > 0 ? first : most); ++parts) {
     const std::int64_t cut = split_tiles(all, device.sm_count, parts), items = all - cut + cut * parts;
@@ -91,11 +88,8 @@ ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile) {
   if (sides.row_alignment < 16) {
     return of(ResidueShift::k, residues_of(problem.k, sides.row_pitch, sides.row_alignment, problem.operand_dtype), 0);
   }
-  if (problem.d_alignment < 16) {
-    return of(ResidueShift::columns, residues_of(sides.cols, problem.d_pitch, problem.d_alignment, problem.output_dtype),
-              max_shift(problem.d_alignment, problem.output_dtype));
-  }
-  return of(ResidueShift::none, 1, 0);
+  return of(ResidueShift::columns, residues_of(sides.cols, problem.d_pitch, problem.d_alignment, problem.output_dtype),
+            max_shift(problem.d_alignment, problem.output_dtype));
 }
 
 const GemmKernel kPersistentResiduesKernel = {.name = "persistent_residues",

@@ -15,11 +15,11 @@ constexpr std::int64_t persistent_residues_shared_bytes(Tile tile) { return shar
 
 // What of the column operand's coordinates moves as far as the rows begin early: K, where they are the row operand's; D's columns, where
 // they are D's own.
-enum class ResidueShift : std::uint8_t { none, k, columns };
+enum class ResidueShift : std::uint8_t { k, columns };
 
 // The tiles of D as it lies in memory. Those down it take the rows of one residue each; those across cover what begins early too.
 struct ResidueTiles {
-  ResidueShift shift = ResidueShift::none;
+  ResidueShift shift = ResidueShift::k;
   std::int64_t residues = 1;  // by which rows are picked
   std::int64_t used = 1;      // that have rows
   std::int64_t down = 0, across = 0;

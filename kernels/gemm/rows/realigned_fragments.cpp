@@ -17,6 +17,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (!refusal.empty()) return refusal;
   if (sides.rows_along_k || sides.cols_along_k)
     return "it takes K residue by residue, so both operands must lie across it, as a wgrad's do.";
+  if (sides.row_alignment >= 16) return "rows that start on 16 bytes need no residues.";
   Epilogue others = problem.epilogue;
   others.bias_gradient = others.accumulate = false;
   if (others != Epilogue{})

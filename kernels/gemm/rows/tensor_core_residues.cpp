@@ -14,6 +14,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   if (sides.col_alignment < 16 || sides.cols_along_k) {
     return "the operand that D's columns come from lies across K, and its rows start on 16 bytes.";
   }
+  if (sides.row_alignment >= 16) return "rows that start on 16 bytes need no residues.";
   if (problem.epilogue.bias_gradient) return "it sums no bias gradient.";
   return refuse_without_tensor_cores(problem, device);
 }

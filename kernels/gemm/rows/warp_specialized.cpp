@@ -27,6 +27,7 @@ constexpr CudaGemmLaunch cuda_launch() {
 const GemmKernel kWarpSpecializedKernel = {.name = "warp_specialized",
                                            .backend = Backend::cuda,
                                            .tensor_cores = true,
+                                           .ladder = true,
                                            .tiles = kWarpSpecializedTiles,
                                            .shared_bytes = warp_specialized_shared_bytes,
                                            .own_refusal = refuse_warpgroup,

@@ -474,10 +474,18 @@ inline std::vector<Case> cases_of(const GemmKernel& row, const DeviceInfo& devic
     const Majors lie = {c.a_major, c.b_major, c.d_major};
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
     const auto narrow_here = [&](bool a, bool b, bool d) { return narrow(lie, type, a, b, d); };
-    const std::size_t a_pitch = level[6] % (narrow_here(true, false, false) ? pitches.size() : 2);
-    const std::size_t b_pitch = level[7] % (narrow_here(a_pitch >= 2, true, false) ? pitches.size() : 2);
-    const bool d_anywhere = takes(row, device, c, 2) && narrow_here(a_pitch >= 2, b_pitch >= 2, true);
-    const std::size_t d_pitch = level[8] % (d_anywhere ? pitches.size() : 2);
+    std::size_t a_pitch = 0, b_pitch = 0, d_pitch = 0;
+    const auto settle_pitches = [&](std::size_t least) {
+      const auto of = [&](std::size_t drawn, bool anywhere) { return anywhere ? least + drawn % (pitches.size() - least) : drawn % 2; };
+      a_pitch = of(level[6], narrow_here(true, false, false));
+      b_pitch = of(level[7], narrow_here(a_pitch >= 2, true, false));
+      d_pitch = of(level[8], takes(row, device, c, 2) && narrow_here(a_pitch >= 2, b_pitch >= 2, true));
+    };
+    settle_pitches(0);
+    GemmProblem drawn = problem_of(c, 16, d_pitch >= 2 ? 2 : 16);
+    if (a_pitch >= 2) drawn.a_alignment = 2;
+    if (b_pitch >= 2) drawn.b_alignment = 2;
+    if (!row.refuse(drawn, device).empty()) settle_pitches(2);  // it may have nothing to do on aligned rows
     c.a_gap = gap_of(pitches[a_pitch], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
     c.b_gap = gap_of(pitches[b_pitch], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
     c.d_gap = gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.output_dtype);

@@ -1,6 +1,7 @@
 // Choosing by predicted time or by force, what a plan says, and what run() refuses to launch.
 #include "kernels/gemm/plan.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <gtest/gtest.h>
@@ -113,6 +114,22 @@ TEST(GemmPlan, Forced) {
   EXPECT_EQ(choose(p, gpu, {.forced = "naive"}).row, "naive");  // each back end has one
   gpu.capability = 75;
   EXPECT_THROW(choose(p, gpu, {.forced = "naive"}), InputError) << "for which nothing is compiled";
+}
+
+TEST(GemmPlan, RungsAreForcedAndNeverChosen) {
+  GemmProblem p = problem(4096, 5120, 1024);
+  p.operand_dtype = p.output_dtype = DType::bf16;
+  p.a_alignment = p.b_alignment = p.d_alignment = 128;
+  const DeviceInfo& h200 = device_profile("h200").device;
+  const std::vector<GemmPlan> candidates = gemm_candidates(p, h200);
+  int rungs = 0;
+  for (const GemmKernel* kernel : gemm_catalog()) {
+    if (!kernel->ladder) continue;
+    ++rungs;
+    EXPECT_EQ(choose(p, h200, {.forced = std::string(kernel->name)}).row, kernel->name);
+    EXPECT_EQ(std::ranges::count(candidates, kernel->name, &GemmPlan::row), 0) << kernel->name;
+  }
+  EXPECT_GE(rungs, 2);
 }
 
 // What a plan counts is what is launched. The oracles: on a GPU 128 threads an output each, one behind the other along M and on into the
