@@ -474,23 +474,31 @@ inline std::vector<Case> cases_of(const GemmKernel& row, const DeviceInfo& devic
     const Majors lie = {c.a_major, c.b_major, c.d_major};
     c.k = std::min(c.k, std::max<std::int64_t>(1, lengths.most_work / (c.m * c.n)));
     const auto narrow_here = [&](bool a, bool b, bool d) { return narrow(lie, type, a, b, d); };
+    const std::int64_t a_cols = c.a_major == Major::k ? c.k : c.m;
+    const std::int64_t b_cols = c.b_major == Major::k ? c.k : c.n;
+    const std::int64_t d_cols = c.d_major == Major::m ? c.m : c.n;
     std::size_t a_pitch = 0, b_pitch = 0, d_pitch = 0;
     const auto settle_pitches = [&](std::size_t least) {
-      const auto of = [&](std::size_t drawn, bool anywhere) { return anywhere ? least + drawn % (pitches.size() - least) : drawn % 2; };
-      a_pitch = of(level[6], narrow_here(true, false, false));
-      b_pitch = of(level[7], narrow_here(a_pitch >= 2, true, false));
-      d_pitch = of(level[8], takes(row, device, c, 2) && narrow_here(a_pitch >= 2, b_pitch >= 2, true));
+      const auto of = [&](std::size_t drawn, bool anywhere, std::int64_t cols, DType dtype) {
+        if (!anywhere) return drawn % 2;
+        const std::size_t pitch = least + drawn % (pitches.size() - least);
+        const bool whole = (cols + gap_of(pitches[pitch], cols, dtype)) * size_of(dtype) % 16 == 0;
+        return least >= 2 && whole ? (pitch + 1 < pitches.size() ? pitch + 1 : least) : pitch;
+      };
+      a_pitch = of(level[6], narrow_here(true, false, false), a_cols, c.operand_dtype);
+      b_pitch = of(level[7], narrow_here(a_pitch >= 2, true, false), b_cols, c.operand_dtype);
+      d_pitch = of(level[8], takes(row, device, c, 2) && narrow_here(a_pitch >= 2, b_pitch >= 2, true), d_cols, c.output_dtype);
     };
     settle_pitches(0);
     GemmProblem drawn = problem_of(c, 16, d_pitch >= 2 ? 2 : 16);
     if (a_pitch >= 2) drawn.a_alignment = 2;
     if (b_pitch >= 2) drawn.b_alignment = 2;
     if (!row.refuse(drawn, device).empty()) settle_pitches(2);  // it may have nothing to do on aligned rows
-    c.a_gap = gap_of(pitches[a_pitch], c.a_major == Major::k ? c.k : c.m, c.operand_dtype);
-    c.b_gap = gap_of(pitches[b_pitch], c.b_major == Major::k ? c.k : c.n, c.operand_dtype);
-    c.d_gap = gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.output_dtype);
+    c.a_gap = gap_of(pitches[a_pitch], a_cols, c.operand_dtype);
+    c.b_gap = gap_of(pitches[b_pitch], b_cols, c.operand_dtype);
+    c.d_gap = gap_of(pitches[d_pitch], d_cols, c.output_dtype);
     // As wide as D's where a TMA can have both, or odd.
-    c.saved_gap = d_pitch < 2 ? gap_of(pitches[d_pitch], c.d_major == Major::m ? c.m : c.n, c.side_dtype) : c.d_gap + 3;
+    c.saved_gap = d_pitch < 2 ? gap_of(pitches[d_pitch], d_cols, c.side_dtype) : c.d_gap + 3;
     cases.push_back(c);
   }
   // Logits of a vocabulary that is no multiple of eight: rows that start on 16 bytes and end on other ones, which pairs of choices miss.
