@@ -63,9 +63,33 @@ std::string folder_of(const std::string& file) { return file.substr(0, file.find
 // The rooms of each floor: a file includes its own room's headers and those of rooms above it in this list, which are nearer to the ground.
 const std::vector<std::vector<std::string>>& rooms() {
   static const std::vector<std::vector<std::string>> rooms = {
-      {"kernels/core", "kernels/gemm/cost", "kernels/gemm/rows", "kernels/gemm", "kernels/ops", "kernels/math", "kernels/cpu/core",
-       "kernels/cpu/ops", "kernels/cpu/gemm", "kernels/cuda/prim", "kernels/cuda/core", "kernels/cuda/ops", "kernels/cuda/attention",
-       "kernels/cuda/layer_norm", "kernels/cuda/gemm", "kernels/without_cuda"},
+      {"kernels/core",
+       "kernels/gemm/cost",
+       "kernels/gemm/facts",
+       "kernels/gemm/reference",
+       "kernels/gemm/cpu",
+       "kernels/gemm/simt",
+       "kernels/gemm/sm90",
+       "kernels/gemm/sm80",
+       "kernels/gemm/ladder",
+       "kernels/gemm",
+       "kernels/ops",
+       "kernels/math",
+       "kernels/cpu/core",
+       "kernels/cpu/ops",
+       "kernels/cpu/gemm",
+       "kernels/cuda/prim",
+       "kernels/cuda/core",
+       "kernels/cuda/ops",
+       "kernels/cuda/attention",
+       "kernels/cuda/layer_norm",
+       "kernels/cuda/gemm",
+       "kernels/cuda/gemm/reference",
+       "kernels/cuda/gemm/simt",
+       "kernels/cuda/gemm/sm90",
+       "kernels/cuda/gemm/sm80",
+       "kernels/cuda/gemm/ladder",
+       "kernels/without_cuda"},
       {"framework/tensor", "framework/autograd", "framework/ops", "framework/nn", "framework/optimizer", "framework/io", "framework/recipe",
        "framework/data", "framework/measure"},
       {"models/recipe", "models/transformer", "models/step", "models/planning", "models/decoding", "models/training", "models/study"},
@@ -74,12 +98,12 @@ const std::vector<std::vector<std::string>>& rooms() {
   return rooms;
 }
 
-// Its folder; but what a GEMM's problem and plan are is data that core's trace records, and what rows are made of stands beside them.
+// Its folder; but what a GEMM's problem and plan are is data that core's trace records, and what a kernel is to the catalog is public.
 std::string room_of(const std::string& file) {
   static const std::regex data(R"(kernels/gemm/(problem|tiling|plan)\.h)");
-  static const std::regex rows(R"(kernels/gemm/(row|split|tile_shares|with_tile|guide_tiles)\.(h|cpp))");
+  static const std::regex facts(R"(kernels/gemm/(kernel|guide_tiles)\.h)");
   if (std::regex_match(file, data)) return "kernels/core";
-  if (std::regex_match(file, rows)) return "kernels/gemm/rows";
+  if (std::regex_match(file, facts)) return "kernels/gemm/facts";
   return file.substr(0, file.rfind('/'));
 }
 
@@ -97,7 +121,7 @@ std::string broken_room(const std::string& file, const std::string& target) {
 }
 
 bool is_private_to_kernels(const std::string& file) {
-  static const std::regex pattern(R"(kernels/(cpu|cuda|math|gemm/rows)/.*)");
+  static const std::regex pattern(R"(kernels/(cpu|cuda|math|gemm/(facts|reference|cpu|simt|sm90|sm80|ladder))/.*)");
   return std::regex_match(file, pattern);
 }
 bool is_public_header(const std::string& file) {
@@ -130,7 +154,7 @@ std::string broken_arrow(const Include& include) {
   if (!floor->second.contains(folder_of(include.target))) return "arrows run app -> models -> framework -> kernels, root-relative";
   if (is_private_to_kernels(include.target)) {
     if (folder_of(include.file) != "kernels" && folder_of(include.file) != "tests")
-      return "cpu/, cuda/, math/ and gemm/rows/ are private to kernels";
+      return "cpu/, cuda/, math/ and the rooms of gemm/ but its cost/ are private to kernels";
     if (is_public_header(include.file)) return "a public header names public ones only";
   }
   if (include.file.starts_with("kernels/cpu/") && include.target.starts_with("kernels/cuda/"))

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/gemm/row.h"
+#include "kernels/gemm/kernel.h"
 
 namespace tilewave {
 

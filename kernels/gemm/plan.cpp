@@ -10,7 +10,7 @@
 #include "kernels/core/error.h"
 #include "kernels/core/saturating.h"
 #include "kernels/gemm/catalog.h"
-#include "kernels/gemm/rows/naive.h"
+#include "kernels/gemm/reference/naive.h"
 
 namespace tilewave {
 namespace {

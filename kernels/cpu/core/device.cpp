@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "kernels/cpu/core/thread_pool.h"
-#include "kernels/gemm/rows/amx_tiles.h"
+#include "kernels/gemm/cpu/amx_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/core/device.cpp"  // NOLINT

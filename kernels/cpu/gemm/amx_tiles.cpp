@@ -3,7 +3,7 @@
 // second-level cache while those along j pass by; a register tile of 2 x 2 tile registers meets all parts of both. Sums wait in the
 // workspace between blocks; the last block's meet the epilogue, or go straight to D. Each output is summed in the order of K by one
 // thread: neither threads nor tiles change a bit.
-#include "kernels/gemm/rows/amx_tiles.h"
+#include "kernels/gemm/cpu/amx_tiles.h"
 
 #include <algorithm>
 #include <cstring>

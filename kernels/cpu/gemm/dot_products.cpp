@@ -1,6 +1,6 @@
 // dot_products on a CPU, in f32 and f64: vectors run along K, over kRows rows of A and up to kTokens rows of B at a time;
 // the lanes of each sum are added up at the end. An output's order of summation depends on K alone.
-#include "kernels/gemm/rows/dot_products.h"
+#include "kernels/gemm/cpu/dot_products.h"
 
 #include <algorithm>
 

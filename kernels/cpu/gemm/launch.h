@@ -9,8 +9,8 @@
 #include "kernels/core/queue.h"
 #include "kernels/cpu/core/simd_targets.h"
 #include "kernels/cpu/core/thread_pool.h"
+#include "kernels/gemm/facts/tile_shares.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/tile_shares.h"
 
 namespace tilewave {
 

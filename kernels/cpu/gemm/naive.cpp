@@ -1,6 +1,6 @@
 // The oracle every other row is compared with: the formula of kernels/gemm/gemm.h as it stands there, in fp64, each operand read
 // through its dtype and each result rounded once; multiply-adds are fused, as on a GPU. Never optimised.
-#include "kernels/gemm/rows/naive.h"
+#include "kernels/gemm/reference/naive.h"
 
 #include <cmath>
 

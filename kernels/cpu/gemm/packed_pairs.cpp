@@ -1,7 +1,7 @@
 // packed_pairs on a CPU: bf16 operands, fp32 sums, bf16 or f32 results. Its instruction is one that Highway 1.0.3 does
 // not offer: VDPBF16PS behind a target attribute, asked for at run time. Each output is summed by one thread in the order of K,
 // two neighbours at a time.
-#include "kernels/gemm/rows/packed_pairs.h"
+#include "kernels/gemm/cpu/packed_pairs.h"
 
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,7 @@
 // meets all of them. Sums wait in the workspace between blocks; the last block's meet the epilogue, or go straight to D.
 // Each output is summed in the order of K by one thread, or a part of K by one and the parts in their order: the number of threads
 // does not change a bit.
-#include "kernels/gemm/rows/packed_tiles.h"
+#include "kernels/gemm/cpu/packed_tiles.h"
 
 #include <algorithm>
 #include <cstring>

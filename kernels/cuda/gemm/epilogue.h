@@ -9,8 +9,8 @@
 #include "kernels/cuda/core/elements.h"
 #include "kernels/cuda/core/stream.h"
 #include "kernels/cuda/prim/check.h"
+#include "kernels/gemm/facts/split.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/split.h"
 #include "kernels/math/activation.h"
 
 namespace tilewave {

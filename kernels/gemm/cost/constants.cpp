@@ -15,7 +15,7 @@ std::span<const CostConstant> cost_constants() {
        &M::l2_bytes_per_cycle},
       {"multicast_fraction", "of the traffic", "of two loads, what one load for two CTAs still makes", &M::multicast_fraction},
       {"memory_fraction", "of the bandwidth", "loads and stores of a GEMM at once", &M::memory_fraction},
-      {"wgmma_fraction", "of the tensor cores' rate", "kernels on wgmma; in general loops of what kernels/gemm/rows/warpgroup_time.h says",
+      {"wgmma_fraction", "of the tensor cores' rate", "kernels on wgmma; in general loops of what kernels/gemm/sm90/warpgroup_time.h says",
        &M::wgmma_fraction},
       {"unspecialized_fraction", "of wgmma_fraction", "where warpgroups load and multiply in turn", &M::unspecialized_fraction},
       {"registers_fraction", "of shared memory's rate", "where warps read the row operand word by word", &M::registers_fraction},

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/row.h"
+#include "kernels/gemm/kernel.h"
 #include "tests/all_pairs.h"
 
 namespace tilewave::gemm_sweep {

@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "kernels/gemm/catalog.h"
-#include "kernels/gemm/rows/libraries.h"
-#include "kernels/gemm/rows/naive.h"
-#include "kernels/gemm/rows/persistent_cooperative.h"
-#include "kernels/gemm/rows/persistent_late_store.h"
-#include "kernels/gemm/rows/persistent_ping_pong.h"
-#include "kernels/gemm/rows/realigned_fragments.h"
-#include "kernels/gemm/rows/transposed_ping_pong.h"
+#include "kernels/gemm/reference/libraries.h"
+#include "kernels/gemm/reference/naive.h"
+#include "kernels/gemm/sm90/persistent_cooperative.h"
+#include "kernels/gemm/sm90/persistent_late_store.h"
+#include "kernels/gemm/sm90/persistent_ping_pong.h"
+#include "kernels/gemm/sm90/realigned_fragments.h"
+#include "kernels/gemm/sm90/transposed_ping_pong.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
 namespace tilewave {

@@ -11,11 +11,11 @@
 #include <string>
 
 #include "kernels/core/queue.h"
+#include "kernels/gemm/cpu/amx_tiles.h"
+#include "kernels/gemm/cpu/packed_pairs.h"
+#include "kernels/gemm/cpu/packed_tiles.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/rows/amx_tiles.h"
-#include "kernels/gemm/rows/naive.h"
-#include "kernels/gemm/rows/packed_pairs.h"
-#include "kernels/gemm/rows/packed_tiles.h"
+#include "kernels/gemm/reference/naive.h"
 #include "tests/kernels/gemm/cases.h"
 #include "tests/kernels/gemm/gpus.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/gemm/row.h"
+#include "kernels/gemm/kernel.h"
 #include "tests/kernels/gemm/cases.h"
 #include "tests/kernels/gpu.h"
 

@@ -4,10 +4,10 @@
 #include <random>
 #include <vector>
 
-#include "kernels/gemm/rows/naive.h"
-#include "kernels/gemm/rows/sliced_k.h"
-#include "kernels/gemm/rows/transposed_tiles.h"
-#include "kernels/gemm/rows/warp_specialized.h"
+#include "kernels/gemm/ladder/warp_specialized.h"
+#include "kernels/gemm/reference/naive.h"
+#include "kernels/gemm/sm90/sliced_k.h"
+#include "kernels/gemm/sm90/transposed_tiles.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
 namespace tilewave {

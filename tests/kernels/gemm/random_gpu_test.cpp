@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/gemm/catalog.h"
-#include "kernels/gemm/rows/naive.h"
+#include "kernels/gemm/reference/naive.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
 namespace tilewave {

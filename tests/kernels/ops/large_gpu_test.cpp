@@ -3,7 +3,7 @@
 
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/rows/naive.h"
+#include "kernels/gemm/reference/naive.h"
 #include "kernels/ops/activation.h"
 #include "kernels/ops/add.h"
 #include "kernels/ops/cross_entropy.h"

@@ -1,0 +1,254 @@
+// Adds to persistent_cooperative: no block waits for another's last tile. While all blocks have a whole tile they take whole ones; the
+// K of the tiles that are left is cut into one equal share a block, and a share's end goes on in the next block. What a block has of a
+// tile that another one ends, it leaves in the workspace, and goes on; the one that ends the tile adds all that was left of it, which its
+// producer brings through the ring as soon as it is there. fp32 sums need less: a tile's first part goes straight into D, and the last
+// one is added there. Parts are added up in one order, so the result depends on no timing. Whole tiles come first, while the blocks are in
+// step. Which parts of which tiles a block has is kernels/gemm/sm90/stream_k_parts.h's; a wait goes to a block of a lower number only.
+// Two blocks one above the other in D do all this as a pair, each for its own rows, and load their columns for both.
+#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
+#include "kernels/cuda/prim/flag.h"
+#include "kernels/gemm/facts/with_tile.h"
+#include "kernels/gemm/sm90/stream_k.h"
+#include "kernels/gemm/sm90/stream_k_parts.h"
+
+namespace tilewave {
+namespace {
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = stream_k_stages(kTile), kStagingBuffers = kStreamKStagingBuffers, kConsumers = kStreamKConsumers;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
+
+  struct SharedStorage {
+    OperandStage<kN, kM> stages[kStages];
+    std::byte staging[kStreamKWarps][kStagingBuffers * kStagingBytes];  // a warp's own
+    Ones ones;
+    alignas(1024) Ring<kStages> ring;
+  };
+  static_assert(sizeof(SharedStorage) == stream_k_shared_bytes(kTile), "the plan knows what a block needs");
+  static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
+};
+
+// A share of every warp's sums, as its threads hold them, four at a time.
+struct PartialSubtile {
+  float4 accumulators[kStreamKWarps][kSubtileValues / 4][32];
+
+  __device__ __forceinline__ void write_partials(int warp, int lane, const float* own) {
+#pragma unroll
+    for (int i = 0; i < kSubtileValues; i += 4)
+      __stcg(&accumulators[warp][i / 4][lane], make_float4(own[i], own[i + 1], own[i + 2], own[i + 3]));
+  }
+  __device__ __forceinline__ void add_to(int warp, int lane, float* own) const {
+#pragma unroll
+    for (int i = 0; i < kSubtileValues; i += 4) {
+      const float4 left = accumulators[warp][i / 4][lane];
+      own[i] += left.x, own[i + 1] += left.y, own[i + 2] += left.z, own[i + 3] += left.w;
+    }
+  }
+};
+
+struct StreamKGemm : WarpgroupGemm {
+  StreamKWork work;                    // a pair's is one block's
+  bool by_engine = false;              // D is stored, or added to, by TMA
+  bool first_in_d = false;             // a tile's first part goes straight into D
+  unsigned* left = nullptr;            // [blocks]: warps whose sums are there, until the block that wants them has seen it
+  PartialSubtile* partials = nullptr;  // [blocks][shares]: of the part that another block ends
+  float* row_sums = nullptr;           // [blocks][tile n]
+};
+
+// Brings what others have left of the tile that a part ends, a share a stage; of what is in D by then, an empty stage. One thread's.
+template <class C>
+__device__ __forceinline__ void load_left(typename C::SharedStorage& shared, const StreamKGemm& gemm, const StreamKSlice& k_slice,
+                                          RingPosition<C::kStages>& at) {
+  static_assert(sizeof(PartialSubtile) <= sizeof(shared.stages[0]));
+  for (int other = k_slice.partials; other > 0; --other) {
+    const int block = static_cast<int>(blockIdx.x) - other * gemm.cluster;
+    const bool in_d = gemm.first_in_d && other == k_slice.partials;
+    wait_for_added(gemm.left + block, kStreamKWarps);
+    for (int subtile = 0; subtile < (in_d ? 1 : C::kSubtiles); ++subtile, at.advance()) {
+      Mbarrier& full = shared.ring.full[at.stage];
+      shared.ring.wait_empty(at);
+      if (in_d) {
+        mbarrier_arrive(full);
+      } else {
+        mbarrier_arrive_expecting(full, sizeof(PartialSubtile));
+        tma_load_1d(&shared.stages[at.stage], gemm.partials + static_cast<std::int64_t>(block) * C::kSubtiles + subtile,
+                    sizeof(PartialSubtile), full);
+      }
+    }
+  }
+}
+
+template <class C, bool kSums, class P>
+__global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant__ StreamKGemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  const WarpgroupEpilogue& epilogue = gemm.epilogue;
+
+  // Prologue.
+  if (threadIdx.x == 0) {
+    prefetch_tensor_map(gemm.rows);
+    prefetch_tensor_map(gemm.cols);
+    shared.ring.init(C::kConsumers * gemm.cluster);
+    mbarrier_init_fence();
+  }
+  if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
+  __syncthreads();
+  cluster_sync_relaxed();
+
+  StreamKSlices k_slices(gemm.work, cluster_of_cta(gemm.cluster));
+  StreamKSlice k_slice;
+  RingPosition<C::kStages> at;
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    reg_dealloc<C::kProducerRegisters>();
+    if (elect_lane_of(0)) {
+      WaitOnce wait_for_operands;
+      while (k_slices.next(k_slice)) {
+        const TileAt tile = own_tile(gemm, k_slice.tile);
+        int block = k_slice.start;
+        for (int blocks = k_slice.end - k_slice.begin; blocks > 0; --blocks, at.advance()) {
+          shared.ring.wait_empty(at);
+          wait_for_operands();
+          load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM,
+                                cluster_rank());
+          block = k_slice.after(block);
+        }
+        load_left<C>(shared, gemm, k_slice, at);
+      }
+      shared.ring.wait_for_readers(gemm.cluster, at);
+    }
+  } else {  // A consumer.
+    reg_alloc<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
+    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    const int warp = consumer * 4 + thread / 32, lane = thread % 32;
+    WarpStaging<C::kStagingBuffers> staging = {.first = shared.staging[warp], .arrived = nullptr, .lane = lane};
+    const auto release = [&](int stage) {  // to every producer that writes here
+      shared.ring.release_to_cluster(stage, gemm.cluster, thread);
+    };
+    const auto row_sums_of = [&](int block) { return gemm.row_sums + block * kTileN + consumer * kBox; };
+
+    // Sums that others want are told of under the next products, when they will have arrived, and before this block waits for others.
+    bool unsignaled = false;
+    const auto signal = [&] {
+      if (unsignaled) add_to_flag_after_tma_stores(gemm.left + blockIdx.x);
+      unsignaled = false;
+    };
+    // Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once.
+    const auto finish_k_slice = [&](const float(&accumulators)[kTileM / 2], int row, int col, bool add) {
+      for (int subtile = 0; subtile < C::kSubtiles; ++subtile) {
+        const SubtileAt subtile_at = {.row = row, .col = col + subtile * kSubtileColumns};
+        if (row >= epilogue.rows || subtile_at.col >= epilogue.cols) return;
+        float z[kSubtileValues];
+        with_register_index<C::kSubtiles>(subtile, [&](int of) {
+#pragma unroll
+          for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[of * kSubtileValues + i];
+        });
+        if (!gemm.by_engine) {
+          finish_elements(epilogue, staging.first, subtile_at, z);
+        } else if (epilogue.d.dtype == DType::f32) {
+          staging.put(epilogue.d_map, subtile_at, z, add);
+        } else {
+          staging.template put<typename P::T>(staging.next(), epilogue.d_map, subtile_at, z);
+        }
+      }
+    };
+    while (k_slices.next(k_slice)) {
+      const TileAt tile = own_tile(gemm, k_slice.tile);
+      const int row = tile.n * kTileN + consumer * kBox, col = tile.m * kTileM;
+
+      const auto run_k_slice = [&](auto mma_form) {
+        // Main loop.
+        float accumulators[1][kTileM / 2];  // [64, tile m]
+        float row_sums[1][4];               // [64, 8]
+        const auto issue = [&](int block) {
+          multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, block > k_slice.begin, accumulators, row_sums);
+        };
+        const auto signal_early = [&](int block) {
+          if (block == k_slice.begin + 2) signal();
+        };
+        const int last_stage = shared.ring.multiply_k_tiles(at, k_slice.begin, k_slice.end, issue, release, NoStep{}, signal_early);
+        wgmma_wait<0>();
+        release(last_stage);
+        signal();
+
+        // Epilogue: the sums are left to the block that ends the tile, or what others have left is added to them.
+        const bool ends_tile = k_slice.end == gemm.k_tiles, into_d = ends_tile || (gemm.first_in_d && k_slice.begin == 0);
+        unsignaled = !ends_tile;
+        if (!into_d) {
+          PartialSubtile* const to = gemm.partials + static_cast<std::int64_t>(blockIdx.x) * C::kSubtiles;
+#pragma unroll
+          for (int subtile = 0; subtile < C::kSubtiles; ++subtile)
+            to[subtile].write_partials(warp, lane, accumulators[0] + subtile * kSubtileValues);
+        }
+        for (int other = k_slice.partials; other > 0; --other) {
+          if (gemm.first_in_d && other == k_slice.partials) {
+            shared.ring.wait_full(at);
+            fence_proxy_async();
+            sync_warpgroup(consumer);
+            release(at.stage);
+            at.advance();
+            continue;
+          }
+#pragma unroll
+          for (int subtile = 0; subtile < C::kSubtiles; ++subtile, at.advance()) {
+            shared.ring.wait_full(at);
+            reinterpret_cast<const PartialSubtile&>(shared.stages[at.stage]).add_to(warp, lane, accumulators[0] + subtile * kSubtileValues);
+            sync_warpgroup(consumer);
+            release(at.stage);
+          }
+        }
+        if constexpr (mma_form.kSumsRows) {
+          const auto block = static_cast<int>(blockIdx.x);
+          for_each_row_sum(row_sums[0], [&](int own, float sum) {
+            if (!ends_tile) {
+              row_sums_of(block)[own] = sum;
+              return;
+            }
+            for (int other = k_slice.partials; other > 0; --other) sum += __ldcg(row_sums_of(block - other * gemm.cluster) + own);
+            store_bias_gradient(epilogue, row + own, sum);
+          });
+        }
+        const bool to_first = gemm.first_in_d && k_slice.partials > 0;
+        if (into_d) finish_k_slice(accumulators[0], row + warp % 4 * kSubtileRows, col, epilogue.accumulate || to_first);
+      };
+      if (kSums && tile.m == 0) {
+        run_k_slice(MmaForm<typename P::T, P::kRows, P::kCols, kSums>{});
+      } else {
+        run_k_slice(P{});
+      }
+    }
+    signal();
+    tma_store_wait_read<0>();
+  }
+}
+
+}  // namespace
+
+void launch_stream_k(CudaQueue& queue, const GemmCall& call) {
+  StreamKGemm gemm = {warpgroup_gemm(call)};
+  // Rows are summed in the first column. Where that begins every row of the raster, shares of equal time repeat after some tiles.
+  const bool one_group = gemm.raster.group == gemm.tiles_m;
+  const auto shared = static_cast<int>(stream_k_tiles(gemm.raster.tiles, gemm.clusters));
+  gemm.work =
+      StreamKWork::of(gemm.raster.tiles, shared, gemm.k_tiles, gemm.clusters, gemm.raster.group, call.args.bias_gradient && one_group);
+  const WarpgroupEpilogue& epilogue = gemm.epilogue;
+  gemm.by_engine = epilogue.through_staging && !epilogue.has_side && epilogue.d.mapped_cols == epilogue.cols;
+  gemm.first_in_d = gemm.by_engine && epilogue.d.dtype == DType::f32;
+  gemm.left = flags_of(queue, call.plan.blocks);
+  gemm.partials = static_cast<PartialSubtile*>(call.args.workspace);
+  gemm.row_sums = reinterpret_cast<float*>(gemm.partials + call.plan.blocks * call.plan.tile.m / kSubtileColumns);
+  with_tile<kStreamKTiles>("stream_k", call.plan.tile, [&]<int kM, int kN>() {
+    using C = Config<kM, kN>;
+    with_mma_form_of(gemm, [&]<class P>(P) {
+      launch_clusters(queue, "stream_k", call.args.bias_gradient ? stream_k<C, true, P> : stream_k<C, false, P>, gemm, call.plan.blocks,
+                      C::kThreads, sizeof(typename C::SharedStorage));
+    });
+  });
+}
+
+}  // namespace tilewave

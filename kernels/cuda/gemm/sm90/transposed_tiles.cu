@@ -1,0 +1,213 @@
+// Adds to warp_specialized tiles of which one wave is enough: wgmma's rows run along M, its columns along N in steps of 32, so that a
+// tile's N is what fills the wave. A thread's sums then are neighbours along N, and D's along M: stmatrix transposes them on their way
+// through shared memory, where they take the ring's next stages, as do side inputs, which the producer asks for like a k_tile. The
+// consumers take the last k_tiles, which the ring holds by then, one after the other: the first store under the last one's products.
+// Where operands are more than L2 keeps, a block takes the tile of its SM; otherwise clusters of two, which share nothing, put tiles with
+// the same rows of A on neighbouring SMs.
+#include "kernels/cuda/gemm/sm90/tile_loads.h"
+#include "kernels/cuda/gemm/sm90/tile_places.h"
+#include "kernels/cuda/gemm/sm90/transposed.h"
+#include "kernels/gemm/facts/with_tile.h"
+#include "kernels/gemm/sm90/transposed_tiles.h"
+
+namespace tilewave {
+namespace {
+
+constexpr int kWgradGroup = 4;  // tiles along M: neighbours, which ask for the same at the same time, have more in common so
+
+template <int kM, int kN>
+struct Config {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kStages = swap_ab_stages(kTile), kConsumers = swap_ab_consumers(kTile);
+  static constexpr int kMmaTiles = kM / kConsumers / kBox;  // of 64 rows, a consumer's
+  static constexpr int kOrderedKTiles = kStages - 1;        // of K's last blocks: what loads them waits for none of these
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
+
+  using Stage = SwapAbStage<kM, kN>;
+  struct SharedStorage {
+    Stage stages[kStages];
+    alignas(1024) Ring<kStages> ring;
+    LoadsBegun loads;
+    OwnTile own;
+  };
+  static_assert(sizeof(SharedStorage) == transposed_tiles_shared_bytes(kTile), "the plan knows what a block needs");
+  // D and saved_input, or an fp32 D's halves, of a consumer, leave by way of a stage, or of one each.
+  static constexpr int kLineBytes = kN * 128, kLinesBytes = kMmaTiles * kLineBytes;
+  static constexpr bool kOneStage = 2 * kLinesBytes <= static_cast<int>(sizeof(Stage));
+  static_assert(kLinesBytes <= static_cast<int>(sizeof(Stage)) && kStages >= (kOneStage ? 1 : 2) * kConsumers);
+};
+
+template <class P, int kM, int kN>
+__device__ __forceinline__ void load_swap_ab_stage(SwapAbStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int m,
+                                                   int n) {
+  mbarrier_arrive_expecting(full, stage.kBytes);
+  for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
+  for (int box = 0; box < stage.kColBoxes; ++box) load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k, n + box * kHalfBox);
+}
+
+// The consumers' parts of a side input, each into a stage of its own.
+template <class C>
+__device__ __forceinline__ void load_side(typename C::SharedStorage& shared, const WarpgroupGemm& gemm, RingPosition<C::kStages> at, int m,
+                                          int n) {
+  for (int consumer = 0; consumer < C::kConsumers; ++consumer, at.advance()) {
+    shared.ring.wait_empty(at);
+    mbarrier_arrive_expecting(shared.ring.full[at.stage], C::kMmaTiles * C::kLineBytes);
+    auto* const lines = reinterpret_cast<std::byte*>(&shared.stages[at.stage]);
+    for (int mma_tile = 0; mma_tile < C::kMmaTiles; ++mma_tile) {
+      for (int line = 0; line < C::kTile.n; line += kSubtileRows) {
+        tma_load(lines + mma_tile * C::kLineBytes + line * 128, gemm.epilogue.side_map, shared.ring.full[at.stage],
+                 m + (consumer * C::kMmaTiles + mma_tile) * kBox, n + line);
+      }
+    }
+  }
+}
+
+template <class C, class P, class Gemm>
+__global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_constant__ Gemm gemm) {
+  extern __shared__ __align__(1024) std::byte storage[];
+  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  constexpr bool kAssigned = HasAssignment<Gemm>;
+  const WarpgroupEpilogue& e = gemm.epilogue;
+  struct Corner {
+    int m, n;
+  };
+  const auto corner = [&](int own) {
+    const TileAt tile = own_tile(gemm, own);
+    return Corner{.m = tile.m * static_cast<int>(C::kTile.m), .n = tile.n * static_cast<int>(C::kTile.n)};
+  };
+  const auto goes_through_lines = [&](int m) {
+    return e.through_staging && min(m + static_cast<int>(C::kTile.m), e.cols) <= e.d.mapped_cols;
+  };
+
+  // Prologue.
+  if (threadIdx.x == 0) {
+    shared.loads.set(0);
+    prefetch_tensor_map(gemm.rows);
+    prefetch_tensor_map(gemm.cols);
+    shared.ring.init(C::kConsumers);
+    if constexpr (kAssigned) mbarrier_init(shared.own.known, 1);
+    mbarrier_init_fence();
+  }
+  if constexpr (!kAssigned) prefetch_first_k_tiles<C::kThreads>(gemm);
+  __syncthreads();
+
+  RingPosition<C::kStages> at;
+  if (threadIdx.x < kWarpgroup) {  // The producer.
+    reg_dealloc<C::kProducerRegisters>();
+    if (warp_rank() == 0) {
+      const auto load = [&](const Corner& from, int stage, int k_tile) {
+        load_swap_ab_stage<P>(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, from.m, from.n);
+        shared.loads.set(k_tile + 1);
+      };
+      int begun = 0, own = first_tile_index(gemm);
+      WaitOnce wait_for_operands;
+      if constexpr (kAssigned) {
+        wait_for_operands();
+        begun = min(C::kStages, gemm.k_tiles);
+        const auto begin = [&](int chosen) {
+          const Corner first = corner(chosen);
+          for (int k_tile = 0; k_tile < begun; ++k_tile) load(first, k_tile, k_tile);
+        };
+        own = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.ring.full, begun); });
+        if (is_no_tile(gemm, own)) return;
+        at.advance(std::int64_t{begun});
+      }
+      const Corner own_corner = corner(own);
+      if (elect_lane()) {
+        shared.ring.load_k_tiles(at, begun, gemm.k_tiles, [&](int k_tile) {
+          wait_for_operands();
+          load(own_corner, at.stage, k_tile);
+        });
+        if (e.has_side && goes_through_lines(own_corner.m)) load_side<C>(shared, gemm, at, own_corner.m, own_corner.n);
+      }
+    } else if (warp_rank() == 1 && e.stores_accumulators && e.accumulate) {
+      wait_for_previous_kernel();
+      int own = first_tile_index(gemm);
+      if constexpr (kAssigned) {
+        own = shared.own.wait();
+        if (is_no_tile(gemm, own)) return;
+      }
+      const auto [m, n] = corner(own);
+      prefetch_d_tile<static_cast<int>(C::kTile.m), static_cast<int>(C::kTile.n)>(shared.loads, gemm, n, m, 0, gemm.k_tiles);
+    } else if constexpr (kAssigned) {
+      if (threadIdx.x == 64) {
+        shared.own.wait();
+        gemm.assignment.release();
+      }
+    }
+  } else {  // A consumer: main loop, then epilogue.
+    reg_alloc<C::kConsumerRegisters>();
+    wait_for_previous_kernel();
+    const int consumer = warpgroup_rank() - 1;
+    const bool leads = threadIdx.x % kWarpgroup == 0;
+    int own = first_tile_index(gemm);
+    if constexpr (kAssigned) {
+      own = shared.own.wait();
+      if (is_no_tile(gemm, own)) return;
+    }
+    float accumulators[C::kMmaTiles][C::kTile.n / 2];  // [64 blocks, tile n]
+    const int waits_at = consumer > 0 ? max(gemm.k_tiles - C::kOrderedKTiles, 0) : -1;
+    const int passes_at = consumer + 1 < C::kConsumers ? gemm.k_tiles - 1 : -1;
+    const auto issue = [&](int k_tile) {
+      multiply(P{}, shared.stages[at.stage], consumer * C::kMmaTiles, k_tile > 0, accumulators);
+      if (k_tile == passes_at) order_barrier_arrive(consumer);
+    };
+    const auto wait_in_order = [&](int k_tile) {
+      if (k_tile == waits_at) order_barrier_wait(consumer - 1);
+    };
+    const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
+    const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release, wait_in_order);
+    const auto [m, n] = corner(own);
+    const bool through_lines = goes_through_lines(m);
+    const SwapAbEpilogue<C> epilogue(e, m + consumer * C::kMmaTiles * kBox, n, consumer);
+    wgmma_wait<0>();
+    release(last_stage);
+
+    const auto stage_after = [&](int steps) {  // once nobody reads it
+      RingPosition<C::kStages> other = at;
+      other.advance(std::int64_t{steps});
+      if (e.has_side && through_lines) {
+        shared.ring.wait_full(other);
+      } else {
+        shared.ring.wait_empty(other);
+      }
+      return reinterpret_cast<std::byte*>(&shared.stages[other.stage]);
+    };
+    std::byte* const lines = stage_after(consumer);
+    const auto more_lines = [&] { return C::kOneStage ? lines + C::kLinesBytes : stage_after(C::kConsumers + consumer); };
+    if (!through_lines) {
+      epilogue.finish_elements(lines, accumulators);
+    } else if (e.d.dtype == DType::f32) {
+      epilogue.finish_fp32(lines, more_lines(), accumulators);
+    } else {
+      epilogue.finish(typename P::T{}, lines, e.saved_input.data != nullptr ? more_lines() : lines, accumulators);
+    }
+  }
+}
+
+}  // namespace
+
+void launch_transposed_tiles(CudaQueue& queue, const GemmCall& call) {
+  WarpgroupGemm gemm = swap_ab_gemm(call);
+  if (gemm.cols_fastest == Fastest::other) {
+    const auto clusters_n = static_cast<int>(call.plan.tiling.tiles_n / call.plan.cluster);
+    gemm.raster = Raster::of(static_cast<int>(call.plan.tiling.tiles_m), clusters_n, kWgradGroup);
+  }
+  const AssignedGemm assigned = assigned_gemm(queue, gemm, call.plan);
+  const bool assigns_tiles = assigned.assignment.taken != nullptr;
+  with_tile<kTransposedTiles>("transposed_tiles", call.plan.tile, [&]<int kM, int kN>() {
+    using C = Config<kM, kN>;
+    const auto launch_with = [&](auto* kernel, const auto& with) {
+      launch_clusters(queue, "transposed_tiles", kernel, with, blocks_of(queue, with), C::kThreads, sizeof(typename C::SharedStorage));
+    };
+    with_mma_form_of(gemm, [&]<class P>(P) {
+      if constexpr (kMakesGradient<P>) {
+        if (assigns_tiles) return launch_with(transposed_tiles<C, P, AssignedGemm>, assigned);
+      }
+      launch_with(transposed_tiles<C, P, WarpgroupGemm>, gemm);
+    });
+  });
+}
+
+}  // namespace tilewave

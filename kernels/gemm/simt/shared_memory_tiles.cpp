@@ -1,0 +1,34 @@
+// Model: gpu_model.h's.
+#include "kernels/gemm/simt/shared_memory_tiles.h"
+
+#include "kernels/core/queue.h"
+#include "kernels/gemm/facts/has_cuda.h"
+#include "kernels/gemm/simt/cuda_core_refusals.h"
+
+namespace tilewave {
+namespace {
+
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
+  return plan_on_gpu("shared_memory_tiles", problem, tile, device,
+                     {.multiply_adds_per_cycle = cost_model_of(device).cuda_core_fraction * cuda_core_rate(problem, device),
+                      .peak_multiply_adds_per_cycle = cuda_core_rate(problem, device),
+                      .depth = kSharedMemoryTilesDepth,
+                      .min_split = 64,
+                      .split = split});
+}
+
+constexpr CudaGemmLaunch cuda_launch() {
+  if constexpr (kHasCuda) return launch_shared_memory_tiles;
+  return nullptr;
+}
+
+}  // namespace
+
+const GemmKernel kSharedMemoryTilesKernel = {.name = "shared_memory_tiles",
+                                             .backend = Backend::cuda,
+                                             .tiles = kSharedMemoryTiles,
+                                             .own_refusal = refuse_without_cuda_cores,
+                                             .plan = plan,
+                                             .launch_cuda = cuda_launch()};
+
+}  // namespace tilewave
