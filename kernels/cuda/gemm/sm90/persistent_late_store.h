@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm/sm90/packed_sums.h"
-#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
+#include "kernels/cuda/gemm/sm90/schedule.h"
 #include "kernels/gemm/facts/with_tile.h"
 #include "kernels/gemm/sm90/persistent_late_store.h"
 
@@ -18,14 +18,13 @@ namespace tilewave {
 enum class DeferredForm { accumulators, activation, elements };
 
 template <int kM, int kN, DeferredForm kHow, Activation kWhich>
-struct DeferredStoreConfig {
+struct DeferredStoreConfig : Warpgroups<deferred_store_consumers({kM, kN})> {
   static constexpr Tile kTile = {kM, kN};
   static constexpr DeferredForm kForm = kHow;
   static constexpr Activation kActivation = kWhich;
-  static constexpr int kStages = deferred_store_stages(kTile), kConsumers = deferred_store_consumers(kTile);
+  using Warpgroups<deferred_store_consumers(kTile)>::kConsumers;
+  static constexpr int kStages = deferred_store_stages(kTile);
   static constexpr int kOrderedKTiles = kStages - 1;  // of the last tile's last k_tiles: what loads them waits for none of these
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
@@ -161,28 +160,16 @@ __device__ __forceinline__ void load_dealt_stage(OperandStage<kTileRows, kTileCo
 
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __grid_constant__ WarpgroupGemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   constexpr Columns kOrder = column_order(C::kForm, P::kCols);
   using T = typename P::T;
   const WarpgroupEpilogue& e = gemm.epilogue;
   const bool bias_in_lines = e.bias.data != nullptr && comes_in_lines(e);
 
-  // Prologue.
-  if (threadIdx.x == 0) {
-    prefetch_tensor_map(gemm.rows);
-    prefetch_tensor_map(gemm.cols);
-    shared.ring.init(C::kConsumers * gemm.cluster);
-    mbarrier_init_fence();
-  }
-  prefetch_first_k_tiles<C::kThreads>(gemm);
-  __syncthreads();
-  if (gemm.cluster > 1) cluster_sync_relaxed();
-
+  run_prologue<C, {.readers = C::kConsumers, .shares_loads = true, .meets = Meeting::pair}>(shared, gemm);
   RingPosition<C::kStages> at;
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
       const unsigned rank = cluster_rank();
       WaitOnce wait_for_operands;
@@ -205,9 +192,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
       }
       shared.ring.wait_for_readers(gemm.cluster, at);
     }
-  } else {  // A consumer.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
+  } else {
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup, warp = thread / 32;
     const auto release = [&](int stage) {  // to every producer that writes here
       shared.ring.release_to_cluster(stage, gemm.cluster, thread);
@@ -262,8 +247,7 @@ template <DeferredForm kForm, Activation kActivation, class P>
 void launch_deferred_tiles(CudaQueue& queue, const WarpgroupGemm& gemm, const GemmPlan& plan) {
   with_tile<kPersistentLateStoreTiles>("persistent_late_store", plan.tile, [&]<int kM, int kN>() {
     using C = DeferredStoreConfig<kM, kN, kForm, kActivation>;
-    launch_clusters(queue, "persistent_late_store", persistent_late_store<C, P>, gemm, plan.blocks, C::kThreads,
-                    sizeof(typename C::SharedStorage));
+    launch_kernel<C>(queue, "persistent_late_store", persistent_late_store<C, P>, gemm, plan.blocks);
   });
 }
 

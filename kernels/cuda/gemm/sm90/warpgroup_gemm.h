@@ -30,6 +30,11 @@ struct WarpgroupGemm {
   Raster raster;                  // of a cluster's turns, each of `cluster` tiles, one above the other where the row says nothing else
   FirstKTiles first_k_tiles[2];   // of either operand
   WarpgroupEpilogue epilogue;
+
+  __device__ __forceinline__ void prefetch_maps() const {
+    prefetch_tensor_map(rows);
+    prefetch_tensor_map(cols);
+  }
 };
 
 inline WarpgroupGemm warpgroup_gemm(const GemmCall& call) {
