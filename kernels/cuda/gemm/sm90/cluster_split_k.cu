@@ -1,7 +1,7 @@
 // Adds to warp_specialized, for outputs of fewer tiles than SMs: the blocks of a cluster take equal parts of one tile's K. Each leaves
 // its sums in its own shared memory, where its stages were; then each finishes every so many strips of the tile, adding up the
 // blocks' sums in the order of their ranks, so that the result does not depend on who was first.
-#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
+#include "kernels/cuda/gemm/sm90/kernel.h"
 #include "kernels/gemm/facts/with_tile.h"
 #include "kernels/gemm/sm90/cluster_split_k.h"
 
@@ -9,11 +9,9 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN>
-struct Config {
+struct Config : Warpgroups<2> {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = split_stages(kTile), kStagingBuffers = kSplitStagingBuffers, kWarps = kSplitWarps, kConsumers = 2;
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kStages = split_stages(kTile), kStagingBuffers = kSplitStagingBuffers, kWarps = kSplitWarps;
   static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
 
   // The sums of each warp's shares, as its threads hold them: [share][4 sums at a time][thread][4].
@@ -40,8 +38,7 @@ struct ClusterGemm : WarpgroupGemm {
 
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_constant__ ClusterGemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   const int rank = static_cast<int>(cluster_rank()), tile = static_cast<int>(gemm.by_cluster.quotient(blockIdx.x));
   const int row = static_cast<int>(gemm.by_tiles_m.quotient(tile)) * kTileN,
@@ -52,17 +49,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
   const int begin = first_of(rank), end = first_of(rank + 1);
   const bool sums_rows = gemm.epilogue.bias_gradient.data != nullptr && col == 0;
 
-  // Prologue.
-  if (threadIdx.x == 0) {
-    shared.ring.init(C::kConsumers);
-    mbarrier_init(shared.sides, 1);
-    mbarrier_init_fence();
-  }
-  shared.ones.fill(gemm.operand_dtype);
-  __syncthreads();
-
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  constexpr Prologue kPrologue = {.readers = C::kConsumers, .prefetches_maps = false, .fills_ones = true, .prefetches_k_tiles = false};
+  run_prologue<C, kPrologue>(shared, gemm, [&] { mbarrier_init(shared.sides, 1); });
+  if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       RingPosition<C::kStages> at;
@@ -74,8 +63,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     __syncwarp();
     cluster_sync();
   } else {  // A consumer.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const bool leads = threadIdx.x % kWarpgroup == 0;
@@ -163,10 +150,8 @@ void launch_cluster_split_k(CudaQueue& queue, const GemmCall& call) {
     using C = Config<kM, kN>;
     const ClusterGemm gemm = {warpgroup_gemm(call), Divisor::of(static_cast<unsigned>(call.plan.cluster)),
                               Divisor::of(static_cast<unsigned>(call.plan.tiling.tiles_m))};
-    with_wgrad_mma_form(gemm, [&]<class P>(P) {
-      launch_clusters(queue, "cluster_split_k", cluster_split_k<C, P>, gemm, call.plan.blocks, C::kThreads,
-                      sizeof(typename C::SharedStorage));
-    });
+    with_wgrad_mma_form(gemm,
+                        [&]<class P>(P) { launch_kernel<C>(queue, "cluster_split_k", cluster_split_k<C, P>, gemm, call.plan.blocks); });
   });
 }
 

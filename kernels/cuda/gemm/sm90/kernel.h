@@ -34,8 +34,12 @@ struct Prologue {
   Meeting meets = Meeting::cta;
 };
 
+struct NoMoreBarriers {
+  __device__ __forceinline__ void operator()() const {}
+};
+
 // By all threads of a CTA; init() sets up what barriers a kernel has beside the ring's.
-template <class C, Prologue kPrologue, class Gemm, class Init = decltype([] {})>
+template <class C, Prologue kPrologue, class Gemm, class Init = NoMoreBarriers>
 __device__ __forceinline__ void run_prologue(typename C::SharedStorage& shared, const Gemm& gemm, Init&& init = {}) {
   if (threadIdx.x == 0) {
     if constexpr (requires { shared.loads; }) shared.loads.set(0);

@@ -3,8 +3,8 @@
 // tile's comes into the ring once that is empty. What is multiplied are the sums in 16 bits, by 0 or 1, so that nothing is rounded twice.
 #include <algorithm>
 
+#include "kernels/cuda/gemm/sm90/kernel.h"
 #include "kernels/cuda/gemm/sm90/packed_sums.h"
-#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
 #include "kernels/gemm/facts/with_tile.h"
 #include "kernels/gemm/sm90/persistent_late_derivative.h"
 
@@ -14,11 +14,10 @@ namespace {
 constexpr int kChunkColumns = 32, kChunkRows = 8;  // of each warp's 16
 
 template <int kM, int kN>
-struct DeferredDerivativeConfig {
+struct DeferredDerivativeConfig : Warpgroups<kN / kBox, 40, 232> {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = deferred_derivative_stages(kTile), kConsumers = kN / kBox, kWarps = 4 * kConsumers;
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  using Warpgroups<kN / kBox, 40, 232>::kConsumers;
+  static constexpr int kStages = deferred_derivative_stages(kTile), kWarps = 4 * kConsumers;
   static constexpr int kChunks = deferred_derivative_chunks(kTile);
 
   // A part of the derivative's input, [warps, 8 rows, 32 columns].
@@ -39,6 +38,11 @@ struct DeferredDerivativeConfig {
 struct DeferredDerivativeGemm : WarpgroupGemm {
   // The derivative's input, in boxes of a warp's part, and up to the last whole 16 rows in boxes of all warps'.
   CUtensorMap of_warp, of_warps;
+
+  __device__ __forceinline__ void prefetch_maps() const {
+    WarpgroupGemm::prefetch_maps();
+    prefetch_tensor_map(of_warps);
+  }
 };
 
 // How many parts of a tile have left once `blocks` of `of` stages of the next one have been issued.
@@ -115,26 +119,14 @@ struct DeferredProducts : PackedWords<static_cast<int>(C::kTile.m), kChunkRows> 
 
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(const __grid_constant__ DeferredDerivativeGemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   auto* const last_chunks = reinterpret_cast<typename C::Chunk*>(shared.stages);  // where the last tile's input comes
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
 
-  // Prologue.
   const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
-  if (threadIdx.x == 0) {
-    prefetch_tensor_map(gemm.rows);
-    prefetch_tensor_map(gemm.cols);
-    prefetch_tensor_map(gemm.of_warps);
-    shared.ring.init(C::kWarps);  // each warp has read its parts
-    mbarrier_init_fence();
-  }
-  prefetch_first_k_tiles<C::kThreads>(gemm);
-  __syncthreads();
-
+  run_prologue<C, Prologue{.readers = C::kWarps}>(shared, gemm);  // each warp has read its parts
   RingPosition<C::kStages> at;
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       int row = 0, col = 0, row_before = 0, col_before = 0;
@@ -161,8 +153,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_derivative(con
       for (int chunk = 0; chunk < C::kChunks; ++chunk) load_chunk(last_chunks[chunk], gemm, shared.ring.full[at.stage], chunk, row, col);
     }
   } else {  // A consumer.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
     const auto hand_back = [&](int stage) {
       __syncwarp();
@@ -199,8 +189,8 @@ template <class T>
 void launch_tiles(CudaQueue& queue, const DeferredDerivativeGemm& gemm, const GemmPlan& plan) {
   with_tile<kPersistentLateDerivativeTiles>("persistent_late_derivative", plan.tile, [&]<int kM, int kN>() {
     using C = DeferredDerivativeConfig<kM, kN>;
-    launch_clusters(queue, "persistent_late_derivative", persistent_late_derivative<C, MmaForm<T, Fastest::k, Fastest::other, false>>, gemm,
-                    plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+    launch_kernel<C>(queue, "persistent_late_derivative", persistent_late_derivative<C, MmaForm<T, Fastest::k, Fastest::other, false>>,
+                     gemm, plan.blocks);
   });
 }
 

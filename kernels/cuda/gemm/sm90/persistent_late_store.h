@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_late_store(const __
   const WarpgroupEpilogue& e = gemm.epilogue;
   const bool bias_in_lines = e.bias.data != nullptr && comes_in_lines(e);
 
-  run_prologue<C, {.readers = C::kConsumers, .shares_loads = true, .meets = Meeting::pair}>(shared, gemm);
+  run_prologue<C, Prologue{.readers = C::kConsumers, .shares_loads = true, .meets = Meeting::pair}>(shared, gemm);
   RingPosition<C::kStages> at;
   if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {

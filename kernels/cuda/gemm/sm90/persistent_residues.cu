@@ -3,8 +3,8 @@
 // early, where the column operand is zeros; what lies there is cleared in shared memory before it is multiplied, since it may be no number.
 // Where they are D's, its columns begin early: whole words are stored as ever, and of those that a row shares with its neighbours its own
 // elements alone. Tiles that whole waves leave are taken in parts of K, whose sums a second kernel adds in order.
+#include "kernels/cuda/gemm/sm90/kernel.h"
 #include "kernels/cuda/gemm/sm90/packed_sums.h"
-#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
 #include "kernels/gemm/facts/with_tile.h"
 #include "kernels/gemm/sm90/persistent_residues.h"
 
@@ -68,11 +68,9 @@ struct PackedAccumulators : PackedWords<kColumns, 16> {
 };
 
 template <int kM, int kN>
-struct Config {
+struct Config : Warpgroups<kPersistentResiduesConsumers> {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = persistent_residues_stages(kTile), kConsumers = kPersistentResiduesConsumers;
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kStages = persistent_residues_stages(kTile);
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
@@ -97,6 +95,11 @@ struct ResidueGemm {
   int whole_tiles = 0, items = 0, split = 1;  // an item is a tile, or one of `split` parts of its K
   float4* partials = nullptr;                 // [parts of tiles][consumers' warps][tile m / 8][lanes]: as a part's threads hold them
   Raster raster;
+
+  __device__ __forceinline__ void prefetch_maps() const {
+    prefetch_tensor_map(cols);
+    for (int residue = 0; residue < residues; ++residue) prefetch_tensor_map(of[residue].rows);
+  }
 };
 
 // Where a warp's sums of a part lie.
@@ -117,23 +120,13 @@ __device__ __forceinline__ void clear_early(std::byte* box, int elements, int co
 
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __grid_constant__ ResidueGemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
 
-  // Prologue.
   const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
-  if (threadIdx.x == 0) {
-    prefetch_tensor_map(gemm.cols);
-    for (int residue = 0; residue < gemm.residues; ++residue) prefetch_tensor_map(gemm.of[residue].rows);
-    shared.ring.init(C::kConsumers);
-    mbarrier_init_fence();
-  }
-  __syncthreads();
-
+  run_prologue<C, Prologue{.readers = C::kConsumers, .prefetches_k_tiles = false}>(shared, gemm);
   RingPosition<C::kStages> at;
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       for (int item = first; item < gemm.items; item += step) {
@@ -156,8 +149,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_residues(const __gr
       }
     }
   } else {  // A consumer.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     PackedAccumulators<kTileM> packed;
@@ -266,8 +257,8 @@ void launch_persistent_residues(CudaQueue& queue, const GemmCall& call) {
       using AlongK = MmaForm<T, Fastest::k, Fastest::k, false>;
       using Across = MmaForm<T, Fastest::k, Fastest::other, false>;
       const bool cols_along_k = (call.args.d_major == Major::m ? call.args.a_major : call.args.b_major) == Major::k;
-      launch_clusters(queue, "persistent_residues", cols_along_k ? persistent_residues<C, AlongK> : persistent_residues<C, Across>, gemm,
-                      call.plan.blocks, C::kThreads, sizeof(typename C::SharedStorage));
+      launch_kernel<C>(queue, "persistent_residues", cols_along_k ? persistent_residues<C, AlongK> : persistent_residues<C, Across>, gemm,
+                       call.plan.blocks);
       if (gemm.whole_tiles < gemm.raster.tiles) {
         reduce_partials<T, kM><<<kPersistentResiduesConsumers* static_cast<unsigned>(gemm.raster.tiles - gemm.whole_tiles), kWarpgroup, 0,
                                  stream_of(queue)>>>(gemm);

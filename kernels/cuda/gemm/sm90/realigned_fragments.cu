@@ -4,7 +4,7 @@
 // from where they are. Columns of another row never reach a product.
 #include <cstddef>
 
-#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
+#include "kernels/cuda/gemm/sm90/kernel.h"
 #include "kernels/gemm/facts/with_tile.h"
 #include "kernels/gemm/sm90/realigned_fragments.h"
 
@@ -12,11 +12,9 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN>
-struct Config {
+struct Config : Warpgroups<kRealignedConsumers, 24, 240> {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = realigned_stages(kTile), kStagingBuffers = kRealignedStagingBuffers, kConsumers = kRealignedConsumers;
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
+  static constexpr int kStages = realigned_stages(kTile), kStagingBuffers = kRealignedStagingBuffers;
 
   struct Stage {
     OperandStage<kN, kM> boxes;
@@ -134,28 +132,24 @@ __device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStaging<k
 
 template <class C, class T, bool kSums>
 __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __grid_constant__ RealignedGemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 
-  // Prologue.
   const int begin = cluster_of_cta(gemm.cluster);
   const auto tile_of = [&](int tile_index) -> TileAt {
     const TileAt tile = gemm.raster(tile_index);
     return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
   };
-  if (threadIdx.x == 0) {
-    shared.ring.init(C::kConsumers * gemm.cluster);
-    mbarrier_init_fence();
-  }
-  if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
-  __syncthreads();
-  cluster_sync_relaxed();
-
+  constexpr Prologue kPrologue = {.readers = C::kConsumers,
+                                  .shares_loads = true,
+                                  .prefetches_maps = false,
+                                  .fills_ones = kSums,
+                                  .prefetches_k_tiles = false,
+                                  .meets = Meeting::cluster};
+  run_prologue<C, kPrologue>(shared, gemm);
   RingPosition<C::kStages> at;
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       for (int tile_index = begin; tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
@@ -180,8 +174,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
       shared.ring.wait_for_readers(gemm.cluster, at);
     }
   } else {  // A consumer.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4, consumer = warp / 4;
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     for (int tile_index = begin; tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
@@ -279,9 +271,9 @@ void launch_realigned_fragments(CudaQueue& queue, const GemmCall& call) {
   with_tile<kRealignedFragmentsTiles>("realigned_fragments", call.plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const auto with_type = [&]<class T>(T) {
-      launch_clusters(queue, "realigned_fragments",
-                      call.args.bias_gradient ? realigned_fragments<C, T, true> : realigned_fragments<C, T, false>, gemm, call.plan.blocks,
-                      C::kThreads, sizeof(typename C::SharedStorage));
+      launch_kernel<C>(queue, "realigned_fragments",
+                       call.args.bias_gradient ? realigned_fragments<C, T, true> : realigned_fragments<C, T, false>, gemm,
+                       call.plan.blocks);
     };
     with_half(call.args.a.dtype, "realigned_fragments", with_type);
   });

@@ -5,7 +5,7 @@
 // one is added there. Parts are added up in one order, so the result depends on no timing. Whole tiles come first, while the blocks are in
 // step. Which parts of which tiles a block has is kernels/gemm/sm90/stream_k_parts.h's; a wait goes to a block of a lower number only.
 // Two blocks one above the other in D do all this as a pair, each for its own rows, and load their columns for both.
-#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
+#include "kernels/cuda/gemm/sm90/kernel.h"
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/facts/with_tile.h"
 #include "kernels/gemm/sm90/stream_k.h"
@@ -15,11 +15,9 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN>
-struct Config {
+struct Config : Warpgroups<kStreamKConsumers> {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = stream_k_stages(kTile), kStagingBuffers = kStreamKStagingBuffers, kConsumers = kStreamKConsumers;
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kStages = stream_k_stages(kTile), kStagingBuffers = kStreamKStagingBuffers;
   static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
 
   struct SharedStorage {
@@ -84,27 +82,17 @@ __device__ __forceinline__ void load_left(typename C::SharedStorage& shared, con
 
 template <class C, bool kSums, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant__ StreamKGemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 
-  // Prologue.
-  if (threadIdx.x == 0) {
-    prefetch_tensor_map(gemm.rows);
-    prefetch_tensor_map(gemm.cols);
-    shared.ring.init(C::kConsumers * gemm.cluster);
-    mbarrier_init_fence();
-  }
-  if constexpr (kSums) shared.ones.fill(gemm.operand_dtype);
-  __syncthreads();
-  cluster_sync_relaxed();
-
+  constexpr Prologue kPrologue = {
+      .readers = C::kConsumers, .shares_loads = true, .fills_ones = kSums, .prefetches_k_tiles = false, .meets = Meeting::cluster};
+  run_prologue<C, kPrologue>(shared, gemm);
   StreamKSlices k_slices(gemm.work, cluster_of_cta(gemm.cluster));
   StreamKSlice k_slice;
   RingPosition<C::kStages> at;
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       while (k_slices.next(k_slice)) {
@@ -122,10 +110,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
       shared.ring.wait_for_readers(gemm.cluster, at);
     }
   } else {  // A consumer.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
-    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    const int warp = consumer * 4 + thread / 32, lane = thread % 32;
+    const auto [consumer, thread, warp, lane] = ConsumerThread();
     WarpStaging<C::kStagingBuffers> staging = {.first = shared.staging[warp], .arrived = nullptr, .lane = lane};
     const auto release = [&](int stage) {  // to every producer that writes here
       shared.ring.release_to_cluster(stage, gemm.cluster, thread);
@@ -245,8 +230,7 @@ void launch_stream_k(CudaQueue& queue, const GemmCall& call) {
   with_tile<kStreamKTiles>("stream_k", call.plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     with_mma_form_of(gemm, [&]<class P>(P) {
-      launch_clusters(queue, "stream_k", call.args.bias_gradient ? stream_k<C, true, P> : stream_k<C, false, P>, gemm, call.plan.blocks,
-                      C::kThreads, sizeof(typename C::SharedStorage));
+      launch_kernel<C>(queue, "stream_k", call.args.bias_gradient ? stream_k<C, true, P> : stream_k<C, false, P>, gemm, call.plan.blocks);
     });
   });
 }

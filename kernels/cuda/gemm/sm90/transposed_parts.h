@@ -11,6 +11,12 @@ namespace tilewave {
 template <int kStagingBuffers>
 struct StagingBarriers {
   Mbarrier side_full[kStagingBuffers], done[kStagingBuffers], empty[kStagingBuffers];
+
+  __device__ __forceinline__ void init() {
+    mbarrier_init(side_full, 1);
+    mbarrier_init(done, kWarpgroup / 32);
+    mbarrier_init(empty, 1);
+  }
 };
 
 template <class C>

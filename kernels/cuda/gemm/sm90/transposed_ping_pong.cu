@@ -2,6 +2,7 @@
 // takes to bring their operands, where those of 128 x 128 wait for it, and still narrow enough for a thread's registers. So the tensor
 // cores go from one tile's products to the next one's, and every epilogue but a block's last lies under the other consumer's, side input
 // and all: another warp asks for that, as far ahead as there are slots for it, and one more sends what has been computed.
+#include "kernels/cuda/gemm/sm90/schedule.h"
 #include "kernels/cuda/gemm/sm90/transposed_parts.h"
 #include "kernels/gemm/facts/with_tile.h"
 #include "kernels/gemm/sm90/transposed_ping_pong.h"
@@ -10,18 +11,17 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN, SwapAbForm kWhich>
-struct Config {
+struct Config : Warpgroups<2, has_store_warp(kWhich) ? 24 : 40, has_store_warp(kWhich) ? 240 : 232> {
   static constexpr Tile kTile = {kM, kN};
   static constexpr int kTileM = kM, kTileN = kN, kMmaTiles = kM / kBox;
   static constexpr SwapAbForm kForm = kWhich;
-  static constexpr int kStages = transposed_ping_pong_stages(kTile, kForm), kConsumers = 2;
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kStages = transposed_ping_pong_stages(kTile, kForm);
   static constexpr bool kHasStoreWarp = has_store_warp(kForm);  // in turn, or each consumer has one of its own
-  static constexpr int kProducerRegisters = kHasStoreWarp ? 24 : 40, kConsumerRegisters = kHasStoreWarp ? 240 : 232;
   static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile, kForm));
   static constexpr int kOutputsPerBuffer = kForm == SwapAbForm::sided ? 1 : 2,
                        kStagingBuffers = buffers_of_block(kTile, kForm) / kOutputsPerBuffer;
   static constexpr int kSubtiles = kMmaTiles * kTileN / kColumnsAtOnce;  // of a tile
+  static constexpr int kConsumers = 2;
   static_assert(kHasStoreWarp || kStagingBuffers == kConsumers);
 
   struct SharedStorage {
@@ -97,29 +97,16 @@ __device__ __forceinline__ void store_subtiles(typename C::SharedStorage& shared
 
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __grid_constant__ WarpgroupGemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   const WarpgroupEpilogue& e = gemm.epilogue;
 
-  // Prologue.
-  if (threadIdx.x == 0) {
-    prefetch_tensor_map(gemm.rows);
-    prefetch_tensor_map(gemm.cols);
-    shared.ring.init(gemm.cluster);
+  run_prologue<C, Prologue{.shares_loads = true, .meets = Meeting::cluster}>(shared, gemm, [&] {
     mbarrier_init(shared.order, 1);
     mbarrier_init(shared.staging_order, kWarpgroup / 32);
-    mbarrier_init(shared.staging_barriers.side_full, 1);
-    mbarrier_init(shared.staging_barriers.done, kWarpgroup / 32);
-    mbarrier_init(shared.staging_barriers.empty, 1);
-    mbarrier_init_fence();
-  }
-  prefetch_first_k_tiles<C::kThreads>(gemm);
-  __syncthreads();
-  cluster_sync_relaxed();
-
+    shared.staging_barriers.init();
+  });
   RingPosition<C::kStages> at;
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  if (becomes_producer<C>()) {
     const int rank = of_warp(static_cast<int>(cluster_rank()));
     const int warp = warp_rank();
     if (warp == 0 && elect_lane()) {
@@ -142,9 +129,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_ping_pong(const __g
       }
     }
   } else {  // A consumer, of every second tile.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
-    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    const auto [consumer, thread, warp, lane] = ConsumerThread();
     const auto release = [&](int stage) {  // to every producer that writes here
       shared.ring.release_to_cluster(stage, gemm.cluster, thread);
     };
@@ -209,8 +194,7 @@ void launch_transposed_ping_pong(CudaQueue& queue, const GemmCall& call) {
   const auto launch_form = [&]<class C>() {
     with_mma_form_of(gemm, [&]<class P>(P) {
       if constexpr (P::kCols == Fastest::k) {
-        launch_clusters(queue, "transposed_ping_pong", transposed_ping_pong<C, P>, gemm, call.plan.blocks, C::kThreads,
-                        sizeof(typename C::SharedStorage));
+        launch_kernel<C>(queue, "transposed_ping_pong", transposed_ping_pong<C, P>, gemm, call.plan.blocks);
       }
     });
   };

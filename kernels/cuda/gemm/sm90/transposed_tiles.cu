@@ -4,6 +4,7 @@
 // consumers take the last k_tiles, which the ring holds by then, one after the other: the first store under the last one's products.
 // Where operands are more than L2 keeps, a block takes the tile of its SM; otherwise clusters of two, which share nothing, put tiles with
 // the same rows of A on neighbouring SMs.
+#include "kernels/cuda/gemm/sm90/schedule.h"
 #include "kernels/cuda/gemm/sm90/tile_loads.h"
 #include "kernels/cuda/gemm/sm90/tile_places.h"
 #include "kernels/cuda/gemm/sm90/transposed.h"
@@ -16,13 +17,12 @@ namespace {
 constexpr int kWgradGroup = 4;  // tiles along M: neighbours, which ask for the same at the same time, have more in common so
 
 template <int kM, int kN>
-struct Config {
+struct Config : Warpgroups<swap_ab_consumers({kM, kN})> {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = swap_ab_stages(kTile), kConsumers = swap_ab_consumers(kTile);
+  using Warpgroups<swap_ab_consumers({kM, kN})>::kConsumers;
+  static constexpr int kStages = swap_ab_stages(kTile);
   static constexpr int kMmaTiles = kM / kConsumers / kBox;  // of 64 rows, a consumer's
   static constexpr int kOrderedKTiles = kStages - 1;        // of K's last blocks: what loads them waits for none of these
-  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32, kConsumerRegisters = kConsumers == 2 ? 232 : 160;
 
   using Stage = SwapAbStage<kM, kN>;
   struct SharedStorage {
@@ -65,8 +65,7 @@ __device__ __forceinline__ void load_side(typename C::SharedStorage& shared, con
 
 template <class C, class P, class Gemm>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_constant__ Gemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   constexpr bool kAssigned = HasAssignment<Gemm>;
   const WarpgroupEpilogue& e = gemm.epilogue;
   struct Corner {
@@ -80,21 +79,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     return e.through_staging && min(m + static_cast<int>(C::kTile.m), e.cols) <= e.d.mapped_cols;
   };
 
-  // Prologue.
-  if (threadIdx.x == 0) {
-    shared.loads.set(0);
-    prefetch_tensor_map(gemm.rows);
-    prefetch_tensor_map(gemm.cols);
-    shared.ring.init(C::kConsumers);
+  run_prologue<C, Prologue{.readers = C::kConsumers, .prefetches_k_tiles = !kAssigned}>(shared, gemm, [&] {
     if constexpr (kAssigned) mbarrier_init(shared.own.known, 1);
-    mbarrier_init_fence();
-  }
-  if constexpr (!kAssigned) prefetch_first_k_tiles<C::kThreads>(gemm);
-  __syncthreads();
-
+  });
   RingPosition<C::kStages> at;
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  if (becomes_producer<C>()) {
     if (warp_rank() == 0) {
       const auto load = [&](const Corner& from, int stage, int k_tile) {
         load_swap_ab_stage<P>(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, from.m, from.n);
@@ -137,8 +126,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
       }
     }
   } else {  // A consumer: main loop, then epilogue.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
     const int consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     int own = first_tile_index(gemm);
@@ -147,15 +134,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
       if (is_no_tile(gemm, own)) return;
     }
     float accumulators[C::kMmaTiles][C::kTile.n / 2];  // [64 blocks, tile n]
-    const int waits_at = consumer > 0 ? max(gemm.k_tiles - C::kOrderedKTiles, 0) : -1;
-    const int passes_at = consumer + 1 < C::kConsumers ? gemm.k_tiles - 1 : -1;
+    const InTurn<C::kConsumers, C::kOrderedKTiles> turn(consumer, true, 0, gemm.k_tiles);
     const auto issue = [&](int k_tile) {
       multiply(P{}, shared.stages[at.stage], consumer * C::kMmaTiles, k_tile > 0, accumulators);
-      if (k_tile == passes_at) order_barrier_arrive(consumer);
+      turn.issued(k_tile);
     };
-    const auto wait_in_order = [&](int k_tile) {
-      if (k_tile == waits_at) order_barrier_wait(consumer - 1);
-    };
+    const auto wait_in_order = [&](int k_tile) { turn.before(k_tile); };
     const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
     const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release, wait_in_order);
     const auto [m, n] = corner(own);
@@ -199,7 +183,7 @@ void launch_transposed_tiles(CudaQueue& queue, const GemmCall& call) {
   with_tile<kTransposedTiles>("transposed_tiles", call.plan.tile, [&]<int kM, int kN>() {
     using C = Config<kM, kN>;
     const auto launch_with = [&](auto* kernel, const auto& with) {
-      launch_clusters(queue, "transposed_tiles", kernel, with, blocks_of(queue, with), C::kThreads, sizeof(typename C::SharedStorage));
+      launch_kernel<C>(queue, "transposed_tiles", kernel, with, blocks_of(queue, with));
     };
     with_mma_form_of(gemm, [&]<class P>(P) {
       if constexpr (kMakesGradient<P>) {

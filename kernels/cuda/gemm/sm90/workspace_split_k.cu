@@ -4,7 +4,7 @@
 // those that other blocks finish in the workspace; it adds theirs to its own as soon as the same warp of every block has told, in the order
 // of K: the result does not depend on who was first. The consumers take their last k_tiles in turn, so that one shares out under the
 // other's products. Blocks wait for each other, so all of them run at once or none.
-#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
+#include "kernels/cuda/gemm/sm90/schedule.h"
 #include "kernels/cuda/prim/flag.h"
 #include "kernels/gemm/facts/with_tile.h"
 #include "kernels/gemm/sm90/workspace_split_k.h"
@@ -13,12 +13,10 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN>
-struct Config {
+struct Config : Warpgroups<2> {
   static constexpr Tile kTile = {kM, kN};
   static constexpr int kStages = workspace_split_k_stages(kTile), kStagingBuffers = kWorkspaceSplitStagingBuffers,
                        kWarps = kWorkspaceSplitWarps;
-  static constexpr int kConsumers = 2, kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
   static constexpr int kOrderedKTiles = kStages - 1;      // of K's last blocks: the ring's but one, since a stage is released a block late
 
@@ -69,8 +67,7 @@ __device__ __forceinline__ void add_partials(float (&z)[kSubtileValues], int par
 
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid_constant__ SplitGemm gemm) {
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<typename C::SharedStorage>(storage);
+  auto& shared = shared_storage<C>();
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n), kWarps = C::kWarps, kSubtiles = C::kSubtiles;
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
   // Neighbours have the same part of K and the same columns.
@@ -83,18 +80,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
   const int begin = first_of(part), end = first_of(part + 1);
   const bool sums_rows = epilogue.bias_gradient.data != nullptr && col == 0;
 
-  // Prologue.
-  if (threadIdx.x == 0) {
-    prefetch_tensor_map(gemm.rows);
-    prefetch_tensor_map(gemm.cols);
-    shared.ring.init(C::kConsumers);
-    mbarrier_init_fence();
-  }
-  shared.ones.fill(gemm.operand_dtype);
-  __syncthreads();
-
-  if (threadIdx.x < kWarpgroup) {  // The producer.
-    reg_dealloc<C::kProducerRegisters>();
+  run_prologue<C, Prologue{.readers = C::kConsumers, .fills_ones = true, .prefetches_k_tiles = false}>(shared, gemm);
+  if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
       WaitOnce wait_for_operands;
       RingPosition<C::kStages> at;
@@ -104,10 +91,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
       });
     }
   } else {  // A consumer.
-    reg_alloc<C::kConsumerRegisters>();
-    wait_for_previous_kernel();
-    const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    const int warp = consumer * 4 + thread / 32, lane = thread % 32;
+    const auto [consumer, thread, warp, lane] = ConsumerThread();
     const auto partials_of = [&](int block, int subtile) {
       const std::int64_t index = ((static_cast<std::int64_t>(tile) * gemm.split + block) * kWarps + warp) * kSubtiles + subtile;
       return gemm.partials + index * (kSubtileValues / 4) * 32 + lane;
@@ -117,17 +101,15 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
 
     // Main loop.
     float accumulators[1][kTileM / 2];  // [64, tile m]
-    const int waits_at = consumer > 0 ? max(end - C::kOrderedKTiles, begin) : -1, passes_at = consumer == 0 ? end - 1 : -1;
+    const InTurn<C::kConsumers, C::kOrderedKTiles> turn(consumer, true, begin, end);
     with_mma_form(P{}, gemm, sums_rows, [&](auto mma_form) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<C::kStages> at;
       const auto issue = [&](int block) {
         multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, block > begin, accumulators, row_sums);
-        if (block == passes_at) order_barrier_arrive(0);
+        turn.issued(block);
       };
-      const auto wait_in_order = [&](int block) {
-        if (block == waits_at) order_barrier_wait(0);
-      };
+      const auto wait_in_order = [&](int block) { turn.before(block); };
       shared.ring.multiply_k_tiles(
           at, begin, end, issue, [&](int stage) { shared.ring.release_by(thread == 0, stage); }, wait_in_order);
       wgmma_wait<0>();
