@@ -245,6 +245,52 @@ TEST_F(Repository, BrokenArrowsAreSeen) {
   EXPECT_EQ(includes_of("a.h", "  #  include \"kernels/ops/add.h\"  // why\n#include <map>\n").size(), 2U);
 }
 
+struct LongFunction {
+  std::string first_line;
+  int lines = 0;
+};
+// Functions of a formatted source whose bodies are longer than they may be: a kernel's, and any other's.
+std::vector<LongFunction> long_functions(const std::string& text, int most_of_kernel, int most) {
+  static const std::regex begin(R"(^( {0,2})(?!if |for |while |switch |namespace |struct |class |enum |else)\S.*\)( const)? \{$)");
+  const std::regex kernel(
+      "__glo"
+      "bal__");
+  std::vector<LongFunction> found;
+  std::istringstream lines(text);
+  std::string head, indent, before;
+  int count = -1;  // lines of a body; -1 outside of one
+  for (std::string line; std::getline(lines, line); before = line) {
+    std::smatch match;
+    if (count >= 0 && line.starts_with(indent + "}")) {
+      const bool is_kernel = std::regex_search(head, kernel);
+      if (count > (is_kernel ? most_of_kernel : most)) found.push_back({.first_line = head, .lines = count});
+      count = -1;
+    } else if (count >= 0) {
+      ++count;
+    } else if (std::regex_match(line, match, begin)) {
+      indent = match[1];
+      head = before + line;
+      count = 0;
+    }
+  }
+  return found;
+}
+
+TEST_F(Repository, KernelsOfHopperFitAScreen) {
+  const std::string body = "void f(int a) {\n  a;\n  if (a) {\n    a;\n  }\n}\n";
+  EXPECT_EQ(long_functions(body, 4, 4).size(), 0U);
+  ASSERT_EQ(long_functions(body + "struct S {\n" + "  void g() const {\n    a;\n    b;\n  }\n};\n" + body, 4, 3).size(), 2U);
+  int seen = 0;
+  for (const std::string& file : repository_files()) {
+    if (!file.starts_with("kernels/cuda/gemm/sm90/")) continue;
+    ++seen;
+    for (const LongFunction& one : long_functions(file_text(root() / file), 80, 100))
+      ADD_FAILURE() << file << ": " << one.lines
+                    << " lines, of 80 that a kernel's body may have, or 100 of another function: " << one.first_line;
+  }
+  EXPECT_GT(seen, 20);
+}
+
 TEST_F(Repository, RoomsAreDrawn) {
   const std::string page = file_text(root() / "docs/understand/architecture.md");
   for (const std::vector<std::string>& floor : rooms()) {

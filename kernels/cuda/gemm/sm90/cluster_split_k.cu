@@ -36,6 +36,41 @@ struct ClusterGemm : WarpgroupGemm {
   Divisor by_cluster, by_tiles_m;
 };
 
+// The producer's thread: k_tiles from `begin` to `end` of a tile.
+template <class C>
+__device__ __forceinline__ void load_part(typename C::SharedStorage& shared, const ClusterGemm& gemm, int begin, int end,
+                                          const SubtileAt& tile) {
+  WaitOnce wait_for_operands;
+  RingPosition<C::kStages> at;
+  shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
+    wait_for_operands();
+    load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, tile.row, tile.col);
+  });
+}
+
+// A warp's accumulators, where its stages were; and a subtile's sum over the CTAs of the cluster, in the order of their ranks.
+template <class C>
+__device__ __forceinline__ void write_partials(typename C::SharedStorage& shared, int warp, int lane,
+                                               const float (&accumulators)[C::kTile.m / 2]) {
+#pragma unroll
+  for (int i = 0; i < C::kTile.m / 2; i += 4) {
+    shared.partial[warp * C::kSubtiles + i / kSubtileValues][i % kSubtileValues / 4][lane] = {accumulators[i], accumulators[i + 1],
+                                                                                              accumulators[i + 2], accumulators[i + 3]};
+  }
+}
+__device__ __forceinline__ void add_partials(const ClusterGemm& gemm, float4 (&partial)[kSubtileValues / 4][32], int lane,
+                                             float (&z)[kSubtileValues]) {
+#pragma unroll
+  for (float& sum : z) sum = 0.0f;
+  for (int other = 0; other < gemm.cluster; ++other) {
+#pragma unroll
+    for (int i = 0; i < kSubtileValues; i += 4) {
+      const float4 sum = load_from_cta(partial[i / 4][lane], other);
+      z[i] += sum.x, z[i + 1] += sum.y, z[i + 2] += sum.z, z[i + 3] += sum.w;
+    }
+  }
+}
+
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_constant__ ClusterGemm gemm) {
   auto& shared = shared_storage<C>();
@@ -52,14 +87,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
   constexpr Prologue kPrologue = {.readers = C::kConsumers, .prefetches_maps = false, .fills_ones = true, .prefetches_k_tiles = false};
   run_prologue<C, kPrologue>(shared, gemm, [&] { mbarrier_init(shared.sides, 1); });
   if (becomes_producer<C>()) {
-    if (elect_lane_of(0)) {
-      WaitOnce wait_for_operands;
-      RingPosition<C::kStages> at;
-      shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
-        wait_for_operands();
-        load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col);
-      });
-    }
+    if (elect_lane_of(0)) load_part<C>(shared, gemm, begin, end, {.row = row, .col = col});
     __syncwarp();
     cluster_sync();
   } else {  // A consumer.
@@ -84,11 +112,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
 
     // Share out.
     sync_warps<C::kConsumers * kWarpgroup>();  // both are done with the stages
-#pragma unroll
-    for (int i = 0; i < kTileM / 2; i += 4) {
-      shared.partial[warp * C::kSubtiles + i / kSubtileValues][i % kSubtileValues / 4][lane] = {
-          accumulators[0][i], accumulators[0][i + 1], accumulators[0][i + 2], accumulators[0][i + 3]};
-    }
+    write_partials<C>(shared, warp, lane, accumulators[0]);
     cluster_sync();
 
     // Epilogue, of every so many shares of the tile.
@@ -104,17 +128,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
           gemm.epilogue.through_staging && min(subtile_col + kSubtileColumns, gemm.epilogue.cols) <= gemm.epilogue.d.mapped_cols;
       if (through_staging && gemm.epilogue.bias.data != nullptr) load_bias_async(gemm.epilogue, subtile_row, subtile_col, bias);
       if (through_staging && gemm.epilogue.has_side) staging.load_async(gemm.epilogue.side_map, 0, subtile_row, subtile_col);
-      float z[kSubtileValues] = {};
-      for (int other = 0; other < gemm.cluster; ++other) {
-#pragma unroll
-        for (int i = 0; i < kSubtileValues; i += 4) {
-          const float4 sum = load_from_cta(shared.partial[subtile][i / 4][lane], other);
-          z[i] += sum.x;
-          z[i + 1] += sum.y;
-          z[i + 2] += sum.z;
-          z[i + 3] += sum.w;
-        }
-      }
+      float z[kSubtileValues];
+      add_partials(gemm, shared.partial[subtile], lane, z);
       if (!through_staging) {
         staging.settle();
         finish_elements(gemm.epilogue, staging.first, at, z);

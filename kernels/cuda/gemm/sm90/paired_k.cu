@@ -29,6 +29,32 @@ struct SharedStorage {
 static_assert(sizeof(SharedStorage) == paired_k_shared_bytes(kTile), "the plan knows what a block needs");
 static_assert(kTileN == kConsumers * kBox && kTileM == 2 * kSubtileColumns, "a warp has two shares");
 
+// The producer's warp: `blocks` of K from `first` on, of the tile that begins there. It fills the ring before anybody waits for anybody.
+__device__ __forceinline__ void load_half(SharedStorage& shared, const WarpgroupGemm& gemm, int first, int blocks, const SubtileAt& tile) {
+  const auto load = [&](int stage, int k_tile) {
+    load_stage(shared.stages[stage], gemm, shared.ring.full[stage], (first + k_tile) * kBox, tile.row, tile.col);
+    shared.loads.set(k_tile + 1);
+  };
+  const bool leads = elect_lane();
+  if (leads) {
+    gemm.prefetch_maps();
+    shared.loads.set(0);
+    shared.ring.init(kConsumers);
+    mbarrier_init(shared.arrived, 1);
+    for (Mbarrier& barrier : shared.arrived) mbarrier_arrive_expecting(barrier, sizeof(HandedOver));
+    mbarrier_init_fence();
+    wait_for_previous_kernel();
+    for (int k_tile = 0; k_tile < min(kStages, blocks); ++k_tile) load(k_tile, k_tile);
+  }
+  __syncwarp();
+  __syncthreads();
+  cluster_sync_relaxed();
+  if (leads) {
+    RingPosition<kStages> at{.parity = 1};  // the second round
+    shared.ring.load_k_tiles(at, kStages, blocks, [&](int k_tile) { load(at.stage, k_tile); });
+  }
+}
+
 template <class P>
 __global__ void __launch_bounds__(kThreads, 1) paired_k(const __grid_constant__ WarpgroupGemm gemm) {
   extern __shared__ __align__(1024) std::byte storage[];
@@ -38,32 +64,7 @@ __global__ void __launch_bounds__(kThreads, 1) paired_k(const __grid_constant__ 
   const int row = tile.n * kTileN, col = tile.m * kTileM, own_col = col + rank * kSubtileColumns;
   const int blocks = (gemm.k_tiles + 1) / 2, first = rank * blocks;  // of K; one beyond it comes as zeros
 
-  if (warp == kWarps) {  // The producer. It fills the ring before anybody waits for anybody.
-    const auto load = [&](int stage, int k_tile) {
-      load_stage(shared.stages[stage], gemm, shared.ring.full[stage], (first + k_tile) * kBox, row, col);
-      shared.loads.set(k_tile + 1);
-    };
-    const bool leads = elect_lane();
-    if (leads) {
-      prefetch_tensor_map(gemm.rows);
-      prefetch_tensor_map(gemm.cols);
-      shared.loads.set(0);
-      shared.ring.init(kConsumers);
-      mbarrier_init(shared.arrived, 1);
-      for (Mbarrier& barrier : shared.arrived) mbarrier_arrive_expecting(barrier, sizeof(HandedOver));
-      mbarrier_init_fence();
-      wait_for_previous_kernel();
-      for (int k_tile = 0; k_tile < min(kStages, blocks); ++k_tile) load(k_tile, k_tile);
-    }
-    __syncwarp();
-    __syncthreads();
-    cluster_sync_relaxed();
-    if (leads) {
-      RingPosition<kStages> at{.parity = 1};  // the second round
-      shared.ring.load_k_tiles(at, kStages, blocks, [&](int k_tile) { load(at.stage, k_tile); });
-    }
-    return;
-  }
+  if (warp == kWarps) return load_half(shared, gemm, first, blocks, {.row = row, .col = col});
   if (warp < kWarps) prefetch_first_k_tiles<kWarps * 32>(gemm, static_cast<int>(threadIdx.x), 2, first * kBox);
   __syncthreads();
   cluster_sync_relaxed();  // the other block's barriers are there too

@@ -130,17 +130,45 @@ __device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStaging<k
   }
 }
 
+__device__ __forceinline__ TileAt tile_of(const RealignedGemm& gemm, int tile_index) {
+  const TileAt tile = gemm.raster(tile_index);
+  return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
+}
+
+// The producer's thread: of each tile, K residue by residue.
+template <class C>
+__device__ __forceinline__ void load_residues(typename C::SharedStorage& shared, const RealignedGemm& gemm) {
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  RingPosition<C::kStages> at;
+  WaitOnce wait_for_operands;
+  for (int tile_index = cluster_of_cta(gemm.cluster); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+    const TileAt tile = tile_of(gemm, tile_index);
+    const int row = tile.n * kTileN, col = tile.m * kTileM;
+    for (int i = 0; i < gemm.residues; ++i) {
+      const ResidueOfK& residue = gemm.of[i];
+      for (int k = 0; k < residue.k_tiles * kBox; k += kBox, at.advance()) {
+        shared.ring.wait_empty(at);
+        wait_for_operands();
+        auto& stage = shared.stages[at.stage];
+        Mbarrier& full = shared.ring.full[at.stage];
+        mbarrier_arrive_expecting(full, stage.boxes.kBytes + sizeof(stage.edge));
+        for (int box = 0; box < stage.boxes.kRowBoxes; ++box) tma_load(stage.boxes.rows[box], residue.rows, full, row + box * kBox, k);
+        tma_load(stage.edge, residue.edge, full, row + kTileN, k);
+        const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
+        for (int box = static_cast<int>(cluster_rank()); box < stage.boxes.kColBoxes; box += gemm.cluster)
+          tma_load_multicast(stage.boxes.cols[box], residue.cols, full, col + box * kBox, k, everyone);
+      }
+    }
+  }
+  shared.ring.wait_for_readers(gemm.cluster, at);
+}
+
 template <class C, class T, bool kSums>
 __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __grid_constant__ RealignedGemm gemm) {
   auto& shared = shared_storage<C>();
   constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 
-  const int begin = cluster_of_cta(gemm.cluster);
-  const auto tile_of = [&](int tile_index) -> TileAt {
-    const TileAt tile = gemm.raster(tile_index);
-    return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
-  };
   constexpr Prologue kPrologue = {.readers = C::kConsumers,
                                   .shares_loads = true,
                                   .prefetches_maps = false,
@@ -148,35 +176,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
                                   .prefetches_k_tiles = false,
                                   .meets = Meeting::cluster};
   run_prologue<C, kPrologue>(shared, gemm);
-  RingPosition<C::kStages> at;
   if (becomes_producer<C>()) {
-    if (elect_lane_of(0)) {
-      WaitOnce wait_for_operands;
-      for (int tile_index = begin; tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
-        const TileAt tile = tile_of(tile_index);
-        const int row = tile.n * kTileN, col = tile.m * kTileM;
-        for (int i = 0; i < gemm.residues; ++i) {
-          const ResidueOfK& residue = gemm.of[i];
-          for (int k = 0; k < residue.k_tiles * kBox; k += kBox, at.advance()) {
-            shared.ring.wait_empty(at);
-            wait_for_operands();
-            auto& stage = shared.stages[at.stage];
-            Mbarrier& full = shared.ring.full[at.stage];
-            mbarrier_arrive_expecting(full, stage.boxes.kBytes + sizeof(stage.edge));
-            for (int box = 0; box < stage.boxes.kRowBoxes; ++box) tma_load(stage.boxes.rows[box], residue.rows, full, row + box * kBox, k);
-            tma_load(stage.edge, residue.edge, full, row + kTileN, k);
-            const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
-            for (int box = static_cast<int>(cluster_rank()); box < stage.boxes.kColBoxes; box += gemm.cluster)
-              tma_load_multicast(stage.boxes.cols[box], residue.cols, full, col + box * kBox, k, everyone);
-          }
-        }
-      }
-      shared.ring.wait_for_readers(gemm.cluster, at);
-    }
-  } else {  // A consumer.
+    if (elect_lane_of(0)) load_residues<C>(shared, gemm);
+  } else {
+    RingPosition<C::kStages> at;
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4, consumer = warp / 4;
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    for (int tile_index = begin; tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+    for (int tile_index = cluster_of_cta(gemm.cluster); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
       float accumulators[1][kTileM / 2];  // [64, tile m]
       const auto run_tile = [&](auto sums_rows) {
         // Main loop. A stage's rows are read while the stage before is multiplied.
@@ -216,18 +222,18 @@ __global__ void __launch_bounds__(C::kThreads, 1) realigned_fragments(const __gr
         }
         if constexpr (sums_rows) {
           for_each_row_sum<kRows>(row_sums, [&](int own, float sum) {
-            store_bias_gradient(epilogue, tile_of(tile_index).n * kTileN + consumer * kBox + own, sum);
+            store_bias_gradient(epilogue, tile_of(gemm, tile_index).n * kTileN + consumer * kBox + own, sum);
           });
         }
       };
-      if (kSums && tile_of(tile_index).m == 0) {
+      if (kSums && tile_of(gemm, tile_index).m == 0) {
         run_tile(std::true_type{});
       } else {
         run_tile(std::false_type{});
       }
 
       // Epilogue.
-      const TileAt tile = tile_of(tile_index);
+      const TileAt tile = tile_of(gemm, tile_index);
       WarpStaging<C::kStagingBuffers, kRows> staging = {
           .first = shared.staging[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
       for_each_subtile<1>(

@@ -63,64 +63,87 @@ constexpr bool kMaySumRows<AnyMmaForm> = true;
 template <class Gemm>
 constexpr int kThreads = kConsumerThreads + (HasAssignment<Gemm> ? 64 : 32);
 
+// A tile's first element of D.
+struct Corner {
+  int row, col;
+};
+__device__ __forceinline__ Corner corner_of(const WarpgroupGemm& gemm, int number) {
+  const TileAt tile = gemm.raster(number);
+  return {.row = tile.n * kTileN, .col = tile.m * kTileM};
+}
+
+// Whether both consumers finish, half of the columns each.
+template <class P>
+inline constexpr bool kBothFinish = std::is_same_v<P, AnyMmaForm>;
+
+// The producer's warps. The first fills the ring before anybody waits for anybody; where tiles have places, a second one brings D into L2.
+template <class P, class Gemm>
+__device__ __forceinline__ void feed_slices(SharedStorage& shared, const Gemm& gemm) {
+  if (HasAssignment<Gemm> && warp_rank() > kConsumerThreads / 32) {
+    __syncthreads();
+    const int tile = own_tile_number(shared, gemm);
+    release_assignment(gemm);
+    if (!gemm.epilogue.accumulate || is_no_tile(gemm, tile)) return;
+    const auto [row, col] = corner_of(gemm, tile);
+    return prefetch_d_tile<kTileM, kTileN>(shared.loads, gemm, row, col, 0, gemm.k_tiles);
+  }
+  const auto load = [&](const Corner& at, int stage, int k_tile) {
+    load_stage(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, at.row, at.col);
+    if constexpr (HasAssignment<Gemm>) shared.loads.set(k_tile + 1);
+  };
+  const int begun = min(kStages, gemm.k_tiles);
+  const auto begin = [&](int tile) {
+    const Corner at = corner_of(gemm, tile);
+    for (int k_tile = 0; k_tile < begun; ++k_tile) load(at, k_tile, k_tile);
+  };
+  const bool leads = elect_lane();
+  int tile = static_cast<int>(blockIdx.x);
+  if (leads) {
+    gemm.prefetch_maps();
+    shared.ring.init(1);  // a stage has one consumer
+    if constexpr (kBothFinish<P>) mbarrier_init(shared.sides, 1);
+    if constexpr (HasAssignment<Gemm>) mbarrier_init(shared.own.known, 1);
+    mbarrier_init_fence();
+    wait_for_previous_kernel();
+    if constexpr (!HasAssignment<Gemm>) begin(tile);
+    if (gemm.epilogue.through_staging) prefetch_tensor_map(gemm.epilogue.d_map);
+  }
+  __syncwarp();
+  if constexpr (HasAssignment<Gemm>) tile = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.ring.full, begun); });
+  __syncthreads();
+  if (is_no_tile(gemm, tile)) return;
+  const auto [row, col] = corner_of(gemm, tile);
+  const Corner own = {.row = of_warp(row), .col = of_warp(col)};
+  if (leads) {
+    RingPosition<kStages> at{.parity = 1};  // the second round
+    shared.ring.load_k_tiles(at, kStages, gemm.k_tiles, [&](int k_tile) { load(own, at.stage, k_tile); });
+  }
+}
+
+// What the other consumer finishes: half of the columns, or all of a consumer's that has not the last k_tile.
+template <class P>
+__device__ __forceinline__ void hand_over_of(SharedStorage& shared, int k_tiles, bool has_last, const float (&accumulators)[kTileM / 2]) {
+  if constexpr (kBothFinish<P>) {
+    float given[kHalf];
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) given[i] = has_last ? accumulators[i] : accumulators[kHalf + i];
+    hand_over(shared.place(k_tiles, has_last ? 1 : 2), given);
+  } else {
+    hand_over(shared.place(k_tiles, 2), accumulators);
+    hand_over(shared.place(k_tiles, 4), accumulators + kHalf);
+  }
+}
+
 template <class P, class Gemm>
 __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_constant__ Gemm gemm) {
-  constexpr bool kBothFinish = std::is_same_v<P, AnyMmaForm>;
-  constexpr int kStagingBuffers = kBothFinish ? kSlicedStagingBuffers / 8 : kSlicedStagingBuffers / 4;  // a warp that finishes has its own
-  constexpr int kFinished = kBothFinish ? kTileM / 2 : kTileM;                                          // columns
+  constexpr int kStagingBuffers =
+      kBothFinish<P> ? kSlicedStagingBuffers / 8 : kSlicedStagingBuffers / 4;  // a warp that finishes has its own
+  constexpr int kFinished = kBothFinish<P> ? kTileM / 2 : kTileM;              // columns
   extern __shared__ __align__(1024) std::byte storage[];
   auto& shared = storage_in<SharedStorage>(storage);
   const int consumer = warpgroup_rank();
-  struct Corner {
-    int row, col;
-  };
-  const auto corner = [&](int number) {
-    const TileAt tile = gemm.raster(number);
-    return Corner{.row = tile.n * kTileN, .col = tile.m * kTileM};
-  };
-
   if (consumer == kConsumers) {
-    if (HasAssignment<Gemm> && warp_rank() > kConsumerThreads / 32) {  // The producer's second warp.
-      __syncthreads();
-      const int tile = own_tile_number(shared, gemm);
-      release_assignment(gemm);
-      if (!gemm.epilogue.accumulate || is_no_tile(gemm, tile)) return;
-      const auto [row, col] = corner(tile);
-      return prefetch_d_tile<kTileM, kTileN>(shared.loads, gemm, row, col, 0, gemm.k_tiles);
-    }
-    // The producer. It fills the ring before anybody waits for anybody.
-    const auto load = [&](const Corner& at, int stage, int k_tile) {
-      load_stage(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, at.row, at.col);
-      if constexpr (HasAssignment<Gemm>) shared.loads.set(k_tile + 1);
-    };
-    const int begun = min(kStages, gemm.k_tiles);
-    const auto begin = [&](int tile) {
-      const Corner at = corner(tile);
-      for (int k_tile = 0; k_tile < begun; ++k_tile) load(at, k_tile, k_tile);
-    };
-    const bool leads = elect_lane();
-    int tile = static_cast<int>(blockIdx.x);
-    if (leads) {
-      prefetch_tensor_map(gemm.rows);
-      prefetch_tensor_map(gemm.cols);
-      shared.ring.init(1);  // a stage has one consumer
-      if constexpr (kBothFinish) mbarrier_init(shared.sides, 1);
-      if constexpr (HasAssignment<Gemm>) mbarrier_init(shared.own.known, 1);
-      mbarrier_init_fence();
-      wait_for_previous_kernel();
-      if constexpr (!HasAssignment<Gemm>) begin(tile);
-      if (gemm.epilogue.through_staging) prefetch_tensor_map(gemm.epilogue.d_map);
-    }
-    __syncwarp();
-    if constexpr (HasAssignment<Gemm>) tile = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.ring.full, begun); });
-    __syncthreads();
-    if (is_no_tile(gemm, tile)) return;
-    const auto [row, col] = corner(tile);
-    const Corner own = {.row = of_warp(row), .col = of_warp(col)};
-    if (leads) {
-      RingPosition<kStages> at{.parity = 1};  // the second round
-      shared.ring.load_k_tiles(at, kStages, gemm.k_tiles, [&](int k_tile) { load(own, at.stage, k_tile); });
-    }
+    feed_slices<P>(shared, gemm);
   } else {  // A consumer.
     const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
     const bool has_last = consumer == 1;  // of K, and what is stored as it was summed
@@ -129,7 +152,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
     __syncthreads();
     const int tile = own_tile_number(shared, gemm);
     if (is_no_tile(gemm, tile)) return;
-    const auto [row, col] = corner(tile);
+    const auto [row, col] = corner_of(gemm, tile);
     const bool sums_rows = fills_ones && col == 0;
     float accumulators[1][kTileM / 2];  // [64, tile m]
     float partials[kFinished / 2];
@@ -137,7 +160,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
     const int first_buffer = static_cast<int>(threadIdx.x / 32 * kStagingBuffers % kSlicedStagingBuffers);
     WarpStaging<kStagingBuffers> staging = {
         .first = shared.staging[first_buffer], .arrived = shared.sides + first_buffer, .lane = thread % 32};
-    TileEpilogue<1, kFinished, kStagingBuffers> epilogue(gemm.epilogue, staging, row, kBothFinish ? col + consumer * kFinished : col);
+    TileEpilogue<1, kFinished, kStagingBuffers> epilogue(gemm.epilogue, staging, row, kBothFinish<P> ? col + consumer * kFinished : col);
 
     // Main loop.
     const int first = (gemm.k_tiles + consumer) % 2;
@@ -157,7 +180,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
         at.advance();
         at.advance();
       }
-      if constexpr (!kBothFinish) {
+      if constexpr (!kBothFinish<P>) {
         if (has_last) {
           sync_warps<kConsumerThreads>();
           fetch(shared.place(gemm.k_tiles, 2), partials);
@@ -171,17 +194,9 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
     });
 
     // Exchange.
-    if (kBothFinish || !has_last) {
+    if (kBothFinish<P> || !has_last) {
       sync_warpgroup(1 + consumer);  // all its warps are done with its stages
-      if constexpr (kBothFinish) {
-        float given[kHalf];
-#pragma unroll
-        for (int i = 0; i < kHalf; ++i) given[i] = has_last ? accumulators[0][i] : accumulators[0][kHalf + i];
-        hand_over(shared.place(gemm.k_tiles, 2 - consumer), given);
-      } else {
-        hand_over(shared.place(gemm.k_tiles, 2), accumulators[0]);
-        hand_over(shared.place(gemm.k_tiles, 4), accumulators[0] + kHalf);
-      }
+      hand_over_of<P>(shared, gemm.k_tiles, has_last, accumulators[0]);
       sync_warps<kConsumerThreads>();
     }
     if (sums_rows && has_last) {
@@ -190,7 +205,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_const
     }
 
     // Epilogue.
-    if constexpr (kBothFinish) {
+    if constexpr (kBothFinish<P>) {
       fetch(shared.place(gemm.k_tiles, 1 + consumer), partials);
       float kept[1][kHalf];
 #pragma unroll

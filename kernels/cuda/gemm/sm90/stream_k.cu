@@ -80,6 +80,76 @@ __device__ __forceinline__ void load_left(typename C::SharedStorage& shared, con
   }
 }
 
+// The producer's thread: its slices' k_tiles, and what others have left of the tiles that end in them.
+template <class C>
+__device__ __forceinline__ void load_slices(typename C::SharedStorage& shared, const StreamKGemm& gemm, StreamKSlices& k_slices) {
+  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  StreamKSlice k_slice;
+  RingPosition<C::kStages> at;
+  WaitOnce wait_for_operands;
+  while (k_slices.next(k_slice)) {
+    const TileAt tile = own_tile(gemm, k_slice.tile);
+    int k_tile = k_slice.start;
+    for (int left = k_slice.end - k_slice.begin; left > 0; --left, at.advance()) {
+      shared.ring.wait_empty(at);
+      wait_for_operands();
+      load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, tile.n * kTileN, tile.m * kTileM,
+                            cluster_rank());
+      k_tile = k_slice.after(k_tile);
+    }
+    load_left<C>(shared, gemm, k_slice, at);
+  }
+  shared.ring.wait_for_readers(gemm.cluster, at);
+}
+
+// A consumer adds what others have left of the tile that its slice ends, in the order of K. What is in D by then is waited for alone.
+template <class C>
+__device__ __forceinline__ void add_left(typename C::SharedStorage& shared, const StreamKGemm& gemm, const StreamKSlice& k_slice,
+                                         const ConsumerThread& self, RingPosition<C::kStages>& at, float (&accumulators)[C::kTile.m / 2]) {
+  const auto release = [&](int stage) { shared.ring.release_to_cluster(stage, gemm.cluster, self.thread); };
+  for (int other = k_slice.partials; other > 0; --other) {
+    if (gemm.first_in_d && other == k_slice.partials) {
+      shared.ring.wait_full(at);
+      fence_proxy_async();
+      sync_warpgroup(self.consumer);
+      release(at.stage);
+      at.advance();
+      continue;
+    }
+#pragma unroll
+    for (int subtile = 0; subtile < C::kSubtiles; ++subtile, at.advance()) {
+      shared.ring.wait_full(at);
+      reinterpret_cast<const PartialSubtile&>(shared.stages[at.stage])
+          .add_to(self.warp, self.lane, accumulators + subtile * kSubtileValues);
+      sync_warpgroup(self.consumer);
+      release(at.stage);
+    }
+  }
+}
+
+// Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once. T is the operands' type.
+template <class C, class T>
+__device__ __forceinline__ void finish_slice(const StreamKGemm& gemm, WarpStaging<C::kStagingBuffers>& staging,
+                                             const float (&accumulators)[C::kTile.m / 2], const SubtileAt& first, bool add) {
+  const WarpgroupEpilogue& epilogue = gemm.epilogue;
+  for (int subtile = 0; subtile < C::kSubtiles; ++subtile) {
+    const SubtileAt subtile_at = {.row = first.row, .col = first.col + subtile * kSubtileColumns};
+    if (first.row >= epilogue.rows || subtile_at.col >= epilogue.cols) return;
+    float z[kSubtileValues];
+    with_register_index<C::kSubtiles>(subtile, [&](int of) {
+#pragma unroll
+      for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[of * kSubtileValues + i];
+    });
+    if (!gemm.by_engine) {
+      finish_elements(epilogue, staging.first, subtile_at, z);
+    } else if (epilogue.d.dtype == DType::f32) {
+      staging.put(epilogue.d_map, subtile_at, z, add);
+    } else {
+      staging.template put<T>(staging.next(), epilogue.d_map, subtile_at, z);
+    }
+  }
+}
+
 template <class C, bool kSums, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant__ StreamKGemm gemm) {
   auto& shared = shared_storage<C>();
@@ -90,27 +160,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
       .readers = C::kConsumers, .shares_loads = true, .fills_ones = kSums, .prefetches_k_tiles = false, .meets = Meeting::cluster};
   run_prologue<C, kPrologue>(shared, gemm);
   StreamKSlices k_slices(gemm.work, cluster_of_cta(gemm.cluster));
-  StreamKSlice k_slice;
-  RingPosition<C::kStages> at;
   if (becomes_producer<C>()) {
-    if (elect_lane_of(0)) {
-      WaitOnce wait_for_operands;
-      while (k_slices.next(k_slice)) {
-        const TileAt tile = own_tile(gemm, k_slice.tile);
-        int block = k_slice.start;
-        for (int blocks = k_slice.end - k_slice.begin; blocks > 0; --blocks, at.advance()) {
-          shared.ring.wait_empty(at);
-          wait_for_operands();
-          load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], block * kBox, tile.n * kTileN, tile.m * kTileM,
-                                cluster_rank());
-          block = k_slice.after(block);
-        }
-        load_left<C>(shared, gemm, k_slice, at);
-      }
-      shared.ring.wait_for_readers(gemm.cluster, at);
-    }
-  } else {  // A consumer.
-    const auto [consumer, thread, warp, lane] = ConsumerThread();
+    if (elect_lane_of(0)) load_slices<C>(shared, gemm, k_slices);
+  } else {
+    const ConsumerThread self;
+    const auto [consumer, thread, warp, lane] = self;
     WarpStaging<C::kStagingBuffers> staging = {.first = shared.staging[warp], .arrived = nullptr, .lane = lane};
     const auto release = [&](int stage) {  // to every producer that writes here
       shared.ring.release_to_cluster(stage, gemm.cluster, thread);
@@ -123,25 +177,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
       if (unsignaled) add_to_flag_after_tma_stores(gemm.left + blockIdx.x);
       unsignaled = false;
     };
-    // Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once.
-    const auto finish_k_slice = [&](const float(&accumulators)[kTileM / 2], int row, int col, bool add) {
-      for (int subtile = 0; subtile < C::kSubtiles; ++subtile) {
-        const SubtileAt subtile_at = {.row = row, .col = col + subtile * kSubtileColumns};
-        if (row >= epilogue.rows || subtile_at.col >= epilogue.cols) return;
-        float z[kSubtileValues];
-        with_register_index<C::kSubtiles>(subtile, [&](int of) {
-#pragma unroll
-          for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[of * kSubtileValues + i];
-        });
-        if (!gemm.by_engine) {
-          finish_elements(epilogue, staging.first, subtile_at, z);
-        } else if (epilogue.d.dtype == DType::f32) {
-          staging.put(epilogue.d_map, subtile_at, z, add);
-        } else {
-          staging.template put<typename P::T>(staging.next(), epilogue.d_map, subtile_at, z);
-        }
-      }
-    };
+    StreamKSlice k_slice;
+    RingPosition<C::kStages> at;
     while (k_slices.next(k_slice)) {
       const TileAt tile = own_tile(gemm, k_slice.tile);
       const int row = tile.n * kTileN + consumer * kBox, col = tile.m * kTileM;
@@ -170,23 +207,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
           for (int subtile = 0; subtile < C::kSubtiles; ++subtile)
             to[subtile].write_partials(warp, lane, accumulators[0] + subtile * kSubtileValues);
         }
-        for (int other = k_slice.partials; other > 0; --other) {
-          if (gemm.first_in_d && other == k_slice.partials) {
-            shared.ring.wait_full(at);
-            fence_proxy_async();
-            sync_warpgroup(consumer);
-            release(at.stage);
-            at.advance();
-            continue;
-          }
-#pragma unroll
-          for (int subtile = 0; subtile < C::kSubtiles; ++subtile, at.advance()) {
-            shared.ring.wait_full(at);
-            reinterpret_cast<const PartialSubtile&>(shared.stages[at.stage]).add_to(warp, lane, accumulators[0] + subtile * kSubtileValues);
-            sync_warpgroup(consumer);
-            release(at.stage);
-          }
-        }
+        add_left<C>(shared, gemm, k_slice, self, at, accumulators[0]);
         if constexpr (mma_form.kSumsRows) {
           const auto block = static_cast<int>(blockIdx.x);
           for_each_row_sum(row_sums[0], [&](int own, float sum) {
@@ -199,7 +220,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
           });
         }
         const bool to_first = gemm.first_in_d && k_slice.partials > 0;
-        if (into_d) finish_k_slice(accumulators[0], row + warp % 4 * kSubtileRows, col, epilogue.accumulate || to_first);
+        const SubtileAt first = {.row = row + warp % 4 * kSubtileRows, .col = col};
+        if (into_d) finish_slice<C, typename P::T>(gemm, staging, accumulators[0], first, epilogue.accumulate || to_first);
       };
       if (kSums && tile.m == 0) {
         run_k_slice(MmaForm<typename P::T, P::kRows, P::kCols, kSums>{});

@@ -63,69 +63,83 @@ __device__ __forceinline__ void load_side(typename C::SharedStorage& shared, con
   }
 }
 
+// A tile's first element of D.
+struct Corner {
+  int m, n;
+};
+template <class C>
+__device__ __forceinline__ Corner corner_of(const WarpgroupGemm& gemm, int index) {
+  const TileAt tile = own_tile(gemm, index);
+  return {.m = tile.m * static_cast<int>(C::kTile.m), .n = tile.n * static_cast<int>(C::kTile.n)};
+}
+// Whether TMA takes a whole tile to D, and brings a side input.
+template <class C>
+__device__ __forceinline__ bool goes_through_lines(const WarpgroupEpilogue& e, int m) {
+  return e.through_staging && min(m + static_cast<int>(C::kTile.m), e.cols) <= e.d.mapped_cols;
+}
+
+// The producer's warps: one loads, one sees to it that D is in L2 where sums are added to it, and where tiles are assigned one says that
+// the CTA has chosen.
+template <class C, class P, class Gemm>
+__device__ __forceinline__ void feed_tile(typename C::SharedStorage& shared, const Gemm& gemm) {
+  constexpr bool kAssigned = HasAssignment<Gemm>;
+  const WarpgroupEpilogue& e = gemm.epilogue;
+  RingPosition<C::kStages> at;
+  if (warp_rank() == 0) {
+    const auto load = [&](const Corner& from, int stage, int k_tile) {
+      load_swap_ab_stage<P>(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, from.m, from.n);
+      shared.loads.set(k_tile + 1);
+    };
+    int begun = 0, own = first_tile_index(gemm);
+    WaitOnce wait_for_operands;
+    if constexpr (kAssigned) {
+      wait_for_operands();
+      begun = min(C::kStages, gemm.k_tiles);
+      const auto begin = [&](int chosen) {
+        const Corner first = corner_of<C>(gemm, chosen);
+        for (int k_tile = 0; k_tile < begun; ++k_tile) load(first, k_tile, k_tile);
+      };
+      own = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.ring.full, begun); });
+      if (is_no_tile(gemm, own)) return;
+      at.advance(std::int64_t{begun});
+    }
+    const Corner own_corner = corner_of<C>(gemm, own);
+    if (elect_lane()) {
+      shared.ring.load_k_tiles(at, begun, gemm.k_tiles, [&](int k_tile) {
+        wait_for_operands();
+        load(own_corner, at.stage, k_tile);
+      });
+      if (e.has_side && goes_through_lines<C>(e, own_corner.m)) load_side<C>(shared, gemm, at, own_corner.m, own_corner.n);
+    }
+  } else if (warp_rank() == 1 && e.stores_accumulators && e.accumulate) {
+    wait_for_previous_kernel();
+    int own = first_tile_index(gemm);
+    if constexpr (kAssigned) {
+      own = shared.own.wait();
+      if (is_no_tile(gemm, own)) return;
+    }
+    const auto [m, n] = corner_of<C>(gemm, own);
+    prefetch_d_tile<static_cast<int>(C::kTile.m), static_cast<int>(C::kTile.n)>(shared.loads, gemm, n, m, 0, gemm.k_tiles);
+  } else if constexpr (kAssigned) {
+    if (threadIdx.x == 64) {
+      shared.own.wait();
+      gemm.assignment.release();
+    }
+  }
+}
+
 template <class C, class P, class Gemm>
 __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_constant__ Gemm gemm) {
   auto& shared = shared_storage<C>();
   constexpr bool kAssigned = HasAssignment<Gemm>;
   const WarpgroupEpilogue& e = gemm.epilogue;
-  struct Corner {
-    int m, n;
-  };
-  const auto corner = [&](int own) {
-    const TileAt tile = own_tile(gemm, own);
-    return Corner{.m = tile.m * static_cast<int>(C::kTile.m), .n = tile.n * static_cast<int>(C::kTile.n)};
-  };
-  const auto goes_through_lines = [&](int m) {
-    return e.through_staging && min(m + static_cast<int>(C::kTile.m), e.cols) <= e.d.mapped_cols;
-  };
-
   run_prologue<C, Prologue{.readers = C::kConsumers, .prefetches_k_tiles = !kAssigned}>(shared, gemm, [&] {
     if constexpr (kAssigned) mbarrier_init(shared.own.known, 1);
   });
-  RingPosition<C::kStages> at;
   if (becomes_producer<C>()) {
-    if (warp_rank() == 0) {
-      const auto load = [&](const Corner& from, int stage, int k_tile) {
-        load_swap_ab_stage<P>(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, from.m, from.n);
-        shared.loads.set(k_tile + 1);
-      };
-      int begun = 0, own = first_tile_index(gemm);
-      WaitOnce wait_for_operands;
-      if constexpr (kAssigned) {
-        wait_for_operands();
-        begun = min(C::kStages, gemm.k_tiles);
-        const auto begin = [&](int chosen) {
-          const Corner first = corner(chosen);
-          for (int k_tile = 0; k_tile < begun; ++k_tile) load(first, k_tile, k_tile);
-        };
-        own = shared.own.choose(gemm.assignment, begin, [&] { forget_stages(shared.ring.full, begun); });
-        if (is_no_tile(gemm, own)) return;
-        at.advance(std::int64_t{begun});
-      }
-      const Corner own_corner = corner(own);
-      if (elect_lane()) {
-        shared.ring.load_k_tiles(at, begun, gemm.k_tiles, [&](int k_tile) {
-          wait_for_operands();
-          load(own_corner, at.stage, k_tile);
-        });
-        if (e.has_side && goes_through_lines(own_corner.m)) load_side<C>(shared, gemm, at, own_corner.m, own_corner.n);
-      }
-    } else if (warp_rank() == 1 && e.stores_accumulators && e.accumulate) {
-      wait_for_previous_kernel();
-      int own = first_tile_index(gemm);
-      if constexpr (kAssigned) {
-        own = shared.own.wait();
-        if (is_no_tile(gemm, own)) return;
-      }
-      const auto [m, n] = corner(own);
-      prefetch_d_tile<static_cast<int>(C::kTile.m), static_cast<int>(C::kTile.n)>(shared.loads, gemm, n, m, 0, gemm.k_tiles);
-    } else if constexpr (kAssigned) {
-      if (threadIdx.x == 64) {
-        shared.own.wait();
-        gemm.assignment.release();
-      }
-    }
+    feed_tile<C, P>(shared, gemm);
   } else {  // A consumer: main loop, then epilogue.
+    RingPosition<C::kStages> at;
     const int consumer = warpgroup_rank() - 1;
     const bool leads = threadIdx.x % kWarpgroup == 0;
     int own = first_tile_index(gemm);
@@ -142,8 +156,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) transposed_tiles(const __grid_
     const auto wait_in_order = [&](int k_tile) { turn.before(k_tile); };
     const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
     const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release, wait_in_order);
-    const auto [m, n] = corner(own);
-    const bool through_lines = goes_through_lines(m);
+    const auto [m, n] = corner_of<C>(gemm, own);
+    const bool through_lines = goes_through_lines<C>(e, m);
     const SwapAbEpilogue<C> epilogue(e, m + consumer * C::kMmaTiles * kBox, n, consumer);
     wgmma_wait<0>();
     release(last_stage);

@@ -65,6 +65,46 @@ __device__ __forceinline__ void add_partials(float (&z)[kSubtileValues], int par
   }
 }
 
+// The producer's thread: k_tiles from `begin` to `end` of the tile whose first row and column these are.
+template <class C>
+__device__ __forceinline__ void load_part(typename C::SharedStorage& shared, const SplitGemm& gemm, int begin, int end, int row, int col) {
+  WaitOnce wait_for_operands;
+  RingPosition<C::kStages> at;
+  shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
+    wait_for_operands();
+    load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col);
+  });
+}
+
+// A subtile's sums, which are D or are added to it.
+template <int kStagingBuffers>
+__device__ __forceinline__ void store_subtile(const SplitGemm& gemm, WarpStaging<kStagingBuffers>& staging, const SubtileAt& at,
+                                              float (&z)[kSubtileValues]) {
+  const WarpgroupEpilogue& epilogue = gemm.epilogue;
+  if (!epilogue.through_staging || min(at.col + kSubtileColumns, epilogue.cols) > epilogue.d.mapped_cols) {
+    staging.settle();
+    finish_elements(epilogue, staging.first, at, z);
+  } else if (epilogue.d.dtype == DType::f32) {
+    staging.put(epilogue.d_map, at, z, epilogue.accumulate);
+  } else if (gemm.operand_dtype == DType::bf16) {
+    staging.template put<bf16>(staging.next(), epilogue.d_map, at, z);
+  } else {
+    staging.template put<f16>(staging.next(), epilogue.d_map, at, z);
+  }
+}
+
+// The sums of a tile's rows over a CTA's part of K; the lanes that have one add up all parts'.
+template <int kTileN>
+__device__ __forceinline__ float* row_sums_of(const SplitGemm& gemm, int tile, int part) {
+  return gemm.row_sums + (static_cast<std::int64_t>(tile) * gemm.split + part) * kTileN;
+}
+template <int kTileN>
+__device__ __forceinline__ void store_row_sums(const SplitGemm& gemm, int tile, int row, int own, int lane) {
+  float sum = 0.0f;
+  for (int part = 0; part < gemm.split && lane < kSubtileRows; ++part) sum += __ldcg(row_sums_of<kTileN>(gemm, tile, part) + own);
+  if (lane < kSubtileRows) store_bias_gradient(gemm.epilogue, row + own, sum);
+}
+
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid_constant__ SplitGemm gemm) {
   auto& shared = shared_storage<C>();
@@ -82,21 +122,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
 
   run_prologue<C, Prologue{.readers = C::kConsumers, .fills_ones = true, .prefetches_k_tiles = false}>(shared, gemm);
   if (becomes_producer<C>()) {
-    if (elect_lane_of(0)) {
-      WaitOnce wait_for_operands;
-      RingPosition<C::kStages> at;
-      shared.ring.load_k_tiles(at, begin, end, [&](int block) {
-        wait_for_operands();
-        load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], block * kBox, row, col);
-      });
-    }
+    if (elect_lane_of(0)) load_part<C>(shared, gemm, begin, end, row, col);
   } else {  // A consumer.
     const auto [consumer, thread, warp, lane] = ConsumerThread();
     const auto partials_of = [&](int block, int subtile) {
       const std::int64_t index = ((static_cast<std::int64_t>(tile) * gemm.split + block) * kWarps + warp) * kSubtiles + subtile;
       return gemm.partials + index * (kSubtileValues / 4) * 32 + lane;
     };
-    const auto row_sums_of = [&](int block) { return gemm.row_sums + (static_cast<std::int64_t>(tile) * gemm.split + block) * kTileN; };
     const auto finisher = [&](int subtile) { return static_cast<int>(gemm.by_split.remainder(warp * kSubtiles + subtile)); };
 
     // Main loop.
@@ -114,7 +146,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
           at, begin, end, issue, [&](int stage) { shared.ring.release_by(thread == 0, stage); }, wait_in_order);
       wgmma_wait<0>();
       if constexpr (mma_form.kSumsRows) {
-        for_each_row_sum(row_sums[0], [&](int own, float sum) { row_sums_of(part)[consumer * kBox + own] = sum; });
+        for_each_row_sum(row_sums[0], [&](int own, float sum) { row_sums_of<kTileN>(gemm, tile, part)[consumer * kBox + own] = sum; });
       }
     });
 
@@ -146,24 +178,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
       for (int i = 0; i < kSubtileValues; ++i) z[i] = accumulators[0][subtile * kSubtileValues + i];
       wait_for_added(left, all, waiters);
       add_partials(z, gemm.split - 1, [&](int other) { return partials_of(other < part ? other : other + 1, subtile); });
-      const bool through_staging = epilogue.through_staging && min(at.col + kSubtileColumns, epilogue.cols) <= epilogue.d.mapped_cols;
-      if (!through_staging) {
-        staging.settle();
-        finish_elements(epilogue, staging.first, at, z);
-      } else if (epilogue.d.dtype == DType::f32) {
-        staging.put(epilogue.d_map, at, z, epilogue.accumulate);
-      } else if (gemm.operand_dtype == DType::bf16) {
-        staging.template put<bf16>(staging.next(), epilogue.d_map, at, z);
-      } else {
-        staging.template put<f16>(staging.next(), epilogue.d_map, at, z);
-      }
+      store_subtile(gemm, staging, at, z);
     }
     if (sums_rows && part == 0) {
       wait_for_added(left, all, waiters);
-      const int own = warp * kSubtileRows + lane;
-      float sum = 0.0f;
-      for (int block = 0; block < gemm.split && lane < kSubtileRows; ++block) sum += __ldcg(row_sums_of(block) + own);
-      if (lane < kSubtileRows) store_bias_gradient(epilogue, row + own, sum);
+      store_row_sums<kTileN>(gemm, tile, row, warp * kSubtileRows + lane, lane);
     }
     tma_store_wait_read<0>();
   }
