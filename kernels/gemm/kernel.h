@@ -41,7 +41,7 @@ struct GemmKernel {
   GemmPlan (*plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) = nullptr;
   // The same but for the predicted time, where predicting it takes a share of a small launch; null: plan does.
   GemmPlan (*unpredicted_plan)(const GemmProblem& problem, Tile tile, const DeviceInfo& device) = nullptr;
-  // Null where this build has no code for it: a kernel names its CUDA launch under `if constexpr (kHasCuda)` (facts/has_cuda.h).
+  // Null where this build has no code for it (facts/has_cuda.h).
   CpuGemmLaunch launch_cpu = nullptr;
   CudaGemmLaunch launch_cuda = nullptr;
   // Of a library's row: how many candidates its heuristic has for this problem, GemmPlan::algorithm naming one. Null elsewhere.

@@ -18,11 +18,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_bulk_copy_wgmma;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kBulkCopyWgmmaKernel = {.name = "bulk_copy_wgmma",
@@ -33,6 +28,6 @@ const GemmKernel kBulkCopyWgmmaKernel = {.name = "bulk_copy_wgmma",
                                          .shared_bytes = bulk_copy_wgmma_shared_bytes,
                                          .own_refusal = refuse_warpgroup,
                                          .plan = plan,
-                                         .launch_cuda = cuda_launch()};
+                                         .launch_cuda = cuda_launch<launch_bulk_copy_wgmma>()};
 
 }  // namespace tilewave

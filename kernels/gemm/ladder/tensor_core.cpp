@@ -17,11 +17,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .split = split});
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_tensor_core;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kTensorCoreKernel = {.name = "tensor_core",
@@ -31,6 +26,6 @@ const GemmKernel kTensorCoreKernel = {.name = "tensor_core",
                                       .tiles = kTensorCoreTiles,
                                       .own_refusal = refuse_without_tensor_cores,
                                       .plan = plan,
-                                      .launch_cuda = cuda_launch()};
+                                      .launch_cuda = cuda_launch<launch_tensor_core>()};
 
 }  // namespace tilewave

@@ -17,11 +17,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_warp_specialized;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kWarpSpecializedKernel = {.name = "warp_specialized",
@@ -32,6 +27,6 @@ const GemmKernel kWarpSpecializedKernel = {.name = "warp_specialized",
                                            .shared_bytes = warp_specialized_shared_bytes,
                                            .own_refusal = refuse_warpgroup,
                                            .plan = plan,
-                                           .launch_cuda = cuda_launch()};
+                                           .launch_cuda = cuda_launch<launch_warp_specialized>()};
 
 }  // namespace tilewave

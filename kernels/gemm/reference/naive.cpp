@@ -44,11 +44,6 @@ GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceInfo& de
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_naive;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kNaiveKernel = {.name = "naive",
@@ -65,6 +60,6 @@ const GemmKernel kCudaNaiveKernel = {.name = "naive",
                                      .sums_outputs = true,
                                      .own_refusal = refuse_on_gpu,
                                      .plan = plan_on_gpu,
-                                     .launch_cuda = cuda_launch()};
+                                     .launch_cuda = cuda_launch<launch_naive>()};
 
 }  // namespace tilewave

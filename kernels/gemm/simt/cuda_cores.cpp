@@ -41,11 +41,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_cuda_cores;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kCudaCoresKernel = {.name = "cuda_cores",
@@ -53,6 +48,6 @@ const GemmKernel kCudaCoresKernel = {.name = "cuda_cores",
                                      .tiles = kCudaCoresTiles,
                                      .own_refusal = refuse_without_cuda_cores,
                                      .plan = plan,
-                                     .launch_cuda = cuda_launch()};
+                                     .launch_cuda = cuda_launch<launch_cuda_cores>()};
 
 }  // namespace tilewave

@@ -17,11 +17,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .split = split});
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_shared_memory_tiles;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kSharedMemoryTilesKernel = {.name = "shared_memory_tiles",
@@ -29,6 +24,6 @@ const GemmKernel kSharedMemoryTilesKernel = {.name = "shared_memory_tiles",
                                              .tiles = kSharedMemoryTiles,
                                              .own_refusal = refuse_without_cuda_cores,
                                              .plan = plan,
-                                             .launch_cuda = cuda_launch()};
+                                             .launch_cuda = cuda_launch<launch_shared_memory_tiles>()};
 
 }  // namespace tilewave

@@ -29,11 +29,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .store_cycles = engine_stores ? time.mma_bulk_copy_store_cycles : 0.0});
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_bulk_copy_mma;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kBulkCopyMmaKernel = {.name = "bulk_copy_mma",
@@ -43,6 +38,6 @@ const GemmKernel kBulkCopyMmaKernel = {.name = "bulk_copy_mma",
                                        .shared_bytes = bulk_copy_mma_shared_bytes,
                                        .own_refusal = refuse,
                                        .plan = plan,
-                                       .launch_cuda = cuda_launch()};
+                                       .launch_cuda = cuda_launch<launch_bulk_copy_mma>()};
 
 }  // namespace tilewave

@@ -39,11 +39,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .split = split});
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_tensor_core_persistent;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kTensorCorePersistentKernel = {.name = "tensor_core_persistent",
@@ -53,6 +48,6 @@ const GemmKernel kTensorCorePersistentKernel = {.name = "tensor_core_persistent"
                                                 .shared_bytes = shared_bytes,
                                                 .own_refusal = refuse_persistent,
                                                 .plan = plan,
-                                                .launch_cuda = cuda_launch()};
+                                                .launch_cuda = cuda_launch<launch_tensor_core_persistent>()};
 
 }  // namespace tilewave

@@ -24,11 +24,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .split = split});
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_tensor_core_pipelined;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kTensorCorePipelinedKernel = {.name = "tensor_core_pipelined",
@@ -38,6 +33,6 @@ const GemmKernel kTensorCorePipelinedKernel = {.name = "tensor_core_pipelined",
                                                .shared_bytes = [](Tile) { return kTensorCorePipelinedSharedBytes; },
                                                .own_refusal = refuse_without_tensor_cores,
                                                .plan = plan,
-                                               .launch_cuda = cuda_launch()};
+                                               .launch_cuda = cuda_launch<launch_tensor_core_pipelined>()};
 
 }  // namespace tilewave

@@ -35,11 +35,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                       .rows_covered = tiling.tiles_down * tile_rows});
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_tensor_core_residues;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kTensorCoreResiduesKernel = {.name = "tensor_core_residues",
@@ -49,6 +44,6 @@ const GemmKernel kTensorCoreResiduesKernel = {.name = "tensor_core_residues",
                                               .shared_bytes = [](Tile) { return kTensorCoreResiduesSharedBytes; },
                                               .own_refusal = refuse,
                                               .plan = plan,
-                                              .launch_cuda = cuda_launch()};
+                                              .launch_cuda = cuda_launch<launch_tensor_core_residues>()};
 
 }  // namespace tilewave

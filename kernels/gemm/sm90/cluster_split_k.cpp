@@ -37,11 +37,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return best;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_cluster_split_k;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kClusterSplitKKernel = {.name = "cluster_split_k",
@@ -51,6 +46,6 @@ const GemmKernel kClusterSplitKKernel = {.name = "cluster_split_k",
                                          .shared_bytes = cluster_split_k_shared_bytes,
                                          .own_refusal = refuse_warpgroup,
                                          .plan = plan,
-                                         .launch_cuda = cuda_launch()};
+                                         .launch_cuda = cuda_launch<launch_cluster_split_k>()};
 
 }  // namespace tilewave

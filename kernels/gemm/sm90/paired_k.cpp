@@ -34,11 +34,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_paired_k;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kPairedKKernel = {.name = "paired_k",
@@ -48,6 +43,6 @@ const GemmKernel kPairedKKernel = {.name = "paired_k",
                                    .shared_bytes = paired_k_shared_bytes,
                                    .own_refusal = refuse,
                                    .plan = plan,
-                                   .launch_cuda = cuda_launch()};
+                                   .launch_cuda = cuda_launch<launch_paired_k>()};
 
 }  // namespace tilewave

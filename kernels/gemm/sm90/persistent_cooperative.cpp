@@ -24,11 +24,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_persistent_cooperative;
-  return nullptr;
-}
-
 }  // namespace
 
 bool is_cooperative_gradient(const GemmProblem& problem, Tile tile) {
@@ -42,6 +37,6 @@ const GemmKernel kPersistentCooperativeKernel = {.name = "persistent_cooperative
                                                  .shared_bytes = persistent_cooperative_shared_bytes,
                                                  .own_refusal = refuse_warpgroup,
                                                  .plan = plan,
-                                                 .launch_cuda = cuda_launch()};
+                                                 .launch_cuda = cuda_launch<launch_persistent_cooperative>()};
 
 }  // namespace tilewave

@@ -42,11 +42,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_persistent_late_derivative;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kPersistentLateDerivativeKernel = {.name = "persistent_late_derivative",
@@ -56,6 +51,6 @@ const GemmKernel kPersistentLateDerivativeKernel = {.name = "persistent_late_der
                                                     .shared_bytes = persistent_late_derivative_shared_bytes,
                                                     .own_refusal = refuse,
                                                     .plan = plan,
-                                                    .launch_cuda = cuda_launch()};
+                                                    .launch_cuda = cuda_launch<launch_persistent_late_derivative>()};
 
 }  // namespace tilewave

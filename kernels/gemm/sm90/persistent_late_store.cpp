@@ -52,11 +52,6 @@ GemmPlan plan(const GemmProblem& whole_problem, Tile tile, const DeviceInfo& dev
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_persistent_late_store;
-  return nullptr;
-}
-
 }  // namespace
 
 std::int64_t deferred_store_last_columns(const GemmProblem& problem) {
@@ -72,6 +67,6 @@ const GemmKernel kPersistentLateStoreKernel = {.name = "persistent_late_store",
                                                .shared_bytes = persistent_late_store_shared_bytes,
                                                .own_refusal = refuse,
                                                .plan = plan,
-                                               .launch_cuda = cuda_launch()};
+                                               .launch_cuda = cuda_launch<launch_persistent_late_store>()};
 
 }  // namespace tilewave

@@ -23,11 +23,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_persistent_ping_pong;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kPersistentPingPongKernel = {.name = "persistent_ping_pong",
@@ -37,6 +32,6 @@ const GemmKernel kPersistentPingPongKernel = {.name = "persistent_ping_pong",
                                               .shared_bytes = persistent_ping_pong_shared_bytes,
                                               .own_refusal = refuse_warpgroup,
                                               .plan = plan,
-                                              .launch_cuda = cuda_launch()};
+                                              .launch_cuda = cuda_launch<launch_persistent_ping_pong>()};
 
 }  // namespace tilewave

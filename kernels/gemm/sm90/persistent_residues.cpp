@@ -68,11 +68,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_persistent_residues;
-  return nullptr;
-}
-
 }  // namespace
 
 ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile) {
@@ -99,6 +94,6 @@ const GemmKernel kPersistentResiduesKernel = {.name = "persistent_residues",
                                               .shared_bytes = persistent_residues_shared_bytes,
                                               .own_refusal = refuse,
                                               .plan = plan,
-                                              .launch_cuda = cuda_launch()};
+                                              .launch_cuda = cuda_launch<launch_persistent_residues>()};
 
 }  // namespace tilewave

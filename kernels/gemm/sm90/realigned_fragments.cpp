@@ -42,11 +42,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_realigned_fragments;
-  return nullptr;
-}
-
 }  // namespace
 
 ResiduesOfK residues_of_k(const GemmProblem& problem) {
@@ -64,6 +59,6 @@ const GemmKernel kRealignedFragmentsKernel = {.name = "realigned_fragments",
                                               .shared_bytes = realigned_fragments_shared_bytes,
                                               .own_refusal = refuse,
                                               .plan = plan,
-                                              .launch_cuda = cuda_launch()};
+                                              .launch_cuda = cuda_launch<launch_realigned_fragments>()};
 
 }  // namespace tilewave

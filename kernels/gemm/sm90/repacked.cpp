@@ -92,11 +92,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_repacked;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel& kernel_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
@@ -113,6 +108,6 @@ const GemmKernel kRepackedKernel = {.name = "repacked",
                                     .shared_bytes = shared_bytes,
                                     .own_refusal = refuse,
                                     .plan = plan,
-                                    .launch_cuda = cuda_launch()};
+                                    .launch_cuda = cuda_launch<launch_repacked>()};
 
 }  // namespace tilewave

@@ -22,11 +22,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_sliced_k;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kSlicedKKernel = {.name = "sliced_k",
@@ -36,6 +31,6 @@ const GemmKernel kSlicedKKernel = {.name = "sliced_k",
                                    .shared_bytes = sliced_k_shared_bytes,
                                    .own_refusal = refuse_warpgroup,
                                    .plan = plan,
-                                   .launch_cuda = cuda_launch()};
+                                   .launch_cuda = cuda_launch<launch_sliced_k>()};
 
 }  // namespace tilewave

@@ -39,11 +39,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_stream_k;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kStreamKKernel = {.name = "stream_k",
@@ -53,6 +48,6 @@ const GemmKernel kStreamKKernel = {.name = "stream_k",
                                    .shared_bytes = stream_k_shared_bytes,
                                    .own_refusal = refuse_adding_alone,
                                    .plan = plan,
-                                   .launch_cuda = cuda_launch()};
+                                   .launch_cuda = cuda_launch<launch_stream_k>()};
 
 }  // namespace tilewave

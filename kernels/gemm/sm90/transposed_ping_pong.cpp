@@ -45,11 +45,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_transposed_ping_pong;
-  return nullptr;
-}
-
 }  // namespace
 
 SwapAbForm swap_ab_form(const GemmProblem& problem) {
@@ -68,6 +63,6 @@ const GemmKernel kTransposedPingPongKernel = {.name = "transposed_ping_pong",
                                               .shared_bytes = transposed_ping_pong_shared_bytes,
                                               .own_refusal = refuse,
                                               .plan = plan,
-                                              .launch_cuda = cuda_launch()};
+                                              .launch_cuda = cuda_launch<launch_transposed_ping_pong>()};
 
 }  // namespace tilewave

@@ -29,11 +29,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return plan;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_transposed_tiles;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kTransposedTilesKernel = {.name = "transposed_tiles",
@@ -43,6 +38,6 @@ const GemmKernel kTransposedTilesKernel = {.name = "transposed_tiles",
                                            .shared_bytes = transposed_tiles_shared_bytes,
                                            .own_refusal = refuse,
                                            .plan = plan,
-                                           .launch_cuda = cuda_launch()};
+                                           .launch_cuda = cuda_launch<launch_transposed_tiles>()};
 
 }  // namespace tilewave

@@ -49,11 +49,6 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   return best;
 }
 
-constexpr CudaGemmLaunch cuda_launch() {
-  if constexpr (kHasCuda) return launch_workspace_split_k;
-  return nullptr;
-}
-
 }  // namespace
 
 const GemmKernel kWorkspaceSplitKKernel = {.name = "workspace_split_k",
@@ -63,6 +58,6 @@ const GemmKernel kWorkspaceSplitKKernel = {.name = "workspace_split_k",
                                            .shared_bytes = workspace_split_k_shared_bytes,
                                            .own_refusal = refuse,
                                            .plan = plan,
-                                           .launch_cuda = cuda_launch()};
+                                           .launch_cuda = cuda_launch<launch_workspace_split_k>()};
 
 }  // namespace tilewave

@@ -1,12 +1,17 @@
 // The suites of tilewave bench gemm as data: what a form poses, what it is compared with, and which claims have targets.
 #include "app/bench/gemm_suite.h"
 
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
 #include <string>
 
+#include "kernels/core/device_profiles.h"
 #include "kernels/gemm/catalog.h"
 #include "tests/kernels/gemm/gpus.h"
+#include "tests/shell.h"
+#include "tests/test_environment.h"
 
 namespace tilewave {
 namespace {
@@ -63,6 +68,43 @@ TEST(GemmSuite, LayersHaveTheFormsAskedFor) {
     EXPECT_EQ(claim.name, concat(name_of(item.ours.form), item.peer == PeerLaunches::in_parts ? ", peer in parts" : ""));
     EXPECT_EQ(problem_of(item.ours, kTypes).epilogue.output_sums, item.ours.form == GemmForm::dgrad_gelu_bias);
   }
+}
+
+// The page's table: per form that is one launch, the kernels that the model chooses on an H200, each with the number of aligned layers of
+// the suite and one of them.
+std::string which_kernel_when() {
+  std::string table = "| form | kernels, the number of layers, and one of them (outputs<-inputs@tokens) |\n|---|---|\n";
+  const GemmSuite suite = transformer_suite({});
+  for (const std::string& name : gemm_forms()) {
+    const GemmForm form = parse_gemm_form(name);
+    std::map<std::string, std::set<std::string>> layers;
+    for (const GemmItem& item : suite.items) {
+      if (item.ours.form != form || item.ours.pitch != PitchPolicy::aligned || form == GemmForm::dgrad_gelu_bias) continue;
+      const GemmPlan plan = choose(problem_of(item.ours, kTypes), device_profile("h200").device);
+      const Layer& layer = item.ours.layer;
+      layers[std::string(plan.row)].insert(concat(layer.out, "<-", layer.in, "@", layer.tokens));
+    }
+    std::string kernels;
+    for (const auto& [kernel, its] : layers)
+      kernels += concat(kernels.empty() ? "" : ", ", "`", kernel, "` ", its.size(), " (`", *its.begin(), "`)");
+    if (!kernels.empty()) table += concat("| ", name, " | ", kernels, " |\n");
+  }
+  return table;
+}
+
+// TILEWAVE_WRITE_DOCS=1 tilewave_tests --gtest_filter=GemmDocument.* --data tests writes the table instead.
+TEST(GemmDocument, SaysWhichKernelIsChosenWhen) {
+  const std::filesystem::path path = std::filesystem::absolute(test_environment().data).lexically_normal() / "../docs/understand/gemm.md";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not beside --data";
+  const std::string begins = "<!-- which kernel when: tests/app/bench/gemm_suite_test.cpp -->\n", ends = "<!-- end -->\n";
+  const std::string text = file_text(path);
+  const std::size_t begin = text.find(begins), end = text.find(ends, begin);
+  ASSERT_NE(begin, std::string::npos);
+  ASSERT_NE(end, std::string::npos);
+  const std::string table = which_kernel_when();
+  const std::size_t first = begin + begins.size();
+  if (std::getenv("TILEWAVE_WRITE_DOCS") != nullptr) return write_text(path, text.substr(0, first) + table + text.substr(end));
+  EXPECT_TRUE(text.substr(first, end - first) == table) << "the table of docs/understand/gemm.md is not what is chosen:\n" << table;
 }
 
 }  // namespace
