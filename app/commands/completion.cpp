@@ -12,6 +12,7 @@
 #include "framework/measure/operation_work.h"
 #include "kernels/core/device_profiles.h"
 #include "kernels/gemm/catalog.h"
+#include "models/figures/figures.h"
 
 namespace tilewave {
 namespace {
@@ -59,6 +60,14 @@ Words operations() {
   return words;
 }
 
+Words figure_names() {
+  Words words = {"all"};
+  for (const Figure* figure : figures()) {
+    if (figure->absent.empty()) words.emplace_back(figure->name);
+  }
+  return words;
+}
+
 constexpr auto kValues = std::to_array<CompletedValue>({
     {"", "recipe", Completion::recipes},
     {"", "run", Completion::folders},
@@ -90,6 +99,12 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"check", "--layer", Completion::words, [] { return Words{"model"}; }},
     {"", "--run", Completion::folders},
     {"ablate", "--out", Completion::folders},
+    {"figures", "name", Completion::words, figure_names},
+    {"figures", "--out", Completion::folders},
+    {"figures", "--recipe", Completion::recipes},
+    {"figures", "--choice", Completion::words, kernels},
+    {"figures", "--gemm", Completion::none},
+    {"plan", "--draw", Completion::files},
     {"step", "--out", Completion::files},
     {"step", "--weights", Completion::files},
     {"step", "--batch", Completion::files},

@@ -75,6 +75,10 @@ std::map<std::string, std::vector<Case>> cases() {
       {"bench op", {{with({"bench", "op", "softmax", "adamw", "--rows", "64", "--cols", "48"}, quick), false}}},
       {"bench attention",
        {{with({"bench", "attention", "--sequences", "3", "--heads", "2", "--sequence", "50", "--head-size", "8"}, quick), true}}},
+      {"figures",
+       {{with({"figures"}, on_a_cpu), true},
+        {{"figures", "wave_quantization", "intensity", "summary", "--for", "h200", "--recipe", recipe("transformer_big.toml")}, false},
+        {with({"figures", "--layer", "64<-32@8:24:8", "--phase", "all"}, quick), false}}},
       {"devices", {{{"devices"}, false}}},
       // Not theirs to break: a model's own text, Markdown, what other programs read, and what only a GPU prints.
       {"completion", {}},
