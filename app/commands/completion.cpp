@@ -91,7 +91,6 @@ constexpr auto kValues = std::to_array<CompletedValue>({
        return Words{"openblas", "cublas", "cublaslt"};
      }},
     {"bench gemm", "--row", Completion::words, kernels},
-    {"bench sweep", "--choice", Completion::words, kernels},
     {"bench op", "--row-pitch", Completion::words,
      [] {
        return Words{"aligned", "packed"};
@@ -118,7 +117,6 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"check", "--plant", Completion::none},
     {"train", "--profile", Completion::none},
     {"generate", "--prompt", Completion::none},
-    {"bench sweep", "--tokens", Completion::none},
 });
 
 Offered offered(const std::string& path, const std::string& name) {

@@ -1,6 +1,5 @@
 """Reads a run folder's metrics.jsonl; writes loss.csv (step, loss and validation_loss where there is one) and loss.png beside it.
 Or reads the ablation.json of a folder and draws ablation.png beside it.
-Or reads what `tilewave bench sweep --json` printed into a file NAME.jsonl, and draws NAME.png.
 Or reads the charts.json that `tilewave figures` writes, and draws a .png for each of its charts beside it.
 Or reads the file NAME.json that `tilewave guidelines` takes, with the ablations that it names, and draws NAME.png.
 
@@ -105,47 +104,6 @@ def draw(losses, path):
     axes.legend()
     axes.grid(alpha=0.3)
     save(figure, path, 150)
-
-
-def read_sweep(path):
-    points = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    if not points:
-        raise ValueError(f"{path} has no points.")
-    return [{name: point[name] for name in ("n", "time_us", "predicted_us", "tflops", "waves", "layer", "tile", "device")}
-            | {"workers": f"{point['threads']} threads" if "threads" in point else f"{point['sms']} SMs"} for point in points]
-
-
-def draw_sweep(points, path):
-    pyplot = new_pyplot()
-    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 6), sharex=True, layout="constrained")
-    tokens = [point["n"] for point in points]
-    above.plot(tokens, [point["time_us"] for point in points], ".-", label="measured", linewidth=1, markersize=4)
-    above.plot(tokens, [point["predicted_us"] for point in points], "--", label="predicted", linewidth=1)
-    above.set_ylabel("time (us)")
-    above.legend()
-    below.plot(tokens, [1e3 * point["tflops"] for point in points], ".-", linewidth=1, markersize=4)
-    below.set_ylabel("GFLOP/s")
-    below.set_xlabel("tokens")
-    whole_waves = [point["n"] for point in points if point["waves"] == int(point["waves"])]
-    last_of_wave = [n for n, after in zip(tokens, tokens[1:] + [None]) if n in whole_waves and after not in whole_waves]
-    for axes in (above, below):
-        axes.grid(alpha=0.3)
-        for n in last_of_wave:
-            axes.axvline(n, color="gray", linestyle=":", linewidth=0.8)
-    first = points[0]
-    figure.suptitle(f"{first['layer'].split('@')[0]} in tiles of {first['tile']}, {first['workers']} of {first['device']}; "
-                    "dotted: the last wave is full", fontsize=9)
-    save(figure, path, 100)
-
-
-def plot_sweep(path):
-    try:
-        points = read_sweep(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"plot.py: {path} is not what `tilewave bench sweep --json` prints ({error!r}).", file=sys.stderr)
-        return 2
-    picture = path.with_suffix(".png")
-    return draw_where_possible(lambda: draw_sweep(points, picture), f"{picture} is not drawn")
 
 
 def read_ablation(path):
@@ -348,12 +306,10 @@ def draw_where_possible(draw_it, without, otherwise=0):
 
 def main(arguments):
     if len(arguments) != 1:
-        print("usage: plot.py FOLDER, which holds metrics.jsonl or ablation.json; plot.py SWEEP.jsonl; plot.py charts.json; or plot.py GUIDELINES.json",
+        print("usage: plot.py FOLDER, which holds metrics.jsonl or ablation.json; plot.py charts.json; or plot.py GUIDELINES.json",
               file=sys.stderr)
         return 2
     folder = pathlib.Path(arguments[0])
-    if folder.suffix == ".jsonl" and not folder.is_dir():
-        return plot_sweep(folder)
     if folder.name == "charts.json" and folder.is_file():
         return plot_charts(folder)
     if folder.is_file():

@@ -70,7 +70,6 @@ std::map<std::string, std::vector<Case>> cases() {
       {"ablate", {{with(ablate, switches), true}, {with(ablate, too_large), true}}},
       {"bench gemm",
        {{gemm, true}, {with(gemm, {"--ladder", "--form", "forward"}), false}, {with(gemm, {"--form", "dgrad_gelu_bias"}), true}}},
-      {"bench sweep", {{with({"bench", "sweep", "--layer", "64<-32", "--tokens", "96:192:96"}, quick), false}}},
       {"bench step", {{with({"bench", "step", recipe("tiny.toml")}, quick), false}}},
       {"bench op", {{with({"bench", "op", "softmax", "adamw", "--rows", "64", "--cols", "48"}, quick), false}}},
       {"bench attention",

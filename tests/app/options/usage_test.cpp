@@ -166,7 +166,6 @@ TEST(Usage, NoCommandAdvisesAnOptionThatItLacks) {
   }
   lines.push_back({"bench", "calibrate", "--device", "cpu"});
   lines.push_back({"bench", "gemm", "--suite", "transformer", "--device", "cpu"});
-  lines.push_back({"bench", "sweep", "--choice", "none", "--device", "cpu"});
   for (const std::vector<std::string>& wrong : std::vector<CommandPath>{{"wave_quantisation"},
                                                                         {"pooling"},
                                                                         {"footprint", "--for", "none"},
