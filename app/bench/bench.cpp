@@ -10,8 +10,8 @@ Command add_bench(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("bench", "measure GEMMs, other operations or whole steps; a ratio is ours / peer in speed, from one run");
   command->require_subcommand(1);
-  const std::vector<Command> measurements = {add_bench_gemm(*command), add_bench_sweep(*command),     add_bench_step(*command),
-                                             add_bench_op(*command),   add_bench_attention(*command), add_bench_calibrate(*command)};
+  const std::vector<Command> measurements = {add_bench_gemm(*command), add_bench_step(*command), add_bench_op(*command),
+                                             add_bench_attention(*command), add_bench_calibrate(*command)};
   return {command, [measurements] {
             return std::find_if(measurements.begin(), measurements.end(), [](const Command& one) { return one.app->parsed(); })->action();
           }};

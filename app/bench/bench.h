@@ -6,7 +6,6 @@
 namespace tilewave {
 
 Command add_bench_gemm(CLI::App& bench);
-Command add_bench_sweep(CLI::App& bench);
 Command add_bench_step(CLI::App& bench);
 Command add_bench_op(CLI::App& bench);
 Command add_bench_attention(CLI::App& bench);

@@ -12,6 +12,7 @@
 #include "framework/measure/operation_work.h"
 #include "kernels/core/device_profiles.h"
 #include "kernels/gemm/catalog.h"
+#include "models/figures/figures.h"
 
 namespace tilewave {
 namespace {
@@ -59,6 +60,14 @@ Words operations() {
   return words;
 }
 
+Words figure_names() {
+  Words words = {"all"};
+  for (const Figure* figure : figures()) {
+    if (figure->absent.empty()) words.emplace_back(figure->name);
+  }
+  return words;
+}
+
 constexpr auto kValues = std::to_array<CompletedValue>({
     {"", "recipe", Completion::recipes},
     {"", "run", Completion::folders},
@@ -82,7 +91,6 @@ constexpr auto kValues = std::to_array<CompletedValue>({
        return Words{"openblas", "cublas", "cublaslt"};
      }},
     {"bench gemm", "--row", Completion::words, kernels},
-    {"bench sweep", "--choice", Completion::words, kernels},
     {"bench op", "--row-pitch", Completion::words,
      [] {
        return Words{"aligned", "packed"};
@@ -90,6 +98,12 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"check", "--layer", Completion::words, [] { return Words{"model"}; }},
     {"", "--run", Completion::folders},
     {"ablate", "--out", Completion::folders},
+    {"figures", "name", Completion::words, figure_names},
+    {"figures", "--out", Completion::folders},
+    {"figures", "--recipe", Completion::recipes},
+    {"figures", "--choice", Completion::words, kernels},
+    {"figures", "--gemm", Completion::none},
+    {"plan", "--draw", Completion::files},
     {"step", "--out", Completion::files},
     {"step", "--weights", Completion::files},
     {"step", "--batch", Completion::files},
@@ -103,7 +117,6 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"check", "--plant", Completion::none},
     {"train", "--profile", Completion::none},
     {"generate", "--prompt", Completion::none},
-    {"bench sweep", "--tokens", Completion::none},
 });
 
 Offered offered(const std::string& path, const std::string& name) {

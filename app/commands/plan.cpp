@@ -1,10 +1,14 @@
 // tilewave plan: what a step, a layer or a GEMM will cost on a device, here or not, and which numbers would be better.
 #include <iostream>
+#include <tuple>
 
 #include "app/bench/bench_operands.h"
 #include "app/options/command.h"
 #include "app/options/literals.h"
+#include "app/text/chart.h"
 #include "app/text/plan_text.h"
+#include "app/text/units.h"
+#include "framework/io/file.h"
 #include "kernels/core/device_profiles.h"
 #include "kernels/gemm/guide_tiles.h"
 #include "models/planning/resolve.h"
@@ -21,6 +25,7 @@ struct PlanArguments {
   std::string pitch = "packed";
   std::int64_t sms = 0, blocks_per_sm = 0;  // 0: not given
   PageOptions page;
+  std::filesystem::path draw;
   bool json = false;
 };
 
@@ -94,7 +99,21 @@ GemmLine planned(const std::string& name, const GemmProblem& problem, const Plan
   return line;
 }
 
+// Its tiles by the waves that they run in.
+void draw_tiles(const std::filesystem::path& path, const GemmLine& line, const DeviceInfo& device) {
+  const auto& [m, n, k] = std::tie(line.problem.m, line.problem.n, line.problem.k);
+  const Tile tile = line.plan.tile;
+  write_file_atomically(path, svg_of(TileDiagram{.name = {},
+                                                 .title = concat(m, " x ", n, " x ", k, " on ", device_text(device)),
+                                                 .m = m,
+                                                 .n = n,
+                                                 .k = k,
+                                                 .tile = tile,
+                                                 .slots = line.plan.tiling.slots}));
+}
+
 int plan_gemms(const PlanArguments& options) {
+  if (!options.draw.empty()) check_output_file("--draw", options.draw);
   const PlannedDevice planned_for = device_of(options);
   const DeviceInfo& device = planned_for.info;
   const Precision precision = !options.precision.empty()        ? precision_of(options.precision, device.backend)
@@ -116,6 +135,7 @@ int plan_gemms(const PlanArguments& options) {
       lines.push_back(planned(options.layer, problem, options, device));
     }
   }
+  if (!options.draw.empty()) draw_tiles(options.draw, lines.front(), device);
   if (!options.json) {
     print_exercise(std::cout, {.lines = lines, .device = planned_for, .precision = precision}, options.page.of_stdout());
     return 0;
@@ -134,6 +154,8 @@ int run_plan(const PlanArguments& options) {
                  "--set and --switch change a recipe, and --gemm and --layer take none: --precision and --pitch say how they lie.");
   TW_CHECK_INPUT(exercise || options.tile.empty(),
                  "--tile goes with --gemm and --layer; a recipe's tiles are forced with --set gemm.choice=<kernel>/<M>x<N>.");
+  TW_CHECK_INPUT(options.draw.empty() || (!options.gemm.empty() && options.layer.empty()), "--draw ", options.draw.string(),
+                 ": a picture is of one GEMM's tiles; name it with --gemm MxNxK.");
   TW_CHECK_INPUT(options.profile.empty() || options.device.device == "auto", "--for ", options.profile, " and --device ",
                  options.device.device, " name two devices; a plan is made for one.");
   return exercise ? plan_gemms(options) : plan_recipe(options);
@@ -162,6 +184,9 @@ Command add_plan(CLI::App& program) {
                    "with --tile: CTAs of it on an SM at a time (default: the guide's number, or what is assumed)")
       ->check(CLI::Range(1, 1024))
       ->needs(command->get_option("--tile"));
+  command->add_option("--draw", options->draw, "with --gemm: its tiles, coloured by the wave they run in, into this SVG")
+      ->excludes(command->get_option("recipe"))
+      ->type_name("FILE");
   command->add_option("--sm", options->sms, "so many SMs instead of the device's")->check(CLI::Range(1, 1 << 20));
   command->add_option("--precision", options->precision, "with --gemm or --layer: fp32, tf32, bf16, fp16 or fp64")
       ->excludes(command->get_option("recipe"));

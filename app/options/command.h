@@ -34,6 +34,7 @@ Command add_inspect(CLI::App& program);
 Command add_plan(CLI::App& program);
 Command add_ablate(CLI::App& program);
 Command add_guidelines(CLI::App& program);
+Command add_figures(CLI::App& program, const std::string& commit);  // which its files name
 Command add_bench(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_completion(CLI::App& program);

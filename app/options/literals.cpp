@@ -68,4 +68,52 @@ std::vector<std::int64_t> range_of(const Literal& literal) {
   return values;
 }
 
+namespace {
+
+// How sizes are written of which one is swept.
+struct SweptForm {
+  std::array<std::string_view, 2> between;
+  std::array<std::string_view, 3> names;
+  std::string_view example;
+};
+
+SweptLayer swept_of(const Literal& literal, const SweptForm& form, Layer (*layer)(const Literal&)) {
+  std::array<std::string_view, 3> parts;
+  std::string_view rest = literal.text;
+  bool split = true;
+  for (std::size_t i = 0; i < form.between.size(); ++i) {
+    const std::size_t end = rest.find(form.between[i]);
+    split = split && end != std::string_view::npos;
+    parts[i] = rest.substr(0, end);
+    rest.remove_prefix(split ? end + form.between[i].size() : rest.size());
+  }
+  parts.back() = rest;
+  std::size_t ranges = 0, which = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].find(':') == std::string_view::npos) continue;
+    ++ranges;
+    which = i;
+  }
+  TW_CHECK_INPUT(split && ranges == 1, literal.option, " ", literal.text,
+                 ": one of its three sizes is a range, first:last:step, for example ", form.example, ".");
+  SweptLayer swept = {.axis = form.names[which], .at = range_of({literal.option, parts[which]}), .layers = {}};
+  for (const std::int64_t size : swept.at) {
+    const std::string number = std::to_string(size);
+    std::array<std::string_view, 3> sizes = parts;
+    sizes[which] = number;
+    swept.layers.push_back(layer({literal.option, concat(sizes[0], form.between[0], sizes[1], form.between[1], sizes[2])}));
+  }
+  return swept;
+}
+
+}  // namespace
+
+SweptLayer swept_layer_of(const Literal& literal) {
+  return swept_of(literal, {.between = {"<-", "@"}, .names = {"out", "in", "tokens"}, .example = "4096<-1024@256:8192:256"}, layer_of);
+}
+
+SweptLayer swept_gemm_of(const Literal& literal) {
+  return swept_of(literal, {.between = {"x", "x"}, .names = {"M", "N", "K"}, .example = "2304x8:6400:8x4096"}, gemm_of);
+}
+
 }  // namespace tilewave

@@ -29,4 +29,13 @@ Layer gemm_of(const Literal& literal);                       // "MxNxK", as the 
 Tile tile_of(const Literal& literal);                        // "256x128", M by N
 std::vector<std::int64_t> range_of(const Literal& literal);  // "first:last:step", at most 10,000 numbers
 
+// A layer or a GEMM, one of whose sizes is a range: "2304x8:6400:8x4096" has a size for N from 8 to 6400.
+struct SweptLayer {
+  std::string_view axis;         // "out", "in" or "tokens"; "M", "N" or "K"
+  std::vector<std::int64_t> at;  // along it
+  std::vector<Layer> layers;     // as many
+};
+SweptLayer swept_layer_of(const Literal& literal);  // "4096<-1024@256:8192:256"
+SweptLayer swept_gemm_of(const Literal& literal);   // "MxNxK"
+
 }  // namespace tilewave

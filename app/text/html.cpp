@@ -22,6 +22,7 @@ th{vertical-align:bottom;overflow-wrap:normal}
 th.number,td.number{text-align:right}
 td{min-width:6em}td.number{white-space:nowrap;min-width:0}
 details{margin:.4em 0}
+.picture{overflow-x:auto;margin:1em 0}.picture svg{display:block;width:100%;min-width:600px;max-width:900px}
 @media(max-width:800px){
 .bar{grid-template-columns:minmax(0,1fr) 7em}
 .bar .label{grid-column:1/-1}
@@ -33,6 +34,10 @@ td::before{content:attr(data-label);color:#666;text-align:left;flex:0 0 auto;max
 td:first-child{font-weight:600;text-align:left}
 td:first-child::before,td:empty,td.text::before{content:none;display:none}
 td.text{text-align:left}
+table.many{display:table}.many thead{display:table-header-group}.many tbody{display:table-row-group}
+.many tr{display:table-row;border:0}
+.many td,.many td.number{display:table-cell;white-space:nowrap;border-bottom:1px solid #ddd;padding:.25em .5em}
+.many td::before{content:none}
 }
 )";
 
@@ -87,7 +92,8 @@ void HtmlTable::add(const std::vector<std::string>& cells) {
   TW_CHECK(cells.size() == columns_.size(), "a row of ", cells.size(), " cells in a table of ", columns_.size(), " columns.");
   rows_ += "<tr>";
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    rows_ += concat("<td", columns_[i].number ? R"( class="number")" : "", R"( data-label=")", tilewave::html(columns_[i].heading), R"(">)",
+    const std::string label = many_ ? "" : concat(R"( data-label=")", tilewave::html(columns_[i].heading), '"');
+    rows_ += concat("<td", columns_[i].number ? R"( class="number")" : "", label, ">",
                     columns_[i].number ? tilewave::html(cells[i]) : html_name(cells[i]), "</td>");
   }
   rows_ += "</tr>\n";
@@ -103,7 +109,9 @@ std::string HtmlTable::html() const {
   for (const HtmlColumn& column : columns_) {
     head += concat("<th", column.number ? R"( class="number")" : "", ">", tilewave::html(column.heading), "</th>");
   }
-  return concat("<table><thead><tr>", head, "</tr></thead><tbody>\n", rows_, "</tbody></table>\n");
+  const std::string table =
+      concat(many_ ? "<table class=\"many\">" : "<table>", "<thead><tr>", head, "</tr></thead><tbody>\n", rows_, "</tbody></table>\n");
+  return many_ ? concat("<div class=\"picture\">", table, "</div>\n") : table;
 }
 
 }  // namespace tilewave

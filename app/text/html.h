@@ -2,6 +2,7 @@
 // beside the page.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +31,12 @@ struct HtmlColumn {
   std::string heading;
   bool number = true;  // to the right, and never broken
 };
+// Of many rows: a table stays one on a phone, to be moved sideways, and no cell repeats its heading.
+enum class HtmlRows : std::uint8_t { few, many };
 class HtmlTable {
  public:
-  explicit HtmlTable(std::vector<HtmlColumn> columns) : columns_(std::move(columns)) {}
+  explicit HtmlTable(std::vector<HtmlColumn> columns, HtmlRows rows = HtmlRows::few)
+      : columns_(std::move(columns)), many_(rows == HtmlRows::many) {}
   // Cells are text; the first one names the row.
   void add(const std::vector<std::string>& cells);
   // A row of a name, and text across all other columns.
@@ -41,6 +45,7 @@ class HtmlTable {
 
  private:
   std::vector<HtmlColumn> columns_;
+  bool many_;
   std::string rows_;
 };
 

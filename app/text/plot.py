@@ -1,6 +1,6 @@
 """Reads a run folder's metrics.jsonl; writes loss.csv (step, loss and validation_loss where there is one) and loss.png beside it.
 Or reads the ablation.json of a folder and draws ablation.png beside it.
-Or reads what `tilewave bench sweep --json` printed into a file NAME.jsonl, and draws NAME.png.
+Or reads the charts.json that `tilewave figures` writes, and draws a .png for each of its charts beside it.
 Or reads the file NAME.json that `tilewave guidelines` takes, with the ablations that it names, and draws NAME.png.
 
 Without matplotlib loss.png is left out with a sentence; so is a picture that was asked for by itself, with exit code 1. A step that was run again after a resume counts as it went last;
@@ -104,47 +104,6 @@ def draw(losses, path):
     axes.legend()
     axes.grid(alpha=0.3)
     save(figure, path, 150)
-
-
-def read_sweep(path):
-    points = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    if not points:
-        raise ValueError(f"{path} has no points.")
-    return [{name: point[name] for name in ("n", "time_us", "predicted_us", "tflops", "waves", "layer", "tile", "device")}
-            | {"workers": f"{point['threads']} threads" if "threads" in point else f"{point['sms']} SMs"} for point in points]
-
-
-def draw_sweep(points, path):
-    pyplot = new_pyplot()
-    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 6), sharex=True, layout="constrained")
-    tokens = [point["n"] for point in points]
-    above.plot(tokens, [point["time_us"] for point in points], ".-", label="measured", linewidth=1, markersize=4)
-    above.plot(tokens, [point["predicted_us"] for point in points], "--", label="predicted", linewidth=1)
-    above.set_ylabel("time (us)")
-    above.legend()
-    below.plot(tokens, [1e3 * point["tflops"] for point in points], ".-", linewidth=1, markersize=4)
-    below.set_ylabel("GFLOP/s")
-    below.set_xlabel("tokens")
-    whole_waves = [point["n"] for point in points if point["waves"] == int(point["waves"])]
-    last_of_wave = [n for n, after in zip(tokens, tokens[1:] + [None]) if n in whole_waves and after not in whole_waves]
-    for axes in (above, below):
-        axes.grid(alpha=0.3)
-        for n in last_of_wave:
-            axes.axvline(n, color="gray", linestyle=":", linewidth=0.8)
-    first = points[0]
-    figure.suptitle(f"{first['layer'].split('@')[0]} in tiles of {first['tile']}, {first['workers']} of {first['device']}; "
-                    "dotted: the last wave is full", fontsize=9)
-    save(figure, path, 100)
-
-
-def plot_sweep(path):
-    try:
-        points = read_sweep(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"plot.py: {path} is not what `tilewave bench sweep --json` prints ({error!r}).", file=sys.stderr)
-        return 2
-    picture = path.with_suffix(".png")
-    return draw_where_possible(lambda: draw_sweep(points, picture), f"{picture} is not drawn")
 
 
 def read_ablation(path):
@@ -273,6 +232,67 @@ def plot_guidelines(path):
     return draw_where_possible(lambda: draw_guidelines(title, gains, launches, picture), f"{picture} is not drawn", otherwise=1)
 
 
+PALETTE = ("#2f6da8", "#c47a1c", "#3f8f4f", "#a8433f", "#7a5aa8", "#5a7a80", "#b0578a", "#7d7d2a")
+
+
+def draw_curve(axes, curve):
+    color, points = PALETTE[curve["color"] % len(PALETTE)], curve["points"]
+    style = {"predicted": "--", "measured": ".-", "library": "s-"}[curve["kind"]]
+    axes.plot([point[0] for point in points], [point[1] for point in points], style, color=color, label=curve["label"], linewidth=1.2,
+              markersize=3)
+
+
+def draw_grouped_bars(axes, curves, categories):
+    width = 0.84 / len(curves)
+    for place, curve in enumerate(curves):
+        color, points = PALETTE[curve["color"] % len(PALETTE)], curve["points"]
+        axes.bar([point[0] + width * (place - (len(curves) - 1) / 2) for point in points], [point[1] for point in points], 0.9 * width,
+                 color=color, alpha=0.4 if curve["kind"] == "predicted" else 1.0, label=curve["label"])
+    axes.set_xticks(range(len(categories)), categories, fontsize=7)
+
+
+def draw_chart(chart, path):
+    pyplot = new_pyplot()
+    panels = chart["panels"]
+    figure, rows = pyplot.subplots(len(panels), 1, figsize=(8, 3 * len(panels) + 0.6), layout="constrained", squeeze=False)
+    for axes, panel in zip((row[0] for row in rows), panels):
+        if panel["x_scale"] == "categories":
+            draw_grouped_bars(axes, panel["curves"], chart["categories"])
+        else:
+            for curve in panel["curves"]:
+                draw_curve(axes, curve)
+            axes.set_xscale("log" if panel["x_scale"] == "log" else "linear")
+        axes.set_yscale(panel["y_scale"])
+        for mark in panel["marks"]:
+            axes.axvline(mark["at"], color="gray", linestyle=":", linewidth=0.8)
+        for level in panel["levels"]:
+            axes.axhline(level["at"], color="#a8433f", linewidth=0.6)
+            axes.annotate(level["label"], (1, level["at"]), xycoords=("axes fraction", "data"), fontsize=6, ha="right", va="bottom")
+        axes.set_title(panel["title"], fontsize=9, loc="left")
+        axes.set_xlabel(panel["x_label"])
+        axes.set_ylabel(panel["y_label"])
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7)
+    figure.suptitle(chart["title"], fontsize=10)
+    save(figure, path, 90)
+    pyplot.close(figure)
+
+
+def plot_charts(path):
+    try:
+        charts = json.loads(path.read_text(encoding="utf-8"))["charts"]
+        pictures = [(chart, path.with_name(chart["name"] + ".png")) for chart in charts]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"plot.py: {path} is not what `tilewave figures` writes ({error!r}).", file=sys.stderr)
+        return 2
+
+    def draw_all():
+        for chart, picture in pictures:
+            draw_chart(chart, picture)
+
+    return draw_where_possible(draw_all, "no .png is drawn beside the .svg of each figure")
+
+
 def draw_where_possible(draw_it, without, otherwise=0):
     try:
         draw_it()
@@ -286,12 +306,12 @@ def draw_where_possible(draw_it, without, otherwise=0):
 
 def main(arguments):
     if len(arguments) != 1:
-        print("usage: plot.py FOLDER, which holds metrics.jsonl or ablation.json; plot.py SWEEP.jsonl; or plot.py GUIDELINES.json",
+        print("usage: plot.py FOLDER, which holds metrics.jsonl or ablation.json; plot.py charts.json; or plot.py GUIDELINES.json",
               file=sys.stderr)
         return 2
     folder = pathlib.Path(arguments[0])
-    if folder.suffix == ".jsonl" and not folder.is_dir():
-        return plot_sweep(folder)
+    if folder.name == "charts.json" and folder.is_file():
+        return plot_charts(folder)
     if folder.is_file():
         return plot_guidelines(folder)
     if (folder / "ablation.json").exists():

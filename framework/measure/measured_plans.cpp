@@ -28,7 +28,8 @@ std::filesystem::path cache_path(const MeasuredChoice& choice) {
   if (folder.empty()) return folder;
   const std::string engine = choice.choice.forced.empty() ? "in_house" : choice.choice.forced;
   const std::string strict = choice.choice.alignment_policy == AlignmentPolicy::strict ? ".strict" : "";
-  return folder / concat(file_name_of({.name = device_key(choice.device)}), ".", engine, strict, ".plans.jsonl");
+  const std::string split = choice.choice.split > 0 ? concat(".split", choice.choice.split) : "";
+  return folder / concat(file_name_of({.name = device_key(choice.device)}), ".", engine, strict, split, ".plans.jsonl");
 }
 
 // Of the rows and tiles among which the fastest is found.

@@ -45,7 +45,10 @@ OperationWork prepare_elementwise(Context& context, Shape shape, std::string_vie
   const Tensor x = random_tensor(context, shape, dtype, 1), y = context.tensor(shape, dtype);
   if (name == "fill") return work_of(context, FillArgs{.y = y.view(), .value = 1.0}, {y});
   if (name == "softmax") return work_of(context, SoftmaxArgs{.x = x.view(), .y = y.view()}, {x, y});
-  if (name == "gelu") return work_of(context, ActivationArgs{.x = x.view(), .y = y.view(), .activation = Activation::gelu_tanh}, {x, y});
+  const Activation activation = name.starts_with("relu") ? Activation::relu : Activation::gelu_tanh;
+  if (name == "gelu" || name == "relu") {
+    return work_of(context, ActivationArgs{.x = x.view(), .y = y.view(), .activation = activation}, {x, y});
+  }
   if (name == "dropout") {
     return work_of(context, DropoutArgs{.x = x.view(), .y = y.view(), .probability = 0.1, .state = context.step_state()}, {x, y});
   }
@@ -54,8 +57,7 @@ OperationWork prepare_elementwise(Context& context, Shape shape, std::string_vie
   if (name == "softmax_backward") {
     return work_of(context, SoftmaxBackwardArgs{.y = x.view(), .dy = b.view(), .dx = y.view()}, {x, b, y});
   }
-  return work_of(context, ActivationBackwardArgs{.x = x.view(), .dy = b.view(), .dx = y.view(), .activation = Activation::gelu_tanh},
-                 {x, b, y});
+  return work_of(context, ActivationBackwardArgs{.x = x.view(), .dy = b.view(), .dx = y.view(), .activation = activation}, {x, b, y});
 }
 
 // added: as in a model, to the gradient that the residual stream already has.
@@ -238,6 +240,8 @@ std::span<const BenchedOperation> benched_operations() {
       with_flag("layer_norm_backward", {65536, 1024}, prepare_layer_norm, NormPass::backward),
       elementwise("softmax"),
       elementwise("softmax_backward"),
+      elementwise("relu"),
+      elementwise("relu_backward"),
       elementwise("gelu"),
       elementwise("gelu_backward"),
       elementwise("dropout"),

@@ -133,14 +133,26 @@ Willing willing_rows(const GemmProblem& problem, const DeviceInfo& device, const
   return willing;
 }
 
-// The row's plans with those of the tiles that fit, the least predicted time first.
-std::vector<GemmPlan> plans_of(const GemmKernel& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device) {
+struct Posed {
+  const GemmProblem& problem;
+  const DeviceInfo& device;
+  int split = 0;  // as GemmChoice has it
+};
+// The row's plans with those of the tiles that fit and take K in so many parts, the least predicted time first.
+std::vector<GemmPlan> plans_of(const GemmKernel& row, std::span<const Tile> tiles, const Posed& posed) {
   std::vector<GemmPlan> plans;
   for (const Tile tile : tiles) {
-    if (row.fits(tile, device)) plans.push_back(row.plan(problem, tile, device, 0));
+    if (!row.fits(tile, posed.device)) continue;
+    GemmPlan plan = row.plan(posed.problem, tile, posed.device, posed.split);
+    if (posed.split == 0 || (plan.split == posed.split && !plan.streams_k)) plans.push_back(std::move(plan));
   }
   std::stable_sort(plans.begin(), plans.end(), faster);
   return plans;
+}
+
+void check_split(bool some, const GemmProblem& problem, const GemmChoice& choice) {
+  TW_CHECK_INPUT(some, text(problem), ": no kernel", choice.forced.empty() ? "" : concat(" that \"", choice.forced, "\" names"),
+                 " takes its K in ", choice.split, choice.split == 1 ? " part" : " parts", "; let the model decide, or take fewer parts.");
 }
 
 }  // namespace
@@ -158,10 +170,15 @@ GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const Gemm
   }
 
   std::vector<GemmPlan> rows;  // the best plan of each row
-  for (const GemmKernel* row : willing.rows) rows.push_back(plans_of(*row, row->tiles, row_problem, row_device).front());
+  for (const GemmKernel* row : willing.rows) {
+    const std::vector<GemmPlan> plans = plans_of(*row, row->tiles, {row_problem, row_device, choice.split});
+    if (!plans.empty()) rows.push_back(plans.front());
+  }
+  check_split(!rows.empty(), problem, choice);
   std::stable_sort(rows.begin(), rows.end(), faster);
   const GemmKernel& row = *find_gemm_kernel(device.backend, rows.front().row);
-  const std::vector<GemmPlan> tiles = plans_of(row, willing.tiles_of(row), problem, device);
+  const std::vector<GemmPlan> tiles = plans_of(row, willing.tiles_of(row), {problem, device, choice.split});
+  check_split(!tiles.empty(), problem, choice);
   GemmPlan best = tiles.front();
   if (willing.forced.row != nullptr) {
     best.reason = concat("forced by \"", choice.forced, "\"");
@@ -184,8 +201,9 @@ std::vector<GemmPlan> gemm_candidates(const GemmProblem& problem, const DeviceIn
   const Willing willing = willing_rows(problem, device, choice);
   std::vector<GemmPlan> candidates;
   for (const GemmKernel* row : willing.rows) {
-    for (GemmPlan& plan : plans_of(*row, willing.tiles_of(*row), problem, device)) candidates.push_back(std::move(plan));
+    for (GemmPlan& plan : plans_of(*row, willing.tiles_of(*row), {problem, device, choice.split})) candidates.push_back(std::move(plan));
   }
+  check_split(!candidates.empty(), problem, choice);
   std::stable_sort(candidates.begin(), candidates.end(), faster);
   return candidates;
 }

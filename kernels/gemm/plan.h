@@ -72,15 +72,17 @@ constexpr bool strictly_aligned(const GemmProblem& p) {
          whole(p.d_major == Major::m ? p.m : p.n);
 }
 
-// How a plan is chosen. `forced` is "" or "<row>/<tile>" ("packed_tiles/96x240"), or a row's name alone.
+// How a plan is chosen. `forced` is "" or "<row>/<tile>" ("packed_tiles/96x240"), or a row's name alone. `split` is 0, or the parts that
+// every tile's K is taken in: 1 leaves out what splits K and what streams it, so that waves are the guide's.
 struct GemmChoice {
   std::string forced;
   AlignmentPolicy alignment_policy = AlignmentPolicy::any;
+  int split = 0;
 };
 
 // The catalog's best row and tile for the problem on the device by predicted time, or the best that fits what is forced.
 // Throws Error where no row runs it, with each row's reason; InputError where its FLOPs are more than 2^63, where the forced row or
-// tile is unknown, with the known ones, or the forced row refuses.
+// tile is unknown, with the known ones, or the forced row refuses, or nothing that may run takes K in so many parts.
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice = {});
 
 // All that choose() would look at, each row's tiles, the least predicted time first: what to measure where a measurement decides.

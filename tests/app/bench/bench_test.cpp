@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 #include <string>
 
@@ -101,7 +100,6 @@ TEST_F(BenchCommand, TheAnswerComesFirst) {
   } cases[] = {{"gemm --layer '64<-96@40' --block-ms 1" + shape, " GFLOP/s", "kernel/tile", "forward of 64<-96@40: "},
                {"gemm --ladder --layer '64<-96@40' --form forward --block-ms 1" + shape, ": the fastest is ", "kernel/tile",
                 "measuring every kernel on forward"},
-               {"sweep --layer '64<-32' --tokens 96:192:96" + shape, ": fastest with ", "tokens  tiles", "64<-32@96: "},
                {"op softmax --rows 64 --cols 48" + shape, ": of a copy's rate ", "operation", "softmax 64x48: "},
                {"attention --sequences 3 --heads 2 --sequence 50 --head-size 8" + shape, "attention in fp32 on ", "sequences  heads",
                 "attention of 3 sequences of 50: "}};
@@ -130,23 +128,6 @@ TEST_F(BenchCommand, AddsABiasGradientToTheDgradThroughAGelu) {
   const double seconds = 1e-6 * (object.at("time_us").get<double>() + object.at("bias_gradient_us").get<double>());
   EXPECT_NEAR(object.at("tflops"), 2.0 * 96 * 128 * 64 / seconds * 1e-12, 1e-9);
   for (const char* key : {"peer", "peer_form", "peer_absent", "ratio"}) EXPECT_FALSE(object.contains(key)) << key;
-}
-
-TEST_F(BenchCommand, SweepsTokensOverTilesAndWaves) {
-  const Outcome outcome =
-      bench("sweep --layer '64<-32' --tokens 96:288:96 --choice packed_tiles/64x96 --device cpu --threads 2 --rounds 1 --json");
-  ASSERT_EQ(outcome.status, 0) << outcome.output;
-  std::istringstream lines(outcome.output);
-  int tiles = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json object = nlohmann::json::parse(line);
-    EXPECT_EQ(object.at("tiles"), ++tiles);
-    EXPECT_EQ(object.at("n"), 96 * tiles);
-    EXPECT_DOUBLE_EQ(object.at("waves"), tiles / 2.0);
-    EXPECT_DOUBLE_EQ(object.at("wave_fraction"), tiles == 1 ? 0.5 : tiles == 2 ? 1.0 : 0.75);
-    for (const char* key : {"time_us", "tflops", "predicted_us", "useful_fraction"}) EXPECT_GT(object.at(key), 0.0) << key;
-  }
-  EXPECT_EQ(tiles, 3);
 }
 
 TEST_F(BenchCommand, MeasuresAStep) {
@@ -199,29 +180,14 @@ TEST_F(BenchCommand, ATableThatNobodyCanReadIsNoSuccess) {
 }
 
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
-  for (const char* options : {"gemm --layer 65x127",
-                              "gemm --layer '65<-127@0'",
-                              "gemm --layer '65<-127@33@2'",
-                              "gemm --row fast --layer '65<-127@33'",
-                              "gemm --against mkl",
-                              "gemm --against cublas --device cpu",
-                              "gemm --suite transformer --pitch aligned",
-                              "gemm --ladder --row naive",
-                              "gemm --ladder --form dgrad_gelu_bias --device cpu",
-                              "gemm --dtype f16 --device cpu --layer '65<-127@33'",
-                              "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --row dot_products",
-                              "gemm --device cpu --layer '65<-127@33' --block-ms nan",
-                              "step nowhere.toml",
-                              "sweep --tokens 96",
-                              "sweep --tokens 96:48:8",
-                              "sweep --choice fast/1x1",
-                              "sweep --layer 64",
-                              "calibrate --device cpu",
-                              "gemm --suite transformer --device cpu",
-                              "gemm --suite portable",
-                              "op transpose",
-                              "op add --precision fp8",
-                              "op add --row-pitch wide"}) {
+  for (const char* options :
+       {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'", "gemm --row fast --layer '65<-127@33'",
+        "gemm --against mkl", "gemm --against cublas --device cpu", "gemm --suite transformer --pitch aligned", "gemm --ladder --row naive",
+        "gemm --ladder --form dgrad_gelu_bias --device cpu", "gemm --dtype f16 --device cpu --layer '65<-127@33'",
+        "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --row dot_products",
+        "gemm --device cpu --layer '65<-127@33' --block-ms nan", "step nowhere.toml", "calibrate --device cpu",
+        "gemm --suite transformer --device cpu", "gemm --suite portable", "op transpose", "op add --precision fp8",
+        "op add --row-pitch wide"}) {
     const Outcome outcome = bench(options);
     EXPECT_EQ(outcome.status, 2) << options << ": " << outcome.output;
     EXPECT_EQ(outcome.output.rfind("tilewave: ", 0), 0U) << options << " prints before it refuses: " << outcome.output;
@@ -239,18 +205,6 @@ TEST_F(BenchCommand, NamesWhatIsUnknownAndTellsItFromWhatIsRefused) {
   expect("gemm --row nope", "--row nope: no kernel of the catalog is called so; there are naive, ");
   expect("gemm --row tensor_core --device cpu", "cannot run as \"tensor_core\": tensor_core: it runs on a GPU, and this is ");
   expect("op softmaxx", "there is no such operation (did you mean softmax?); there are layer_norm, ");
-}
-
-TEST_F(BenchCommand, SweepsWhatIsChosenWhereNoTileIsNamed) {
-  const Outcome outcome = bench("sweep --layer '64<-32' --tokens 96:192:96 --rounds 1 --json");
-  ASSERT_EQ(outcome.status, 0) << outcome.output;
-  std::istringstream lines(outcome.output);
-  std::set<std::string> tiles;
-  for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json object = nlohmann::json::parse(line);
-    tiles.insert(object.at("row").get<std::string>() + "/" + object.at("tile").get<std::string>());
-  }
-  EXPECT_EQ(tiles.size(), 1U) << "one tile on all numbers of tokens";
 }
 
 }  // namespace

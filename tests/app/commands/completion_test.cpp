@@ -236,6 +236,7 @@ TEST(CompletedValues, EveryOptionWithAValueSaysWhatCompletesIt) {
                                     add_guidelines, add_bench, add_devices, add_completion, add_man, add_schema}) {
     add(program);
   }
+  add_figures(program, "a commit");
   prepare_options(program);
   std::set<const CompletedValue*> used;
   std::size_t values = 0;

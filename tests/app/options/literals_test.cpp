@@ -55,5 +55,26 @@ TEST(Literals, ProductsThatNobodyCountsAreRefused) {
   EXPECT_NE(refusal([] { (void)gemm_of({"--gemm", "2147483647x2147483647x2147483647"}); }).find("--gemm 2147483647x"), std::string::npos);
 }
 
+TEST(Literals, OneSizeOfALayerOrAGemmIsSwept) {
+  const SweptLayer gemms = swept_gemm_of({"--gemm", "2304x8:24:8x4096"});
+  EXPECT_EQ(gemms.axis, "N");
+  EXPECT_EQ(gemms.at, (std::vector<std::int64_t>{8, 16, 24}));
+  ASSERT_EQ(gemms.layers.size(), 3U);
+  EXPECT_EQ(gemms.layers[1].text(), "2304<-4096@16");
+  EXPECT_EQ(swept_gemm_of({"--gemm", "1:2:1x3x4"}).axis, "M");
+  EXPECT_EQ(swept_gemm_of({"--gemm", "2x3x1:2:1"}).axis, "K");
+  const SweptLayer layers = swept_layer_of({"--layer", "1024<-64:128:64@7"});
+  EXPECT_EQ(layers.axis, "in");
+  EXPECT_EQ(layers.layers.back().text(), "1024<-128@7");
+  EXPECT_EQ(swept_layer_of({"--layer", "1:1:1<-2@3"}).axis, "out");
+  EXPECT_EQ(swept_layer_of({"--layer", "1<-2@3:4:1"}).axis, "tokens");
+  for (const char* wrong :
+       {"", "x", "2304x8x4096", "1:2:1x1:2:1x4", "8:16:8x4", "axb:2:1xc", "3x0:2:1x4", "3x5:2:1x4", "3x1:2x4", "3x1:2:1x4x5"}) {
+    EXPECT_THROW(swept_gemm_of({"--gemm", wrong}), InputError) << wrong;
+  }
+  for (const char* wrong : {"", "1<-2@3", "1<-2:3:1", "1@2<-3:4:1", "1<-1:2:1@0"})
+    EXPECT_THROW(swept_layer_of({"--layer", wrong}), InputError) << wrong;
+}
+
 }  // namespace
 }  // namespace tilewave

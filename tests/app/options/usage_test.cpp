@@ -166,7 +166,25 @@ TEST(Usage, NoCommandAdvisesAnOptionThatItLacks) {
   }
   lines.push_back({"bench", "calibrate", "--device", "cpu"});
   lines.push_back({"bench", "gemm", "--suite", "transformer", "--device", "cpu"});
-  lines.push_back({"bench", "sweep", "--choice", "none", "--device", "cpu"});
+  for (const std::vector<std::string>& wrong : std::vector<CommandPath>{{"wave_quantisation"},
+                                                                        {"pooling"},
+                                                                        {"footprint", "--for", "none"},
+                                                                        {"footprint", "--for", "v100", "--precision", "bf16"},
+                                                                        {"footprint", "--for", "v100", "--device", "cpu"},
+                                                                        {"--gemm", "64x64x64"},
+                                                                        {"--gemm", "64x9:8:1x64"},
+                                                                        {"--layer", "64<-64@1:2:1", "--gemm", "1:2:1x64x64"},
+                                                                        {"--phase", "wgrad"},
+                                                                        {"footprint", "--for", "h200", "--out", "a.json"},
+                                                                        {"--gemm", "64x8:16:8x64", "--choice", "none", "--for", "h200"},
+                                                                        {"summary", "--for", "h200"},
+                                                                        {"summary", "--for", "h200", "--recipe", "none.toml"}}) {
+    lines.push_back({"figures"});
+    lines.back().insert(lines.back().end(), wrong.begin(), wrong.end());
+  }
+  lines.push_back({"plan", "--layer", "64<-64@64", "--draw", "a.svg"});
+  lines.push_back({"plan", "--gemm", "65536x65536x64", "--tile", "64x64", "--for", "h200", "--draw", "a.svg"});
+  lines.push_back({"plan", "--gemm", "64x64x64", "--for", "h200", "--draw", "none/a.svg"});
   lines.push_back({"bench", "op", "none"});
   lines.push_back({"plan", "--gemm", "1x2"});
   lines.push_back({"plan", "--gemm", "64x64x64", "--tile", "8x8", "--device", "cpu"});

@@ -50,19 +50,25 @@ TEST_F(Plot, TheLastValidationIsInTheSummary) {
   EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss,validation_loss\n1,4.5,\n2,4.25,4.125\n");
 }
 
-TEST_F(Plot, DrawsASweepOrSaysWhyNot) {
-  write_text(
-      run_ / "sweep.jsonl",
-      R"({"device": "a CPU", "threads": 2, "layer": "64<-32@96", "n": 96, "tile": "64x96", "waves": 0.5, "time_us": 9.0, "tflops": 0.04, "predicted_us": 8.0}
-{"device": "a CPU", "threads": 2, "layer": "64<-32@192", "n": 192, "tile": "64x96", "waves": 1.0, "time_us": 9.5, "tflops": 0.08, "predicted_us": 8.0}
-)");
+TEST_F(Plot, DrawsChartsOrSaysWhyNot) {
+  const auto panel = [](const char* scale, const char* points) {
+    return concat(R"({"title": "p", "x_label": "N", "y_label": "us", "x_scale": ")", scale, R"(", "y_scale": "linear", "curves": [)",
+                  R"({"label": "a", "kind": "predicted", "color": 0, "points": [)", points,
+                  R"(]}, {"label": "b", "kind": "measured", "color": 9, )", R"("points": [)", points,
+                  R"(]}], "marks": [{"label": "m", "at": 1.5}], "levels": [{"label": "l", "at": 2}]})");
+  };
+  const std::string curves = concat(R"({"name": "curves", "title": "t", "categories": [], "panels": [)",
+                                    panel("linear", "[1, 2, 0, 0], [2, 3, 0, 0]"), ", ", panel("log", "[1, 2, 1, 3], [2, 3, 2, 4]"), "]}");
+  const std::string bars = concat(R"({"name": "bars", "title": "t", "categories": ["x", "y"], "panels": [)",
+                                  panel("categories", "[0, 2, 0, 0], [1, 3, 0, 0]"), "]}");
+  write_text(run_ / "charts.json", concat(R"({"charts": [)", curves, ", ", bars, "]}"));
   const std::string plot = "python3 " + quoted(script_.string()) + " ";
-  const Outcome drawn = shell(plot + "sweep.jsonl", run_);
+  const Outcome drawn = shell(plot + "charts.json", run_);
   EXPECT_EQ(drawn.status, 0) << drawn.output;
-  EXPECT_TRUE(fs::exists(run_ / "sweep.png") || drawn.output.find("matplotlib is not installed") != std::string::npos) << drawn.output;
-  write_text(run_ / "other.jsonl", "{\"n\": 96}\n");
-  EXPECT_EQ(shell(plot + "other.jsonl", run_).status, 2);
-  EXPECT_EQ(shell(plot + "absent.jsonl", run_).status, 2);
+  const bool both = fs::exists(run_ / "curves.png") && fs::exists(run_ / "bars.png");
+  EXPECT_TRUE(both || drawn.output.find("matplotlib is not installed") != std::string::npos) << drawn.output;
+  write_text(run_ / "charts.json", "{\"n\": 96}\n");
+  EXPECT_EQ(shell(plot + "charts.json", run_).status, 2);
 }
 
 TEST_F(Plot, DrawsAnAblationOrSaysWhyNot) {

@@ -351,5 +351,30 @@ TEST(ProbeCpu, TellsWhatPlanningNeeds) {
   EXPECT_GE(device.l2_bytes, device.l1_bytes);
 }
 
+// A forced number of parts: 1 leaves out what splits K and what streams it.
+TEST(GemmPlan, TheSplitOfKCanBeForced) {
+  const DeviceInfo& h200 = device_profile("h200").device;
+  GemmProblem p = problem(1024, 1024, 16384);
+  p.operand_dtype = p.output_dtype = DType::bf16;
+  p.a_alignment = p.b_alignment = p.d_alignment = 128;
+  const GemmPlan free = choose(p, h200);
+  EXPECT_TRUE(free.split > 1 || free.streams_k) << "the shape is one that the model splits: " << free.row;
+  const GemmPlan whole = choose(p, h200, {.split = 1});
+  EXPECT_EQ(whole.split, 1);
+  EXPECT_FALSE(whole.streams_k);
+  EXPECT_GE(whole.predicted_s, free.predicted_s);
+  for (const GemmPlan& plan : gemm_candidates(p, h200, {.split = 1})) {
+    EXPECT_EQ(plan.split, 1) << plan.row;
+    EXPECT_FALSE(plan.streams_k) << plan.row;
+  }
+  EXPECT_EQ(choose(p, h200, {.split = 2}).split, 2);
+  const std::string many = message_of([&] { choose(p, h200, {.split = 65}); });
+  EXPECT_NE(many.find("no kernel takes its K in 65 parts"), std::string::npos) << many;
+  EXPECT_NE(message_of([&] { choose(p, h200, {.forced = "stream_k", .split = 1}); }).find("no kernel that \"stream_k\" names"),
+            std::string::npos);
+  const DeviceInfo here = cpu(2);
+  EXPECT_EQ(choose(problem(256, 256, 256), here, {.split = 1}), choose(problem(256, 256, 256), here));
+}
+
 }  // namespace
 }  // namespace tilewave
