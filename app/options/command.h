@@ -35,6 +35,7 @@ Command add_plan(CLI::App& program);
 Command add_ablate(CLI::App& program);
 Command add_guidelines(CLI::App& program);
 Command add_bench(CLI::App& program);
+Command add_tokenize(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_completion(CLI::App& program);
 Command add_man(CLI::App& program);

@@ -17,7 +17,7 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMaxFileBytes = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxJsonBytes = std::int64_t{1} << 28;
 constexpr std::int32_t kNoId = -1;
 
 using Pieces = std::vector<std::string_view>;
@@ -145,6 +145,7 @@ struct ByteLevelBpe::Model {
   std::array<std::int32_t, 256> of_byte;
   TokenFinder as_they_stand, normalized;
   std::vector<Step> steps;
+  bool ends_words_with_lines = false;
 
   Model(TokenizerJson read, std::string_view origin) : file(std::move(read)) {
     of_byte.fill(kNoId);
@@ -153,6 +154,14 @@ struct ByteLevelBpe::Model {
     add_merges(ids, origin);
     add_added_tokens(ids, origin);
     for (const SplitStep& split : file.splits) steps.push_back({.pattern = SplitPattern(split.pattern), .kept = split.kept});
+    const auto plain = [](const AddedToken& added) {
+      return !added.strips_left && !added.strips_right && added.content.find('\n') == std::string::npos;
+    };
+    const auto known = [](const SplitStep& split) {
+      return split.pattern == kGpt2Pattern || split.pattern == kLlama3Pattern || split.pattern == kQwen2Pattern;
+    };
+    ends_words_with_lines = file.splits.size() == 1 && known(file.splits.front()) && file.splits.front().kept == SplitStep::Kept::all &&
+                            !file.adds_prefix_space && std::ranges::all_of(file.added, plain);
     for (const std::vector<std::int32_t>* around : {&file.before, &file.after}) {
       for (const std::int32_t id : *around)
         TW_CHECK_INPUT(exists(id), origin, ": its post_processor puts id ", id, " around a text, which no token has.");
@@ -330,7 +339,7 @@ ByteLevelBpe ByteLevelBpe::parse(std::string_view json, std::string_view origin)
   return ByteLevelBpe(std::make_shared<const Model>(read_tokenizer_json(json, origin), origin));
 }
 
-ByteLevelBpe ByteLevelBpe::load(const std::filesystem::path& path) { return parse(read_file(path, kMaxFileBytes), path.string()); }
+ByteLevelBpe ByteLevelBpe::load(const std::filesystem::path& path) { return parse(read_file(path, kMaxJsonBytes), path.string()); }
 
 std::int64_t ByteLevelBpe::vocabulary() const { return std::ssize(model_->tokens); }
 
@@ -356,6 +365,25 @@ std::vector<std::string> ByteLevelBpe::facts() const {
   return facts;
 }
 
+const std::vector<std::int32_t>& ByteLevelBpe::before() const { return model_->file.before; }
+
+const std::vector<std::int32_t>& ByteLevelBpe::behind() const { return model_->file.after; }
+
+std::string_view ByteLevelBpe::first_part(std::string_view text, std::size_t limit) const {
+  if (text.size() <= limit || !model_->ends_words_with_lines) return text;
+  const auto in = [&](std::size_t at, char first, char last) { return text[at] >= first && text[at] <= last; };
+  // Behind a line feed that a visible character precedes and a letter follows.
+  const auto can_end = [&](std::size_t at) {
+    return at >= 2 && at < text.size() && text[at - 1] == '\n' && in(at - 2, '!', '~') && (in(at, 'a', 'z') || in(at, 'A', 'Z'));
+  };
+  std::size_t end = limit;
+  while (end > 0 && !can_end(end)) --end;
+  if (end == 0) {
+    for (end = limit; end < text.size() && !can_end(end);) ++end;
+  }
+  return text.substr(0, end);
+}
+
 std::vector<std::int32_t> ByteLevelBpe::encode(std::string_view text, SpecialIds around) const {
   const std::optional<std::size_t> invalid = find_invalid_utf8(text);
   TW_CHECK_INPUT(!invalid, "byte ", *invalid + 1,
@@ -372,6 +400,8 @@ std::vector<std::int32_t> ByteLevelBpe::encode(std::string_view text, SpecialIds
   if (around == SpecialIds::kept) ids.insert(ids.end(), model.file.after.begin(), model.file.after.end());
   return ids;
 }
+
+std::string ByteLevelBpe::normalized(std::string_view text) const { return model_->file.nfc ? nfc(text) : std::string(text); }
 
 std::string ByteLevelBpe::decode(std::span<const std::int32_t> ids, SpecialIds special) const {
   std::string text;

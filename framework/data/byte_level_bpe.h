@@ -24,9 +24,16 @@ class ByteLevelBpe {
   std::int64_t vocabulary() const;                                // ids are below it
   std::optional<std::int32_t> find(std::string_view text) const;  // the token whose text is this
   std::vector<std::string> facts() const;                         // what was found in the file, a phrase each
+  const std::vector<std::int32_t>& before() const;                // the special ids that the file puts before a text
+  const std::vector<std::int32_t>& behind() const;                // and behind it
+
+  // The longest beginning of at most `limit` bytes, or what is just longer, whose ids are the same by themselves as before the rest; all of
+  // the text where that is not known.
+  std::string_view first_part(std::string_view text, std::size_t limit) const;
 
   // `kept`: with the special ids that the file puts around a text. InputError where the text is no UTF-8.
   std::vector<std::int32_t> encode(std::string_view text, SpecialIds around) const;
+  std::string normalized(std::string_view text) const;  // of text without added tokens, what its ids stand for
   // Bytes, which end within a character where the ids do. `left_out`: special tokens are nothing, as are ids that no token has.
   std::string decode(std::span<const std::int32_t> ids, SpecialIds special) const;
 

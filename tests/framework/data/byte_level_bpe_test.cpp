@@ -20,39 +20,39 @@ namespace tilewave {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Answer = nlohmann::json;
 using Ids = std::vector<std::int32_t>;
 
-constexpr const char* kFamilies[] = {"gpt2", "gpt2_prefix", "llama3", "qwen2", "o200k", "several"};
+constexpr const char* kTokenizerFamilies[] = {"gpt2", "gpt2_prefix", "llama3", "qwen2", "o200k", "several"};
 
-fs::path stored(const std::string& name) { return test_environment().data / "fixtures" / "tokenizers" / name; }
+fs::path answers_file(const std::string& name) { return test_environment().data / "fixtures" / "tokenizers" / name; }
 
 // Bytes that are no UTF-8 as Unicode advises to show them: U+FFFD for each longest beginning of a character.
-std::string with_replacements(const std::string& bytes) {
-  std::string shown = Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return Json::parse(shown).get<std::string>();
+std::string with_replaced_bytes(const std::string& bytes) {
+  std::string shown = Answer(bytes).dump(-1, ' ', false, Answer::error_handler_t::replace);
+  return Answer::parse(shown).get<std::string>();
 }
 
 // How many lines of a file of answers were compared.
-int compare(const fs::path& folder, const std::string& family) {
+int compare_answers(const fs::path& folder, const std::string& family) {
   const ByteLevelBpe tokenizer = ByteLevelBpe::load(folder / (family + ".json"));
   std::istringstream lines(file_text(folder / (family + ".jsonl")));
   int compared = 0;
   for (std::string line; std::getline(lines, line); ++compared) {
-    const Json row = Json::parse(line);
+    const Answer row = Answer::parse(line);
     const auto text = row.at("text").get<std::string>();
     const auto ids = row.at("ids").get<Ids>();
     EXPECT_EQ(tokenizer.encode(text, SpecialIds::left_out), ids) << family << ": " << line;
     EXPECT_EQ(tokenizer.encode(text, SpecialIds::kept), row.value("with_special", ids)) << family << ": " << line;
-    EXPECT_EQ(with_replacements(tokenizer.decode(ids, SpecialIds::left_out)), row.value("decoded", text)) << family << ": " << line;
-    EXPECT_EQ(with_replacements(tokenizer.decode(ids, SpecialIds::kept)), row.value("whole", text)) << family << ": " << line;
+    EXPECT_EQ(with_replaced_bytes(tokenizer.decode(ids, SpecialIds::left_out)), row.value("decoded", text)) << family << ": " << line;
+    EXPECT_EQ(with_replaced_bytes(tokenizer.decode(ids, SpecialIds::kept)), row.value("whole", text)) << family << ": " << line;
     if (testing::Test::HasFailure()) break;
   }
   return compared;
 }
 
 TEST(ByteLevelBpe, StoredAnswersOfEveryFamily) {
-  for (const char* family : kFamilies) EXPECT_EQ(compare(stored(""), family), 30) << family;
+  for (const char* family : kTokenizerFamilies) EXPECT_EQ(compare_answers(answers_file(""), family), 30) << family;
 }
 
 TEST(ByteLevelBpe, TenThousandLinesOfEveryFamilyAsTokenizersHasThem) {
@@ -64,18 +64,18 @@ TEST(ByteLevelBpe, TenThousandLinesOfEveryFamilyAsTokenizersHasThem) {
   const std::string script = fs::absolute(test_environment().data / "framework" / "data" / "hf_tokenizers.py").string();
   const Outcome made = shell(python + " " + quoted(script) + " answers 10000 \"$(date +%s)\"", folder.path());
   ASSERT_EQ(made.status, 0) << made.output;
-  for (const char* family : kFamilies) EXPECT_EQ(compare(folder.path() / "answers", family), 10000) << family;
+  for (const char* family : kTokenizerFamilies) EXPECT_EQ(compare_answers(folder.path() / "answers", family), 10000) << family;
 }
 
 // A stored file with something changed in it, as text.
 template <class Change>
-std::string changed(const std::string& family, Change&& change) {
-  Json file = Json::parse(file_text(stored(family + ".json")));
+std::string changed_file(const std::string& family, Change&& change) {
+  Answer file = Answer::parse(file_text(answers_file(family + ".json")));
   change(file);
   return file.dump();
 }
 
-std::string refusal(const std::string& json) {
+std::string refusal_of_tokenizer(const std::string& json) {
   try {
     ByteLevelBpe::parse(json, "my.json");
   } catch (const InputError& error) {
@@ -86,79 +86,79 @@ std::string refusal(const std::string& json) {
 
 TEST(ByteLevelBpe, WhatIsNotHandledIsRefusedByName) {
   struct Case {
-    std::function<void(Json&)> change;
+    std::function<void(Answer&)> change;
     std::string named;
   };
-  const Json unigram = {{"type", "Unigram"}, {"vocab", Json::array()}};
+  const Answer unigram = {{"type", "Unigram"}, {"vocab", Answer::array()}};
   const std::vector<Case> cases = {
-      {[&](Json& file) { file["model"] = unigram; }, "model \"Unigram\""},
-      {[](Json& file) { file["model"]["dropout"] = 0.1; }, "dropout"},
-      {[](Json& file) { file["model"]["byte_fallback"] = true; }, "byte_fallback"},
-      {[](Json& file) { file["model"]["end_of_word_suffix"] = "</w>"; }, "end_of_word_suffix"},
-      {[](Json& file) { file["model"]["novelty"] = 1; }, "\"novelty\" of the model"},
-      {[](Json& file) { file["novelty"] = 1; }, "\"novelty\" of the file"},
-      {[](Json& file) {
+      {[&](Answer& file) { file["model"] = unigram; }, "model \"Unigram\""},
+      {[](Answer& file) { file["model"]["dropout"] = 0.1; }, "dropout"},
+      {[](Answer& file) { file["model"]["byte_fallback"] = true; }, "byte_fallback"},
+      {[](Answer& file) { file["model"]["end_of_word_suffix"] = "</w>"; }, "end_of_word_suffix"},
+      {[](Answer& file) { file["model"]["novelty"] = 1; }, "\"novelty\" of the model"},
+      {[](Answer& file) { file["novelty"] = 1; }, "\"novelty\" of the file"},
+      {[](Answer& file) {
          file["truncation"] = {{"max_length", 8}};
        },
        "truncation"},
-      {[](Json& file) {
+      {[](Answer& file) {
          file["padding"] = {{"length", 8}};
        },
        "padding"},
-      {[](Json& file) {
+      {[](Answer& file) {
          file["normalizer"] = {{"type", "NFKC"}};
        },
        "normalizer \"NFKC\""},
-      {[](Json& file) {
+      {[](Answer& file) {
          file["normalizer"] = {{"type", "Lowercase"}};
        },
        "normalizer \"Lowercase\""},
-      {[](Json& file) {
+      {[](Answer& file) {
          file["pre_tokenizer"] = {{"type", "Whitespace"}};
        },
        "pre_tokenizer \"Whitespace\""},
-      {[](Json& file) { file["pre_tokenizer"] = nullptr; }, "no pre_tokenizer"},
-      {[](Json& file) {
+      {[](Answer& file) { file["pre_tokenizer"] = nullptr; }, "no pre_tokenizer"},
+      {[](Answer& file) {
          file["decoder"] = {{"type", "Metaspace"}};
        },
        "decoder \"Metaspace\""},
-      {[](Json& file) {
+      {[](Answer& file) {
          file["post_processor"] = {{"type", "RobertaProcessing"}};
        },
        "post_processor \"RobertaProcessing\""},
-      {[](Json& file) { file["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext"; }, "\"MergedWithNext\""},
-      {[](Json& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = R"(\p{Han}+)"; }, "\\p{Han}"},
-      {[](Json& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = R"((?<=a)b)"; }, "(?<="},
-      {[](Json& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(ab)+"; }, "quantifier +"},
-      {[](Json& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "a+?"; }, "a ? behind a quantifier"},
-      {[](Json& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(?:a"; }, "not closed"},
-      {[](Json& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "[b-a]"; }, "a range"},
-      {[](Json& file) { file["model"]["vocab"].erase("A"); }, "no token for byte 65"},
-      {[](Json& file) { file["model"]["vocab"]["A"] = 1 << 20; }, "far beyond"},
-      {[](Json& file) { file["model"]["vocab"]["A"] = -1; }, "\"A\" is -1"},
-      {[](Json& file) { file["model"]["vocab"]["A"] = 1; }, "two tokens have id 1"},
-      {[](Json& file) {
+      {[](Answer& file) { file["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext"; }, "\"MergedWithNext\""},
+      {[](Answer& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = R"(\p{Han}+)"; }, "\\p{Han}"},
+      {[](Answer& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = R"((?<=a)b)"; }, "(?<="},
+      {[](Answer& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(ab)+"; }, "quantifier +"},
+      {[](Answer& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "a+?"; }, "a ? behind a quantifier"},
+      {[](Answer& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(?:a"; }, "not closed"},
+      {[](Answer& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "[b-a]"; }, "a range"},
+      {[](Answer& file) { file["model"]["vocab"].erase("A"); }, "no token for byte 65"},
+      {[](Answer& file) { file["model"]["vocab"]["A"] = 1 << 20; }, "far beyond"},
+      {[](Answer& file) { file["model"]["vocab"]["A"] = -1; }, "\"A\" is -1"},
+      {[](Answer& file) { file["model"]["vocab"]["A"] = 1; }, "two tokens have id 1"},
+      {[](Answer& file) {
          file["model"]["merges"].push_back({"A", "novelty"});
        },
        "takes \"novelty\""},
-      {[](Json& file) { file["model"]["merges"].push_back("A"); }, "not two tokens"},
-      {[](Json& file) { file["added_tokens"][0]["single_word"] = true; }, "single_word"},
-      {[](Json& file) { file["added_tokens"][0]["id"] = 3; }, "two tokens have id 3"},
-      {[](Json& file) { file.erase("model"); }, "no \"model\""},
-      {[](Json& file) { file["model"]["vocab"] = "text"; }, "another kind"},
+      {[](Answer& file) { file["model"]["merges"].push_back("A"); }, "not two tokens"},
+      {[](Answer& file) { file["added_tokens"][0]["single_word"] = true; }, "single_word"},
+      {[](Answer& file) { file["added_tokens"][0]["id"] = 3; }, "two tokens have id 3"},
+      {[](Answer& file) { file.erase("model"); }, "no \"model\""},
+      {[](Answer& file) { file["model"]["vocab"] = "text"; }, "another kind"},
   };
-  EXPECT_EQ(refusal(file_text(stored("llama3.json"))), "it was accepted");
+  EXPECT_EQ(refusal_of_tokenizer(file_text(answers_file("llama3.json"))), "it was accepted");
   for (const Case& one : cases) {
-    const std::string sentence = refusal(changed("llama3", one.change));
+    const std::string sentence = refusal_of_tokenizer(changed_file("llama3", one.change));
     EXPECT_NE(sentence.find(one.named), std::string::npos) << one.named << ": " << sentence;
     EXPECT_NE(sentence.find(sentence.starts_with("the pattern") ? "the pattern" : "my.json"), std::string::npos) << sentence;
     EXPECT_TRUE(sentence.ends_with('.')) << sentence;
   }
-  EXPECT_NE(refusal("{\"model\"").find("it is no JSON from its byte"), std::string::npos);
+  EXPECT_NE(refusal_of_tokenizer("{\"model\"").find("it is no JSON from its byte"), std::string::npos);
 }
 
 TEST(ByteLevelBpe, TextThatIsNoUtf8IsRefused) {
-  const ByteLevelBpe tokenizer = ByteLevelBpe::load(stored("gpt2.json"));
+  const ByteLevelBpe tokenizer = ByteLevelBpe::load(answers_file("gpt2.json"));
   try {
     tokenizer.encode("ab\xFF", SpecialIds::kept);
     FAIL() << "it was accepted";
@@ -169,8 +169,8 @@ TEST(ByteLevelBpe, TextThatIsNoUtf8IsRefused) {
 
 // In time that grows with the text, not with its square: this would take minutes.
 TEST(ByteLevelBpe, WordsAndGapsOfAMillionCharacters) {
-  for (const char* family : kFamilies) {
-    const ByteLevelBpe tokenizer = ByteLevelBpe::load(stored(std::string(family) + ".json"));
+  for (const char* family : kTokenizerFamilies) {
+    const ByteLevelBpe tokenizer = ByteLevelBpe::load(answers_file(std::string(family) + ".json"));
     for (const char letter : {'a', ' ', '\n', '-', '7'}) {
       const std::string text(1'000'000, letter);
       const std::string back = tokenizer.decode(tokenizer.encode(text, SpecialIds::left_out), SpecialIds::kept);
@@ -181,7 +181,7 @@ TEST(ByteLevelBpe, WordsAndGapsOfAMillionCharacters) {
 }
 
 TEST(ByteLevelBpe, EveryCharacterComesBack) {
-  const ByteLevelBpe tokenizer = ByteLevelBpe::load(stored("llama3.json"));
+  const ByteLevelBpe tokenizer = ByteLevelBpe::load(answers_file("llama3.json"));
   for (char32_t code = 0; code <= 0x10FFFF; code += code < 0x3000 ? 1 : 61) {
     if (code >= 0xD800 && code < 0xE000) continue;
     std::string text = "x";
