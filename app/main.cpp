@@ -42,9 +42,9 @@ int run_program(int argc, char** argv) {
                                tilewave::add_step(program),       tilewave::add_inspect(program),
                                tilewave::add_plan(program),       tilewave::add_ablate(program),
                                tilewave::add_guidelines(program), tilewave::add_figures(program, tilewave::kCommit),
-                               tilewave::add_bench(program),      tilewave::add_devices(program),
-                               tilewave::add_completion(program), tilewave::add_man(program),
-                               tilewave::add_schema(program)};
+                               tilewave::add_bench(program),      tilewave::add_tokenize(program),
+                               tilewave::add_devices(program),    tilewave::add_completion(program),
+                               tilewave::add_man(program),        tilewave::add_schema(program)};
   tilewave::prepare_options(program);
   tilewave::check_words(program, std::span<const char* const>(argv, argv + argc).subspan(argc > 0 ? 1 : 0));
   try {

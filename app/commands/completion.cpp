@@ -108,6 +108,10 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"step", "--weights", Completion::files},
     {"step", "--batch", Completion::files},
     {"step", "--dump-weights", Completion::files},
+    {"tokenize", "files", Completion::files},
+    {"", "--tokenizer", Completion::files},
+    {"tokenize", "--check", Completion::files},
+    {"tokenize", "--out", Completion::folders},
     {"bench calibrate", "--save", Completion::files},
     {"bench calibrate", "--fit", Completion::files},
     // A text of one's own.
@@ -117,6 +121,9 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"check", "--plant", Completion::none},
     {"train", "--profile", Completion::none},
     {"generate", "--prompt", Completion::none},
+    {"generate", "--ids", Completion::none},
+    {"tokenize", "--name", Completion::none},
+    {"tokenize", "--begin", Completion::none},
 });
 
 Offered offered(const std::string& path, const std::string& name) {

@@ -1,12 +1,18 @@
-// tilewave generate RUN --prompt TEXT: the prompt and what a decoder-only model makes of it, shown as it is drawn.
+// tilewave generate RUN --prompt TEXT, or --ids: the prompt and what a decoder-only model makes of it, shown as it is drawn.
+#include <algorithm>
+#include <charconv>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "app/options/command.h"
 #include "app/text/terminal.h"
 #include "framework/data/prepared_text.h"
 #include "framework/data/streamed_text.h"
+#include "framework/data/text_encoder.h"
 #include "framework/data/unknown_characters.h"
+#include "framework/io/file.h"
+#include "framework/io/text_file.h"
 #include "models/decoding/decode.h"
 #include "models/decoding/trained_model.h"
 
@@ -16,6 +22,9 @@ namespace {
 struct GenerateArguments {
   std::filesystem::path run;
   std::string prompt;
+  std::string ids;  // instead of it
+  bool by_ids = false;
+  std::string tokenizer;  // of the token files that the run was trained on
   GenerateOptions decode;
   DeviceOptions device;
 };
@@ -30,14 +39,89 @@ std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, const std::stri
   return ids;
 }
 
+// Numbers, as many as there are between spaces and commas.
+std::vector<std::int32_t> given_ids(std::string_view text, std::int64_t vocabulary) {
+  constexpr std::string_view between = " ,\t\n";
+  std::vector<std::int32_t> ids;
+  for (std::size_t at = text.find_first_not_of(between); at != std::string_view::npos; at = text.find_first_not_of(between, at)) {
+    const std::string_view word = text.substr(at, std::min(text.find_first_of(between, at), text.size()) - at);
+    std::int32_t id = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    TW_CHECK_INPUT(error == std::errc() && end == word.data() + word.size() && id >= 0 && id < vocabulary, "--ids: ", printable(word),
+                   " is no id of this model, which has 0 to ", vocabulary - 1, "; write them as --ids '464 3290'.");
+    ids.push_back(id);
+    at += word.size();
+  }
+  TW_CHECK_INPUT(!ids.empty(), "--ids names no id; a model of token files needs one at least to go on from.");
+  return ids;
+}
+
+// Ids in and ids out, one space between them.
+int generate_ids(const GenerateArguments& options, TrainedModel& trained, GenerateOptions decode) {
+  const std::int64_t vocabulary = trained.tokenizer ? trained.tokenizer->vocabulary() : trained.resolved.recipe.model.vocabulary;
+  const std::vector<std::int32_t> prompt = given_ids(options.ids, vocabulary);
+  std::string_view space;
+  const auto show = [&](std::int32_t id) {
+    std::cout << space << id << std::flush;
+    space = " ";
+  };
+  bool shown = false;
+  const auto show_prompt = [&] {
+    if (!std::exchange(shown, true)) std::ranges::for_each(prompt, show);
+  };
+  generate(*trained.model, prompt, decode, [&](std::int32_t id) {
+    show_prompt();
+    show(id);
+  });
+  show_prompt();
+  std::cout << '\n';
+  return 0;
+}
+
+// A model of token files, with the tokenizer that they were made by.
+int generate_by(const TextEncoder& encoder, const GenerateArguments& options, TrainedModel& trained, GenerateOptions decode) {
+  const std::int64_t vocabulary = trained.resolved.recipe.model.vocabulary;
+  TW_CHECK_INPUT(encoder.vocabulary() <= vocabulary, "--tokenizer ", printable(options.tokenizer), " has ", encoder.vocabulary(),
+                 " ids, more than the model's ", vocabulary, "; name the one that made the run's token files.");
+  decode.vocabulary = encoder.vocabulary();
+  std::vector<std::int32_t> prompt = encoder.before();
+  const std::vector<std::int32_t> text_ids = encoder.encode(encoder.prepared(options.prompt));
+  prompt.insert(prompt.end(), text_ids.begin(), text_ids.end());
+  TW_CHECK_INPUT(!prompt.empty(), "--prompt is empty, and a model of token files needs a token to go on from; write a word.");
+  std::string pending = encoder.decode(prompt);
+  const auto show_finished = [&] {
+    const std::size_t finished = finished_characters(pending).size();
+    std::cout << for_stdout(pending.substr(0, finished), LineEnds::kept) << std::flush;
+    pending.erase(0, finished);
+  };
+  std::int32_t last = prompt.back();
+  generate(*trained.model, prompt, decode, [&](std::int32_t id) {
+    const std::int32_t two[] = {last, id};  // a token may lose a space where a text begins
+    pending += encoder.decode(two).substr(encoder.decode(std::span(two).first(1)).size());
+    last = id;
+    show_finished();
+  });
+  std::cout << for_stdout(pending, LineEnds::kept) << '\n';
+  return 0;
+}
+
 int generate_text(const GenerateArguments& options) {
+  std::optional<TextEncoder> encoder;
+  if (!options.tokenizer.empty()) encoder.emplace(options.tokenizer);
   const DeviceInfo device = options.device.probe();
   TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
   print_notes(trained.notes);
-  TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot write text.");
   GenerateOptions decode = options.decode;
-  decode.vocabulary = trained.tokenizer->vocabulary();
   decode.positions = trained.resolved.recipe.batch.sequence;
+  if (!trained.tokenizer) decode.drawn = DrawnIds::all;
+  if (trained.tokenizer) decode.vocabulary = trained.tokenizer->vocabulary();
+  if (options.by_ids) return generate_ids(options, trained, decode);
+  TW_CHECK_INPUT(!trained.tokenizer || options.tokenizer.empty(), options.run.string(),
+                 ": this model has a tokenizer of its own; leave --tokenizer out.");
+  if (encoder) return generate_by(*encoder, options, trained, decode);
+  TW_CHECK_INPUT(
+      trained.tokenizer, options.run.string(),
+      ": this model was trained on ids without a tokenizer; give ids by --ids, or name the tokenizer that made them by --tokenizer.");
 
   const std::vector<std::int32_t> prompt = prompt_ids(*trained.tokenizer, options.prompt);
   StreamedText text(*trained.tokenizer);
@@ -55,7 +139,11 @@ Command add_generate(CLI::App& program) {
   const auto options = std::make_shared<GenerateArguments>();
   const auto count = CLI::Range(0, 1 << 30);
   command->add_option("run", options->run, "the run's folder")->required();
-  command->add_option("--prompt", options->prompt, "the text to continue");
+  CLI::Option* prompt = command->add_option("--prompt", options->prompt, "the text to continue");
+  CLI::Option* ids =
+      command->add_option("--ids", options->ids, "the ids to continue, as '464 3290'; ids are printed then")->excludes(prompt);
+  command->add_option("--tokenizer", options->tokenizer, "that made the token files which the run was trained on (tilewave tokenize)")
+      ->excludes(ids);
   command->add_option("--tokens", options->decode.tokens, "how many tokens to add at most")->check(count)->capture_default_str();
   command->add_option("--temperature", options->decode.temperature, "0: always the most probable token")->capture_default_str();
   command->add_option("--top-k", options->decode.top_k, "draw among so many of the most probable tokens; 0: among all")
@@ -63,7 +151,10 @@ Command add_generate(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--seed", options->decode.seed, "of the draws")->check(CLI::NonNegativeNumber)->capture_default_str();
   options->device.add_to(*command);
-  return {command, [options] { return generate_text(*options); }};
+  return {command, [options, ids] {
+            options->by_ids = ids->count() > 0;
+            return generate_text(*options);
+          }};
 }
 
 }  // namespace tilewave

@@ -36,6 +36,7 @@ Command add_ablate(CLI::App& program);
 Command add_guidelines(CLI::App& program);
 Command add_figures(CLI::App& program, const std::string& commit);  // which its files name
 Command add_bench(CLI::App& program);
+Command add_tokenize(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_completion(CLI::App& program);
 Command add_man(CLI::App& program);

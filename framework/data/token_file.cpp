@@ -144,11 +144,12 @@ void TokenFiles::read(std::int64_t first, std::span<std::int32_t> ids) const {
   }
 }
 
-void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> ids) {
+void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> ids, std::int64_t vocabulary) {
   TW_CHECK(!ids.empty() && ids.size() <= std::numeric_limits<std::int32_t>::max(), "a token file holds 1 to 2^31 - 1 tokens, not ",
            ids.size(), ".");
   TW_CHECK(*std::min_element(ids.begin(), ids.end()) >= 0, "a token file holds no negative ids.");
-  const Format& format = *std::max_element(ids.begin(), ids.end()) <= std::numeric_limits<std::uint16_t>::max() ? kUint16 : kUint32;
+  const std::int64_t largest = std::max<std::int64_t>(*std::max_element(ids.begin(), ids.end()), vocabulary - 1);
+  const Format& format = largest <= std::numeric_limits<std::uint16_t>::max() ? kUint16 : kUint32;
   Header header = {format.magic, format.version, static_cast<std::int32_t>(ids.size())};
 
   write_file_atomically(path, [&](OutputFile& file) {

@@ -55,7 +55,7 @@ class TokenFiles {
   std::vector<std::int64_t> ends_;  // of each file's tokens in the stream
 };
 
-// uint16 ids where all of them fit, else uint32 ones. Atomically.
-void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> ids);
+// uint16 ids where all of them fit, else uint32 ones; of a vocabulary that is named, where all of its ids would. Atomically.
+void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> ids, std::int64_t vocabulary = 0);
 
 }  // namespace tilewave

@@ -164,7 +164,7 @@ TextMemory text_memory(Transformer& model, std::int64_t prompt, const GenerateOp
 std::int32_t draw(std::span<const double> logits, const GenerateOptions& options, std::int64_t vocabulary, Random& random) {
   std::vector<std::int32_t> order;
   for (std::int32_t id = 0; id < vocabulary; ++id) {
-    if (may_produce(id)) order.push_back(id);
+    if (options.drawn == DrawnIds::all || may_produce(id)) order.push_back(id);
   }
   const auto logit = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; };
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
@@ -259,7 +259,7 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
     }
 
     const std::int32_t next = draw(logits, options, vocabulary, random);
-    if (next == kEndId) return;
+    if (options.drawn == DrawnIds::tokenizers && next == kEndId) return;
     token(next);
     text.push_back(next);
     if (std::ssize(text) > 2 * capacity) text.erase(text.begin(), text.end() - capacity);  // nothing reads further back

@@ -28,11 +28,15 @@ struct TranslateOptions {
 std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
                                                  const TranslateOptions& options = {});
 
+// tokenizers: none of its special ids but the end, which ends a text. all: of a model of token files, whose tokenizer is not known.
+enum class DrawnIds : std::uint8_t { tokenizers, all };
+
 struct GenerateOptions {
   std::int64_t tokens = 256;
   double temperature = 1.0;  // 0: always the most probable token
   std::int64_t top_k = 0;    // only so many of the most probable tokens; 0: all
   std::uint64_t seed = 1;
+  DrawnIds drawn = DrawnIds::tokenizers;
   std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
   std::int64_t positions = 0;   // that were trained; 0: all of the model's
   std::int64_t bytes = 0;       // for all of it, at most, but for one token alone; 0: a quarter of what is free, up to 1 GiB

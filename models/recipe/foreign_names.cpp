@@ -51,7 +51,7 @@ constexpr std::string_view kAtTheEnd = "It counts steps; 0 is at the end alone."
 constexpr std::string_view kArchitecture = R"(Its values are "encoder_decoder" and "decoder_only"; the sizes are keys of [model].)";
 constexpr std::string_view kSchedules = R"(Its values are "constant", "inverse_square_root" and "cosine".)";
 constexpr std::string_view kTokenizers =
-    R"(Its values are "bytes" and "bpe", which is trained on the data; ids of another tokenizer come as data.kind = "tokens".)";
+    R"(Its values are "bytes" and "bpe", which is trained on the data; tilewave tokenize makes ids by another, for data.kind = "tokens".)";
 constexpr std::string_view kNoGate = "Feed-forward layers are d_model to d_ff to d_model, without a gate.";
 constexpr std::string_view kNoExperts = "There are no experts: every layer is dense.";
 constexpr std::string_view kFiles = "It names a file; data.kind says what is in it.";
@@ -344,7 +344,7 @@ constexpr auto kValues = std::to_array<ForeignValue>({
     {"data.tokenizer", "unigram wordpiece word words bert whitespace",
      R"(There is no such tokenizer; "bpe" is trained on the data, "bytes" needs no training.)"},
     {"data.tokenizer", "gpt2 gpt_2 tiktoken cl100k_base o200k_base llama t5 gpt4",
-     R"(Ids of another tokenizer come as token files with data.kind = "tokens"; a tokenizer of the data's own is "bpe".)"},
+     R"(tilewave tokenize makes token files by another tokenizer, for data.kind = "tokens"; one of the data's own is "bpe".)"},
     {"data.tokenizer", "char chars character characters byte utf8 utf_8 byte_level none ascii", R"(Write "bytes".)"},
     {"gemm.engine", "cutlass triton torch aten mkl openblas onednn blis rocblas",
      R"(There is no such engine; "tilewave" are tilewave's GEMMs, "cublas" and "cublaslt" NVIDIA's libraries.)"},

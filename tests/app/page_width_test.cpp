@@ -24,9 +24,9 @@ struct Case {
   bool narrows = false;  // at 80 columns something is left out, which --wide adds
 };
 
-fs::path root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
-std::string recipe(const std::string& name) { return (root() / "recipes" / name).string(); }
-std::string fixture(const std::string& name) { return (root() / "tests/fixtures/step/decoder_only" / name).string(); }
+fs::path page_root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
+std::string recipe(const std::string& name) { return (page_root() / "recipes" / name).string(); }
+std::string fixture(const std::string& name) { return (page_root() / "tests/fixtures/step/decoder_only" / name).string(); }
 
 Arguments with(Arguments words, const Arguments& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -85,6 +85,7 @@ std::map<std::string, std::vector<Case>> cases() {
       {"schema", {}},
       {"translate", {}},
       {"generate", {}},
+      {"tokenize", {}},
       {"guidelines", {}},
       {"bench calibrate", {}},
   };
@@ -253,7 +254,7 @@ TEST_F(PageWidth, TablesComeFromTheOneWriter) {
     EXPECT_TRUE(std::regex_search(wrong, padded)) << wrong;
   for (const char* right : {"%.4f", "%02ld", "%+.2f", "snprintf(text", "100 %"}) EXPECT_FALSE(std::regex_search(right, padded)) << right;
   std::size_t files = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root() / "app")) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(page_root() / "app")) {
     const std::string extension = entry.path().extension().string();
     if ((extension != ".cpp" && extension != ".h") || entry.path().filename() == "guidelines.cpp") continue;
     ++files;

@@ -39,7 +39,7 @@ TEST_F(GpuSeam, TellsWhatTheDeviceIs) {
 }
 
 TEST_F(GpuSeam, CopiesAndFillsInOrder) {
-  Random random(1);
+  testing_support::Random random(1);
   Matrix<float> matrix = Matrix<float>::uniform(7, 33, random);
   const std::vector<double> before = matrix.values();
   OnDevice<float> twin(queue_, matrix);
