@@ -41,7 +41,8 @@ int run_program(int argc, char** argv) {
                                tilewave::add_check(program), tilewave::add_step(program),      tilewave::add_inspect(program),
                                tilewave::add_plan(program),  tilewave::add_ablate(program),    tilewave::add_guidelines(program),
                                tilewave::add_bench(program), tilewave::add_devices(program),   tilewave::add_completion(program),
-                               tilewave::add_man(program),   tilewave::add_schema(program)};
+                               tilewave::add_man(program),   tilewave::add_schema(program),    tilewave::add_import(program),
+                               tilewave::add_export(program)};
   tilewave::prepare_options(program);
   tilewave::check_words(program, std::span<const char* const>(argv, argv + argc).subspan(argc > 0 ? 1 : 0));
   try {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "app/options/command.h"
+#include "app/options/weight_options.h"
 #include "app/text/terminal.h"
 #include "framework/data/prepared_text.h"
 #include "framework/data/streamed_text.h"
@@ -18,6 +19,7 @@ struct GenerateArguments {
   std::string prompt;
   GenerateOptions decode;
   DeviceOptions device;
+  WeightOptions weights;
 };
 
 // The prompt as the tokenizer has it; what it does not know is said.
@@ -31,8 +33,9 @@ std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, const std::stri
 }
 
 int generate_text(const GenerateArguments& options) {
+  options.weights.check();
   const DeviceInfo device = options.device.probe();
-  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
+  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device, options.weights.wanted);
   print_notes(trained.notes);
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot write text.");
   GenerateOptions decode = options.decode;
@@ -62,6 +65,7 @@ Command add_generate(CLI::App& program) {
       ->check(count)
       ->capture_default_str();
   command->add_option("--seed", options->decode.seed, "of the draws")->check(CLI::NonNegativeNumber)->capture_default_str();
+  options->weights.add_to(*command, "the run's newest checkpoint");
   options->device.add_to(*command);
   return {command, [options] { return generate_text(*options); }};
 }

@@ -11,6 +11,7 @@
 #include "app/text/page.h"
 #include "tests/app/process.h"
 #include "tests/app/terminal.h"
+#include "tests/repository_root.h"
 
 namespace tilewave {
 namespace {
@@ -24,7 +25,6 @@ struct Case {
   bool narrows = false;  // at 80 columns something is left out, which --wide adds
 };
 
-fs::path root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
 std::string recipe(const std::string& name) { return (root() / "recipes" / name).string(); }
 std::string fixture(const std::string& name) { return (root() / "tests/fixtures/step/decoder_only" / name).string(); }
 
@@ -76,13 +76,15 @@ std::map<std::string, std::vector<Case>> cases() {
       {"bench attention",
        {{with({"bench", "attention", "--sequences", "3", "--heads", "2", "--sequence", "50", "--head-size", "8"}, quick), true}}},
       {"devices", {{{"devices"}, false}}},
-      // Not theirs to break: a model's own text, Markdown, what other programs read, and what only a GPU prints.
+      // Not theirs to break: a model's own text, Markdown, a recipe, paths, what other programs read, and what only a GPU prints.
       {"completion", {}},
       {"man", {}},
       {"schema", {}},
       {"translate", {}},
       {"generate", {}},
       {"guidelines", {}},
+      {"import", {}},
+      {"export", {}},
       {"bench calibrate", {}},
   };
 }
