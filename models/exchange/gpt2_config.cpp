@@ -66,6 +66,12 @@ constexpr std::array kActivations = {NamedActivation{"gelu_new", Activation::gel
                                      NamedActivation{"gelu", Activation::gelu_erf}, NamedActivation{"gelu_python", Activation::gelu_erf},
                                      NamedActivation{"relu", Activation::relu}};
 
+// However deep a value nests, its text does not.
+std::string field_text(const Json& value) {
+  if (value.is_structured()) return value.is_array() ? "a list" : "an object";
+  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 // Takes fields out of an object, so that what nobody asked for is left.
 class Fields {
  public:
@@ -79,8 +85,7 @@ class Fields {
   }
   template <class... Parts>
   [[noreturn]] void refuse(const std::string& key, const Json& value, const Parts&... parts) const {
-    throw InputError(
-        concat(file_, ": ", printable(key), " = ", printable(value.dump(-1, ' ', false, Json::error_handler_t::replace)), ": ", parts...));
+    throw InputError(concat(file_, ": ", printable(key), " = ", field_text(value), ": ", parts...));
   }
   std::int64_t count(const std::string& key, std::int64_t fallback, std::int64_t most) {
     const Json* value = take(key);

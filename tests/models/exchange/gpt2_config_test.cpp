@@ -80,6 +80,23 @@ TEST_F(Gpt2Config, WhatTheModelIsNotIsRefusedByItsField) {
   EXPECT_NE(refusal("n_head", 3).find("d_model"), std::string::npos) << "what a recipe refuses is refused here too";
 }
 
+TEST_F(Gpt2Config, DeepNestsAndOtherFilesAreRefusedInASentence) {
+  const auto said = [&](const std::string& text) {
+    write_text(folder_.path() / "config.json", text);
+    try {
+      import_config(folder_.path());
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no refusal");
+  };
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_NE(said(R"({"model_type": "gpt2", "n_layer": )" + deep + "}").find("n_layer = a list: it is a whole number"), std::string::npos);
+  EXPECT_NE(said(R"({"model_type": "gpt2", "other": )" + deep + "}").find("other = a list: tilewave does not know"), std::string::npos);
+  EXPECT_NE(said("{").find("is no JSON object"), std::string::npos);
+  EXPECT_NE(said("{}").find("has no model_type"), std::string::npos);
+}
+
 TEST_F(Gpt2Config, WrittenAndReadItIsTheSameModel) {
   for (const char* name : {"sharded", "bf16"}) {
     const Recipe recipe = import_config(exchanged(name)).recipe;
