@@ -233,7 +233,7 @@ print -r -- $all | tr -d '\r' | sed -n 's/.*@@//p'
 TEST(CompletedValues, EveryOptionWithAValueSaysWhatCompletesIt) {
   CLI::App program("", "tilewave");
   for (Command (*add)(CLI::App&) : {add_train, add_translate, add_generate, add_check, add_step, add_inspect, add_plan, add_ablate,
-                                    add_guidelines, add_bench, add_devices, add_completion, add_man, add_schema}) {
+                                    add_guidelines, add_bench, add_devices, add_completion, add_man, add_schema, add_import, add_export}) {
     add(program);
   }
   prepare_options(program);
