@@ -43,6 +43,7 @@ int run_program(int argc, char** argv) {
                                tilewave::add_plan(program),       tilewave::add_ablate(program),
                                tilewave::add_guidelines(program), tilewave::add_figures(program, tilewave::kCommit),
                                tilewave::add_bench(program),      tilewave::add_tokenize(program),
+                               tilewave::add_import(program),     tilewave::add_export(program),
                                tilewave::add_devices(program),    tilewave::add_completion(program),
                                tilewave::add_man(program),        tilewave::add_schema(program)};
   tilewave::prepare_options(program);

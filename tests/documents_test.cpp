@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/repository_root.h"
 #include "tests/shell.h"
 #include "tests/test_environment.h"
 
@@ -30,8 +31,6 @@ case "$1 $*" in
   *) exec PROGRAM "$@" ;;
 esac
 )";
-
-fs::path root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
 
 struct Command {
   std::string document;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/repository_root.h"
 #include "tests/shell.h"
 #include "tests/test_environment.h"
 
@@ -16,8 +17,6 @@ namespace tilewave {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
 
 struct Retired {
   std::string word;                // an identifier, or a piece of code

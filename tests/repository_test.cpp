@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/repository_root.h"
 #include "tests/shell.h"
 #include "tests/test_environment.h"
 
@@ -17,8 +18,6 @@ namespace tilewave {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
 
 struct Include {
   std::string file;  // root-relative, as is target for an include in quotes
@@ -92,8 +91,8 @@ const std::vector<std::vector<std::string>>& rooms() {
        "kernels/without_cuda"},
       {"framework/tensor", "framework/autograd", "framework/ops", "framework/nn", "framework/optimizer", "framework/io", "framework/recipe",
        "framework/data", "framework/measure"},
-      {"models/recipe", "models/transformer", "models/step", "models/planning", "models/figures", "models/decoding", "models/training",
-       "models/study"},
+      {"models/recipe", "models/transformer", "models/exchange", "models/step", "models/planning", "models/figures", "models/decoding",
+       "models/training", "models/study"},
       {"app/process", "app/text", "app/options", "app/bench", "app/commands", "app"},
   };
   return rooms;

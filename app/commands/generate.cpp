@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/options/command.h"
+#include "app/options/weight_options.h"
 #include "app/text/terminal.h"
 #include "framework/data/prepared_text.h"
 #include "framework/data/streamed_text.h"
@@ -27,6 +28,7 @@ struct GenerateArguments {
   std::string tokenizer;  // of the token files that the run was trained on
   GenerateOptions decode;
   DeviceOptions device;
+  WeightOptions weights;
 };
 
 // The prompt as the tokenizer has it; what it does not know is said.
@@ -106,10 +108,11 @@ int generate_by(const TextEncoder& encoder, const GenerateArguments& options, Tr
 }
 
 int generate_text(const GenerateArguments& options) {
+  options.weights.check();
   std::optional<TextEncoder> encoder;
   if (!options.tokenizer.empty()) encoder.emplace(options.tokenizer);
   const DeviceInfo device = options.device.probe();
-  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
+  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device, options.weights.wanted);
   print_notes(trained.notes);
   GenerateOptions decode = options.decode;
   decode.positions = trained.resolved.recipe.batch.sequence;
@@ -150,6 +153,7 @@ Command add_generate(CLI::App& program) {
       ->check(count)
       ->capture_default_str();
   command->add_option("--seed", options->decode.seed, "of the draws")->check(CLI::NonNegativeNumber)->capture_default_str();
+  options->weights.add_to(*command, "the run's newest checkpoint");
   options->device.add_to(*command);
   return {command, [options, ids] {
             options->by_ids = ids->count() > 0;

@@ -187,6 +187,10 @@ Json inspect_run(const fs::path& folder) {
                  {"checkpoint", search.newest ? Json(search.newest->folder.string()) : Json(nullptr)},
                  {"checkpoint_step", search.newest ? Json(search.newest->step) : Json(nullptr)}};
   if (!search.skipped.empty()) report["checkpoints_skipped"] = search.skipped;
+  if (is_there(folder / "weights.json")) {
+    const Json origin = Json::parse(read_file(folder / "weights.json", kMaxJsonLinesBytes), nullptr, false);
+    report["weights"] = origin.is_object() && origin.contains("source") ? origin["source"] : Json(nullptr);
+  }
   report["last_metrics"] = last_line(folder / "metrics.jsonl");
   if (ended) report["summary"] = last_line(folder / "summary.json");
   return report;

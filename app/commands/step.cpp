@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/options/command.h"
+#include "app/options/weight_options.h"
 #include "app/text/losses.h"
 #include "app/text/units.h"
 #include "framework/io/file.h"
@@ -21,7 +22,8 @@ namespace {
 struct StepArguments {
   RecipeOptions recipe;
   DeviceOptions device;
-  std::filesystem::path weights, batch, out, dump_weights;
+  WeightOptions weights;
+  std::filesystem::path batch, out, dump_weights;
   bool update = false;
   bool json = false;
 };
@@ -60,13 +62,14 @@ int run_step(const StepArguments& options) {
     return !first.empty() && !b.empty() && first == std::filesystem::weakly_canonical(b, ignored);
   };
   for (const std::filesystem::path& read :
-       {std::filesystem::path(options.recipe.path), options.batch, options.weights, options.dump_weights}) {
+       {std::filesystem::path(options.recipe.path), options.batch, options.weights.wanted.path, options.dump_weights}) {
     TW_CHECK_INPUT(!same(read, options.out), "--out ", options.out.string(), " names a file that another option names too; name another.");
   }
-  for (const std::filesystem::path& read : {std::filesystem::path(options.recipe.path), options.batch, options.weights}) {
+  for (const std::filesystem::path& read : {std::filesystem::path(options.recipe.path), options.batch, options.weights.wanted.path}) {
     TW_CHECK_INPUT(!same(read, options.dump_weights), "--dump-weights ", options.dump_weights.string(),
                    " names a file that another option names too; name another.");
   }
+  options.weights.check();
   if (!options.out.empty()) check_output_file("--out", options.out);
   if (!options.dump_weights.empty()) check_output_file("--dump-weights", options.dump_weights);
   Recipe recipe = options.recipe.read();
@@ -83,7 +86,10 @@ int run_step(const StepArguments& options) {
       plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});
   Context context(queue, device, context_options(recipe, plans));
   TrainStep step(context, resolved);
-  if (!options.weights.empty()) load_weights(options.weights, step.model().parameters());
+  if (const InitialWeights& weights = options.weights.wanted; !weights.path.empty()) {
+    const WeightOrigin origin = load_initial_weights(weights, step.model().parameters());
+    if (weights.fit == WeightFit::partial) print_notes(origin.told());
+  }
   if (!options.dump_weights.empty()) write_safetensors(options.dump_weights, weight_contents(step.model().parameters()));
   if (!batch) return 0;
 
@@ -103,7 +109,7 @@ Command add_step(CLI::App& program) {
   CLI::App* app = program.add_subcommand("step", "one training step between files: weights and batch in, loss and gradients out");
   const auto options = std::make_shared<StepArguments>();
   options->recipe.add_to(*app);
-  app->add_option("--weights", options->weights, "safetensors, by the parameters' names; without it, the recipe's initial weights");
+  options->weights.add_to(*app, "the recipe's initial weights");
   app->add_option("--batch", options->batch,
                   "safetensors: target_in, target_out, target_lengths, and with an encoder source, source_lengths");
   app->add_option("--out", options->out, "safetensors: loss, gradient/<name>, and with --update weight/<name>");

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "app/options/command.h"
+#include "app/options/weight_options.h"
 #include "app/process/stop_signals.h"
 #include "app/text/adjustments.h"
 #include "app/text/losses.h"
@@ -30,6 +31,7 @@ namespace {
 struct TrainArguments {
   RecipeOptions recipe;
   DeviceOptions device;
+  WeightOptions weights;
   std::filesystem::path run;
   bool resume = false;
   bool force = false;
@@ -63,8 +65,8 @@ void answer_behind_the_run() {
 int dry_run(const TrainArguments& options) {
   TW_CHECK_INPUT(options.output == Output::table,
                  "--json prints what a training run came to; a step that is not run is JSON with tilewave plan RECIPE --json.");
-  TW_CHECK_INPUT(options.profile.empty() && !options.resume && !options.force,
-                 "--profile, --resume and --force go with a run, and --dry-run makes none; leave it or them out.");
+  TW_CHECK_INPUT(options.profile.empty() && options.weights.wanted.path.empty() && !options.resume && !options.force,
+                 "--profile, --weights, --resume and --force go with a run, and --dry-run makes none; leave it or them out.");
   TW_CHECK_INPUT(options.planned_for.empty() || options.device.device == "auto", "--for ", options.planned_for, " and --device ",
                  options.device.device, " name a device each; leave one of them out.");
   const Recipe recipe = options.recipe.read();
@@ -154,12 +156,30 @@ ProfiledSteps profiled_steps(const std::string& text, std::int64_t last_step) {
   return steps;
 }
 
-int train_recipe(const TrainArguments& options) {
+// A run that goes on has its recipe in its folder, which stands in the recipe's place or behind --run.
+TrainArguments with_own_recipe(TrainArguments options) {
+  std::filesystem::path& recipe = options.recipe.path;
+  std::error_code ignored;
+  const bool folder = !recipe.empty() && std::filesystem::is_directory(recipe, ignored);
+  TW_CHECK_INPUT(!folder || options.resume, recipe.string(), ": is a folder; to go on with the run in it, add --resume.");
+  TW_CHECK_INPUT(!folder || options.run.empty(), recipe.string(), " and --run ", options.run.string(), " are two runs' folders; name one.");
+  if (folder) options.run = std::exchange(recipe, {});
+  if (!recipe.empty()) return options;
+  TW_CHECK_INPUT(options.resume && !options.run.empty(), "tilewave train: recipe is required; tilewave train --help says what it takes.");
+  recipe = options.run / "recipe.toml";
+  TW_CHECK_INPUT(is_there(recipe), options.run.string(), ": holds no run to resume; start one without --resume, or check the path.");
+  return options;
+}
+
+int train_recipe(const TrainArguments& given) {
+  const TrainArguments options = with_own_recipe(given);
+  options.weights.check();
   if (options.dry_run) return dry_run(options);
   TW_CHECK_INPUT(options.planned_for.empty(), "--for ", options.planned_for,
                  " goes with --dry-run; to train, name a device that is here with --device.");
   check_output_folder("--run", options.run);
-  const Recipe recipe = options.recipe.read();
+  Recipe recipe = options.recipe.read();
+  if (given.recipe.path != options.recipe.path) recipe.name = std::filesystem::absolute(options.run / "").parent_path().filename().string();
   const DeviceInfo device = options.device.probe();
   ProgressDisplay display(recipe.run.steps);
   answer_before_the_run();
@@ -173,6 +193,7 @@ int train_recipe(const TrainArguments& options) {
                                 .queue = options.device.make_queue(device),
                                 .device = device,
                                 .profile = profiled_steps(options.profile, recipe.run.steps),
+                                .weights = options.weights.wanted,
                                 .stop_signal = caught_signal};
   const TrainingObserver observer{
       .beginning = answer_during_steps,
@@ -230,7 +251,9 @@ int train_recipe(const TrainArguments& options) {
 Command add_train(CLI::App& program) {
   CLI::App* command = program.add_subcommand("train", "train a Transformer from a recipe");
   const auto options = std::make_shared<TrainArguments>();
-  options->recipe.add_to(*command);
+  options->recipe.add_to(*command)->required(false)->description(
+      "the recipe, a TOML file (docs/use/recipes.md); with --resume, a run's folder will do");
+  options->weights.add_to(*command, "the recipe's initial weights");
   options->device.add_to(*command);
   command->add_option("--run", options->run, "the run's folder (default: runs/<recipe>, then -2, -3)");
   command->add_flag("--resume", options->resume, "go on from the newest valid checkpoint");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/options/command.h"
+#include "app/options/weight_options.h"
 #include "app/text/terminal.h"
 #include "framework/data/prepared_text.h"
 #include "framework/data/unknown_characters.h"
@@ -24,6 +25,7 @@ struct TranslateArguments {
   TranslateOptions decode;
   LongLines long_lines = LongLines::left_empty;
   DeviceOptions device;
+  WeightOptions weights;
 };
 
 constexpr std::size_t kLinesAtATime = 1024;
@@ -90,8 +92,9 @@ class SourceLines {
 int translate_lines(const TranslateArguments& options) {
   TW_CHECK_INPUT(std::isfinite(options.decode.length_penalty), "--length-penalty ", options.decode.length_penalty,
                  ": it is a finite number, 0 to favour no length.");
+  options.weights.check();
   const DeviceInfo device = options.device.probe();
-  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device);
+  TrainedModel trained = open_trained_model(options.run, options.device.make_queue(device), device, options.weights.wanted);
   print_notes(trained.notes);
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot read text.");
   TranslateOptions decode = options.decode;
@@ -135,6 +138,7 @@ Command add_translate(CLI::App& program) {
   command->add_flag_callback(
       "--truncate", [options] { options->long_lines = LongLines::truncated; },
       "translate the first tokens of a line that is too long; without it, its translation is an empty line");
+  options->weights.add_to(*command, "the run's newest checkpoint");
   options->device.add_to(*command);
   return {command, [options] { return translate_lines(*options); }};
 }

@@ -34,11 +34,12 @@ DeviceInfo find_device(const std::string& device, int threads) {
 
 }  // namespace
 
-void RecipeOptions::add_to(CLI::App& command) {
-  command.add_option("recipe", path, "the recipe, a TOML file (docs/use/recipes.md)")->required();
+CLI::Option* RecipeOptions::add_to(CLI::App& command) {
+  CLI::Option* recipe = command.add_option("recipe", path, "the recipe, a TOML file (docs/use/recipes.md)")->required();
   command.add_option("--set", overrides, "section.key=value, over what the recipe says; may be repeated")
       ->take_all()
       ->type_name("KEY=VALUE");
+  return recipe;
 }
 
 void PageOptions::add_to(CLI::App& command) {

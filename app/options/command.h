@@ -41,13 +41,15 @@ Command add_devices(CLI::App& program);
 Command add_completion(CLI::App& program);
 Command add_man(CLI::App& program);
 Command add_schema(CLI::App& program);
+Command add_import(CLI::App& program);
+Command add_export(CLI::App& program);
 
 // RECIPE and --set, as every command that reads a recipe has them.
 struct RecipeOptions {
   std::filesystem::path path;
   std::vector<std::string> overrides;
 
-  void add_to(CLI::App& command);
+  CLI::Option* add_to(CLI::App& command);  // the recipe's, required
   Recipe read() const { return read_recipe(path, overrides); }
 };
 

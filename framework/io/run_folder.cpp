@@ -79,6 +79,7 @@ Descriptor lock(const fs::path& folder) {
 void remove_run(const fs::path& folder) {
   write_file_atomically(folder / kHiddenAdjustments, "");
   remove_all_checkpoints(folder);
+  remove_file(folder / kHiddenWeights);
   for (const std::string_view name : kRunFiles) remove_file(folder / name);
   sync_folder(folder);
   remove_file(folder / kHiddenAdjustments);
@@ -144,7 +145,10 @@ RunFolder::RunFolder(const RunRequest& request) : path_(folder_of(request)), loc
     remove_run(path_);
     state_ = RunState::fresh;
   }
-  if (state_ == RunState::fresh) remove_file(path_ / kHiddenAdjustments);  // of a start or a removal that was cut off
+  if (state_ == RunState::fresh) {  // of a start or a removal that was cut off
+    remove_file(path_ / kHiddenAdjustments);
+    remove_file(path_ / kHiddenWeights);
+  }
   remove_stale_temporaries(path_);
   remove_staged_checkpoints(path_);
 }

@@ -15,14 +15,16 @@
 namespace tilewave {
 
 // What tilewave makes in a run folder beside checkpoints/; --force removes these and nothing else. recipe.toml goes last.
-inline constexpr std::array<std::string_view, 9> kRunFiles{"summary.json",      "metrics.jsonl",   "profile.jsonl",
-                                                           "adjustments.jsonl", "plans.jsonl",     "loss.csv",
-                                                           "loss.png",          "tokenizer.model", "recipe.toml"};
+inline constexpr std::array<std::string_view, 10> kRunFiles{"summary.json",      "metrics.jsonl", "profile.jsonl", "weights.json",
+                                                            "adjustments.jsonl", "plans.jsonl",   "loss.csv",      "loss.png",
+                                                            "tokenizer.model",   "recipe.toml"};
 
 enum class RunState : std::uint8_t { fresh, unfinished, ended };
 
 // What stands in adjustments.jsonl's place until recipe.toml is there: before that nothing of a run is to be seen in its folder.
 inline constexpr std::string_view kHiddenAdjustments = ".adjustments.jsonl";
+// What stands in weights.json's place until the weights that the run begins with are saved as its checkpoint of step 0.
+inline constexpr std::string_view kHiddenWeights = ".weights.json";
 
 // InputError for a folder that was never a run's and holds anything but hidden files. It was one where recipe.toml has beside it anything
 // else that tilewave leaves, or where a checkpoint says so.

@@ -31,10 +31,12 @@ void check_found(const std::filesystem::path& run_folder, const CheckpointSearch
 
 }  // namespace
 
-TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device) {
+TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device,
+                                const InitialWeights& weights) {
   TW_CHECK_INPUT(is_there(run_folder / "recipe.toml"), run_folder.string(),
                  ": there is no recipe.toml, so this is no run folder; name one that ./tilewave train has made.");
-  if (!has_complete_checkpoints(run_folder)) check_found(run_folder, find_latest_valid(run_folder));
+  const bool own = weights.path.empty();
+  if (own && !has_complete_checkpoints(run_folder)) check_found(run_folder, find_latest_valid(run_folder));
 
   const Recipe recipe = decoded_on(read_recipe(run_folder / "recipe.toml"), device);
   TrainedModel trained{.resolved = {}, .tokenizer = {}, .context = {}, .model = {}, .notes = {}};
@@ -49,6 +51,10 @@ TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue q
   trained.context = std::make_unique<Context>(std::move(queue), device, context_options(recipe));
   trained.model = std::make_unique<Transformer>(*trained.context, recipe.model, trained.resolved.shapes.vocabulary_padded,
                                                 static_cast<std::uint64_t>(recipe.run.seed));
+  if (!own) {
+    trained.notes = load_initial_weights(weights, trained.model->parameters()).told();
+    return trained;
+  }
   CheckpointSearch search =
       use_latest_valid(run_folder, [&](const Checkpoint& checkpoint) { load_weights(checkpoint.weights(), trained.model->parameters()); });
   check_found(run_folder, search);

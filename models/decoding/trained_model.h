@@ -10,6 +10,7 @@
 #include "framework/data/tokenizer.h"
 #include "kernels/core/device.h"
 #include "kernels/core/queue.h"
+#include "models/exchange/initial_weights.h"
 #include "models/recipe/recipe.h"
 #include "models/transformer/transformer.h"
 
@@ -25,9 +26,11 @@ struct TrainedModel {
       notes;  // sentences a person should read: newer checkpoints that are not valid, and whose weights these are instead
 };
 
+// With `weights`, those of that file in the place of the checkpoint's (models/exchange/initial_weights.h), and the run may have none.
 // On any device, whichever the run had: what one cannot compute in, or has no engine for, is decoded in fp32 on a CPU and by tilewave's own
 // GEMMs. The run may go on meanwhile: a checkpoint that it removes is looked for again. InputError where the folder is no run or has no
 // valid checkpoint.
-TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device);
+TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue queue, const DeviceInfo& device,
+                                const InitialWeights& weights = {});
 
 }  // namespace tilewave

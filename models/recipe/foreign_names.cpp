@@ -13,6 +13,7 @@ constexpr std::string_view kRatio = "It counts steps: write the ratio times run.
 constexpr std::string_view kLogged = "Every step is a line of the run's metrics.jsonl.";
 constexpr std::string_view kRunFolder = "tilewave train --run DIR names the run's folder.";
 constexpr std::string_view kResume = "tilewave train --resume goes on from the newest checkpoint.";
+constexpr std::string_view kWeights = "tilewave train --weights PATH starts with the weights of a file, a folder or a run.";
 constexpr std::string_view kAllValidated = "Validation goes over all validation data, in batches of the training's size.";
 constexpr std::string_view kOneDevice = "A run trains on one device, which tilewave train --device NAME chooses.";
 constexpr std::string_view kAdamW = "The optimizer is AdamW; its keys stand in [optimizer].";
@@ -253,9 +254,10 @@ constexpr auto kKeys = std::to_array<Alias>({
      "save_model save_folder",
      "", kRunFolder},
     {"overwrite_output_dir", "", "tilewave train --force starts an ended run over."},
-    {"resume resume_from resume_from_checkpoint init_from train_from restore_file load_checkpoint checkpoint_path "
-     "pretrained_model pretrained finetune_from_model load_from resume_training reset_optim",
+    {"resume resume_from resume_from_checkpoint train_from restore_file load_checkpoint checkpoint_path load_from resume_training "
+     "reset_optim",
      "", kResume},
+    {"init_from pretrained_model pretrained finetune_from_model model_name_or_path", "", kWeights},
     {"device gpu gpus gpu_ids gpuid gpu_ranks num_gpus devices n_gpu accelerator backend ddp ddp_backend distributed_backend "
      "distributed_world_size world_size local_rank nnodes num_nodes strategy fsdp deepspeed zero_stage zero_sharding "
      "tensor_parallel tensor_parallel_degree tensor_parallel_size tensor_model_parallel_size pipeline_parallel_degree "

@@ -26,7 +26,7 @@ StepBatches::StepBatches(const Corpus& corpus, const BatchShape& shape, std::int
 
 void StepBatches::restore(DataPosition position) {
   stream_.restore(position);
-  current_ = {};
+  current_ = {.begin = position, .end = position, .kept = {}};
   next_ = {.begin = position, .end = position, .kept = {}};
 }
 

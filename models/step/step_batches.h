@@ -24,7 +24,7 @@ class StepBatches {
   // Goes on to the next step, whose batches are then there to be asked for, in order and as often as need be.
   void next_step();
   PassBatches current();
-  DataPosition position() const { return current_.end; }  // behind the current step
+  DataPosition position() const { return current_.end; }  // behind the current step, which there may not be yet
 
   // Draws the step after the current one while somebody waits: a batch of it, or what is left.
   void draw_one_ahead();

@@ -10,6 +10,7 @@ namespace {
 constexpr const char* kTokenizerFile = "tokenizer.model";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kSummaryFile = "summary.json";
+constexpr const char* kWeightsFile = "weights.json";
 
 // The loss beside what it is the mean over and what it leaves out.
 void add_validation(JsonObject& object, const ValidationLoss& validation, const PairCounts& pairs) {
@@ -55,12 +56,23 @@ void RunFiles::begin(const Trace& plans, const DeviceInfo& device) {
 }
 
 void RunFiles::go_on(const Trace& plans, const DeviceInfo& device) {
+  show_origin();
   store_plans(folder_, plans, device);
   write_file_atomically(folder_ / "recipe.toml", to_toml(run_.resolved.recipe));
   metrics_.emplace(JsonLines::resume(folder_ / kMetricsFile, run_.state.step));
   note_missing_lines();
   saved_step_ = run_.state.step;
 }
+
+void RunFiles::hide_origin(const WeightOrigin& origin) const { write_file_atomically(folder_ / kHiddenWeights, to_json(origin)); }
+
+void RunFiles::show_origin() const {
+  if (!is_there(folder_ / kHiddenWeights)) return;
+  rename_path(folder_ / kHiddenWeights, folder_ / kWeightsFile);
+  sync_folder(folder_);
+}
+
+bool RunFiles::has_origin() const { return is_there(folder_ / kHiddenWeights) || is_there(folder_ / kWeightsFile); }
 
 // The same text makes the same tokenizer, and the corpus' fingerprint, which counts it in, says whether it is.
 void RunFiles::write_tokenizer_again(bool same_corpus) const {

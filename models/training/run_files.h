@@ -37,6 +37,10 @@ class RunFiles {
   // Of a run that starts from its first step, and of one that goes on from the state's.
   void begin(const Trace& plans, const DeviceInfo& device);
   void go_on(const Trace& plans, const DeviceInfo& device);
+  // Where the first step's weights come from: hidden before the run begins, shown once a checkpoint holds them.
+  void hide_origin(const WeightOrigin& origin) const;
+  void show_origin() const;
+  bool has_origin() const;
   // Whether the folder should hold a tokenizer and does not; where the run goes on all the same, it is written again.
   bool lost_tokenizer() const;
   void write_tokenizer_again(bool same_corpus) const;

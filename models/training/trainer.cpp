@@ -39,6 +39,7 @@ class Run {
   }
 
   TrainingResult start() {
+    load_weights_of_request();
     if (const int signal = observer_.beginning(); signal != 0) return {.signal = signal};
     const RunFolder folder(request_.run);
     hold(folder);
@@ -53,6 +54,12 @@ class Run {
   }
 
  private:
+  void load_weights_of_request() {
+    if (request_.weights.path.empty()) return;
+    origin_ = load_initial_weights(request_.weights, step_.model().parameters());
+    for (const std::string& sentence : origin_->told()) observer_.noted(sentence);
+  }
+
   void hold(const RunFolder& folder) {
     files_.emplace(RunFiles::Run{.folder = folder,
                                  .resolved = resolved_,
@@ -91,11 +98,16 @@ class Run {
   }
 
   void begin() {
+    if (origin_) files_->hide_origin(*origin_);
     files_->begin(trace_.trace, request_.device);
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary = resolved_.shapes.vocabulary;
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
     state_.recipe_hash = hash_of(decisive(resolved_.recipe));
+    if (!origin_) return;
+    state_.position = batches_.position();
+    save();  // the weights' file is not needed again
+    files_->show_origin();
   }
 
   void restore(bool was_ended) {
@@ -104,6 +116,8 @@ class Run {
     for (const std::string& reason : search.skipped) observer_.noted(reason);
     const bool forced = request_.run.overwrite == Overwrite::force;
     if (!search.newest) {  // a save that was cut off leaves no complete one
+      TW_CHECK_INPUT(!files_->has_origin(), folder.string(),
+                     " was begun with weights of a file, and has no valid checkpoint that holds them; start a new run with --weights.");
       TW_CHECK_INPUT(
           forced || (!was_ended && !has_complete_checkpoints(folder)), folder.string(),
           " has no checkpoint that can be used, and steps would be lost: bring one back, start from the first step with --resume "
@@ -295,6 +309,7 @@ class Run {
   std::int64_t profiled_steps_ = 0;  // of those asked for, in this process
   int signal_ = 0;
   std::optional<RunFiles> files_;
+  std::optional<WeightOrigin> origin_;  // of the weights that a run begins with, where they are a file's
 };
 
 }  // namespace
@@ -303,6 +318,8 @@ TrainingResult train(const TrainingRequest& request, const TrainingObserver& obs
   check_supported(request.recipe, request.device.backend);
   check_files(request.recipe);
   if (request.run.start == RunStart::resume) {
+    TW_CHECK_INPUT(request.weights.path.empty(), "--weights ", request.weights.path.string(),
+                   " are a new run's, and one that --resume goes on with has its own; leave one of the two out.");
     const RunFolder folder(request.run);
     const Recipe recipe = resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
     const Corpus corpus = read_corpus(recipe, stored_tokenizer(folder.path()), observer);

@@ -14,6 +14,7 @@
 #include "framework/io/run_folder.h"
 #include "kernels/core/device.h"
 #include "kernels/core/queue.h"
+#include "models/exchange/initial_weights.h"
 #include "models/step/train_step.h"
 
 namespace tilewave {
@@ -93,6 +94,7 @@ struct TrainingRequest {
   Queue queue;
   DeviceInfo device;
   ProfiledSteps profile;
+  InitialWeights weights;  // of a run's first step; a resumed run has its own
   // Asked after every step, between batches of a validation and between groups of test pairs; not 0: save and stop.
   std::function<int()> stop_signal = [] { return 0; };
 };

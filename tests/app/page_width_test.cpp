@@ -11,6 +11,7 @@
 #include "app/text/page.h"
 #include "tests/app/process.h"
 #include "tests/app/terminal.h"
+#include "tests/repository_root.h"
 
 namespace tilewave {
 namespace {
@@ -24,9 +25,8 @@ struct Case {
   bool narrows = false;  // at 80 columns something is left out, which --wide adds
 };
 
-fs::path page_root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
-std::string recipe(const std::string& name) { return (page_root() / "recipes" / name).string(); }
-std::string fixture(const std::string& name) { return (page_root() / "tests/fixtures/step/decoder_only" / name).string(); }
+std::string recipe(const std::string& name) { return (root() / "recipes" / name).string(); }
+std::string fixture(const std::string& name) { return (root() / "tests/fixtures/step/decoder_only" / name).string(); }
 
 Arguments with(Arguments words, const Arguments& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -79,7 +79,7 @@ std::map<std::string, std::vector<Case>> cases() {
         {{"figures", "wave_quantization", "intensity", "summary", "--for", "h200", "--recipe", recipe("transformer_big.toml")}, false},
         {with({"figures", "--layer", "64<-32@8:24:8", "--phase", "all"}, quick), false}}},
       {"devices", {{{"devices"}, false}}},
-      // Not theirs to break: a model's own text, Markdown, what other programs read, and what only a GPU prints.
+      // Not theirs to break: a model's own text, Markdown, a recipe, paths, what other programs read, and what only a GPU prints.
       {"completion", {}},
       {"man", {}},
       {"schema", {}},
@@ -87,6 +87,8 @@ std::map<std::string, std::vector<Case>> cases() {
       {"generate", {}},
       {"tokenize", {}},
       {"guidelines", {}},
+      {"import", {}},
+      {"export", {}},
       {"bench calibrate", {}},
   };
 }
@@ -254,7 +256,7 @@ TEST_F(PageWidth, TablesComeFromTheOneWriter) {
     EXPECT_TRUE(std::regex_search(wrong, padded)) << wrong;
   for (const char* right : {"%.4f", "%02ld", "%+.2f", "snprintf(text", "100 %"}) EXPECT_FALSE(std::regex_search(right, padded)) << right;
   std::size_t files = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(page_root() / "app")) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root() / "app")) {
     const std::string extension = entry.path().extension().string();
     if ((extension != ".cpp" && extension != ".h") || entry.path().filename() == "guidelines.cpp") continue;
     ++files;

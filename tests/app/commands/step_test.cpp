@@ -71,7 +71,7 @@ TEST_F(CommandsOnFiles, WrongFilesAndOptionsAreRefused) {
   expect_refusal(recipe, "--batch FILE and --out FILE together");
   expect_refusal(recipe + batch, "--batch FILE and --out FILE together");
   expect_refusal(recipe + " --batch nowhere.safetensors --out a.safetensors", "nowhere.safetensors");
-  expect_refusal(recipe + batch + " --out a.safetensors --weights " + fixture("batch.safetensors"), "has no tensor");
+  expect_refusal(recipe + batch + " --out a.safetensors --weights " + fixture("batch.safetensors"), "it has no tensor");
   expect_refusal(recipe + batch + " --out a.safetensors --device cpu --set run.precision=bf16", "--set run.precision=fp32");
   expect_refusal(recipe + batch + " --out a.safetensors --set model.vocabulary=3", "the recipe's vocabulary has the ids 0 to 2");
   EXPECT_FALSE(fs::exists(folder_.path() / "a.safetensors"));

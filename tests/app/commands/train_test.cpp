@@ -342,8 +342,9 @@ TEST_F(Train, TheTwoLossesAreToldApart) {
 TEST_F(Train, AnOptionThatWouldBeIgnoredIsRefused) {
   const std::pair<Arguments, std::string> cases[] = {
       {{"--dry-run", "--json"}, "tilewave: --json prints what a training run came to"},
-      {{"--dry-run", "--profile", "1:1"}, "tilewave: --profile, --resume and --force go with a run"},
-      {{"--dry-run", "--resume"}, "tilewave: --profile, --resume and --force go with a run"},
+      {{"--dry-run", "--profile", "1:1"}, "tilewave: --profile, --weights, --resume and --force go with a run"},
+      {{"--dry-run", "--weights", "small.toml"}, "tilewave: --profile, --weights, --resume and --force go with a run"},
+      {{"--dry-run", "--resume"}, "tilewave: --profile, --weights, --resume and --force go with a run"},
       {{"--dry-run", "--for", "h200"}, "tilewave: --for h200 and --device cpu name a device each"},
       {{"--profile", "25:1"}, "tilewave: --profile 25:1: the run ends with step 24"},
       {{"--profile", "23:3"}, "tilewave: --profile 23:3: the run ends with step 24"}};

@@ -7,13 +7,12 @@
 #include <string>
 
 #include "tests/app/process.h"
+#include "tests/repository_root.h"
 
 namespace tilewave {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path root() { return fs::absolute(test_environment().data).lexically_normal() / ".."; }
 
 TEST(Version, SaysVersionCommitBuildAndCuda) {
   if (!fs::exists(test_environment().program)) GTEST_SKIP() << "the program is not at --program";
