@@ -38,8 +38,8 @@ struct ClusterGemm : WarpgroupGemm {
 
 // The producer's thread: k_tiles from `begin` to `end` of a tile.
 template <class C>
-__device__ __forceinline__ void load_part(typename C::SharedStorage& shared, const ClusterGemm& gemm, int begin, int end,
-                                          const SubtileAt& tile) {
+__device__ __forceinline__ void load_k_slice(typename C::SharedStorage& shared, const ClusterGemm& gemm, int begin, int end,
+                                             const SubtileAt& tile) {
   WaitOnce wait_for_operands;
   RingPosition<C::kStages> at;
   shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
   constexpr Prologue kPrologue = {.readers = C::kConsumers, .prefetches_maps = false, .fills_ones = true, .prefetches_k_tiles = false};
   run_prologue<C, kPrologue>(shared, gemm, [&] { mbarrier_init(shared.sides, 1); });
   if (becomes_producer<C>()) {
-    if (elect_lane_of(0)) load_part<C>(shared, gemm, begin, end, {.row = row, .col = col});
+    if (elect_lane_of(0)) load_k_slice<C>(shared, gemm, begin, end, {.row = row, .col = col});
     __syncwarp();
     cluster_sync();
   } else {  // A consumer.

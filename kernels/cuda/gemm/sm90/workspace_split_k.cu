@@ -67,7 +67,8 @@ __device__ __forceinline__ void add_partials(float (&z)[kSubtileValues], int par
 
 // The producer's thread: k_tiles from `begin` to `end` of the tile whose first row and column these are.
 template <class C>
-__device__ __forceinline__ void load_part(typename C::SharedStorage& shared, const SplitGemm& gemm, int begin, int end, int row, int col) {
+__device__ __forceinline__ void load_k_slice(typename C::SharedStorage& shared, const SplitGemm& gemm, int begin, int end, int row,
+                                             int col) {
   WaitOnce wait_for_operands;
   RingPosition<C::kStages> at;
   shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) workspace_split_k(const __grid
 
   run_prologue<C, Prologue{.readers = C::kConsumers, .fills_ones = true, .prefetches_k_tiles = false}>(shared, gemm);
   if (becomes_producer<C>()) {
-    if (elect_lane_of(0)) load_part<C>(shared, gemm, begin, end, row, col);
+    if (elect_lane_of(0)) load_k_slice<C>(shared, gemm, begin, end, row, col);
   } else {  // A consumer.
     const auto [consumer, thread, warp, lane] = ConsumerThread();
     const auto partials_of = [&](int block, int subtile) {
