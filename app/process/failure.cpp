@@ -41,13 +41,13 @@ void say(std::string_view sentence) noexcept {
   write_all("\n");
 }
 
-using BytesText = std::array<char, 32>;
+using MemoryText = std::array<char, 32>;
 
-BytesText bytes_text(double bytes) noexcept {
+MemoryText memory_text(double bytes) noexcept {
   constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;
   for (; bytes >= 1024.0 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024.0;
-  BytesText text{};
+  MemoryText text{};
   std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
   return text;
 }
@@ -72,14 +72,14 @@ void say_memory() noexcept {
   std::array<char, 96> wanted{}, limit{};
   std::array<char, 1024> sentence{};
   if (const std::size_t bytes = last_refused_bytes(); bytes > 0)
-    std::snprintf(wanted.data(), wanted.size(), "%s more could not be had, and ", bytes_text(static_cast<double>(bytes)).data());
+    std::snprintf(wanted.data(), wanted.size(), "%s more could not be had, and ", memory_text(static_cast<double>(bytes)).data());
   rlimit of_addresses{};
   const bool limited = getrlimit(RLIMIT_AS, &of_addresses) == 0 && of_addresses.rlim_cur != RLIM_INFINITY;
   if (limited)
     std::snprintf(limit.data(), limit.size(), " of the %s it may (ulimit -v)",
-                  bytes_text(static_cast<double>(of_addresses.rlim_cur)).data());
+                  memory_text(static_cast<double>(of_addresses.rlim_cur)).data());
   std::snprintf(sentence.data(), sentence.size(), "there is not enough memory for %.40s: %sthe process holds %s%s; %sfree some memory.",
-                done.c_str(), wanted.data(), bytes_text(limited ? held.addresses : held.resident).data(), limit.data(),
+                done.c_str(), wanted.data(), memory_text(limited ? held.addresses : held.resident).data(), limit.data(),
                 threads_of_it == Threads::optional
                     ? "ask for smaller sizes (batch.target_tokens, the model, the data), use fewer --threads, or "
                     : "");
