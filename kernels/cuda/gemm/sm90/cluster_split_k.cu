@@ -116,8 +116,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
     cluster_sync();
 
     // Epilogue, of every so many shares of the tile.
-    WarpStaging<C::kStagingBuffers> staging = {
-        .first = shared.staging[warp], .arrived = shared.sides[warp], .lane = static_cast<int>(threadIdx.x % 32)};
+    WarpStaging<C::kStagingBuffers> staging = {.first = shared.staging[warp], .arrived = shared.sides[warp], .lane = lane};
 #pragma unroll 1
     for (int subtile = rank + gemm.cluster * warp; subtile < C::kWarps * C::kSubtiles; subtile += gemm.cluster * C::kWarps) {
       const int subtile_row = row + subtile / C::kSubtiles * kSubtileRows, subtile_col = col + subtile % C::kSubtiles * kSubtileColumns;
@@ -137,15 +136,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) cluster_split_k(const __grid_c
       }
       if (gemm.epilogue.d.dtype == DType::f32) {
         staging.put(gemm.epilogue.d_map, at, z, gemm.epilogue.accumulate);
+      } else if constexpr (std::is_same_v<P, AnyMmaForm>) {
+        with_subtile_form(gemm.epilogue, [&](auto form) {
+          if (gemm.epilogue.bias.data != nullptr) add_bias<typename decltype(form)::T>(gemm.epilogue, bias, z);
+          finish_subtile(form, gemm.epilogue, staging, 0, at, z);
+        });
       } else {
-        if constexpr (std::is_same_v<P, AnyMmaForm>) {
-          with_subtile_form(gemm.epilogue, [&](auto form) {
-            if (gemm.epilogue.bias.data != nullptr) add_bias<typename decltype(form)::T>(gemm.epilogue, bias, z);
-            finish_subtile(form, gemm.epilogue, staging, 0, at, z);
-          });
-        } else {
-          staging.template put<typename P::T>(staging.next(), gemm.epilogue.d_map, at, z);
-        }
+        staging.template put<typename P::T>(staging.next(), gemm.epilogue.d_map, at, z);
       }
     }
     if (sums_rows && rank == 0 && warp * 32 + lane < kTileN) {

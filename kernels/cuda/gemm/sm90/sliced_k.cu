@@ -59,6 +59,11 @@ constexpr bool kMaySumRows = P::kSumsRows;
 template <>
 constexpr bool kMaySumRows<AnyMmaForm> = true;
 
+__device__ __forceinline__ SharedStorage& own_storage() {
+  extern __shared__ __align__(1024) std::byte storage[];
+  return storage_in<SharedStorage>(storage);
+}
+
 // The last warp is the producer, or where tiles have places the last but one.
 template <class Gemm>
 constexpr int kThreads = kConsumerThreads + (HasAssignment<Gemm> ? 64 : 32);
@@ -136,11 +141,9 @@ __device__ __forceinline__ void hand_over_of(SharedStorage& shared, int k_tiles,
 
 template <class P, class Gemm>
 __global__ void __launch_bounds__(kThreads<Gemm>, 1) sliced_k(const __grid_constant__ Gemm gemm) {
-  constexpr int kStagingBuffers =
-      kBothFinish<P> ? kSlicedStagingBuffers / 8 : kSlicedStagingBuffers / 4;  // a warp that finishes has its own
-  constexpr int kFinished = kBothFinish<P> ? kTileM / 2 : kTileM;              // columns
-  extern __shared__ __align__(1024) std::byte storage[];
-  auto& shared = storage_in<SharedStorage>(storage);
+  constexpr int kStagingBuffers = kSlicedStagingBuffers / (kBothFinish<P> ? 8 : 4);  // of a warp that finishes
+  constexpr int kFinished = kBothFinish<P> ? kTileM / 2 : kTileM;                    // columns
+  SharedStorage& shared = own_storage();
   const int consumer = warpgroup_rank();
   if (consumer == kConsumers) {
     feed_slices<P>(shared, gemm);
