@@ -292,7 +292,7 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
   expect(kPersistentCooperativeKernel, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
   expect(kPersistentPingPongKernel, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
   expect(kTransposedPingPongKernel, {"dgrad", "forward", "last_columns", "biased", "activated", "derivative"});
-  expect(kRealignedFragmentsKernel, {"wgrad", "into_fp32", "odd_rows", "rows_of_fours"});
+  expect(kRealignedFragmentsKernel, {"odd_rows", "rows_of_fours"});
 }
 
 // Consumers that take turns, each at two tiles and more, some of which end element by element or leave a few columns to the registers.

@@ -57,6 +57,14 @@ class GpuGemmLaunches : public GpuTest {
     return view;
   }
 
+  MatrixView short_of(int index) const { return first_of(matrix(index), kSize - 8, kSize); }  // by as much as those are narrow
+  static GemmArgs across_k(const MatrixView& a, const MatrixView& b, const MatrixView& d) {
+    GemmArgs args = product(a, b, d);
+    args.role = GemmRole::dgrad;
+    args.a_major = Major::m;
+    return args;
+  }
+
   static GemmArgs product(const MatrixView& a, const MatrixView& b, const MatrixView& d) {
     GemmArgs args;
     args.a = a, args.b = b, args.d = d;
@@ -100,7 +108,12 @@ class GpuGemmLaunches : public GpuTest {
             derived(1, 0, 2, 5, Activation::relu), activated(2, 1, 4, 5),
             // And what a row copies to where its rows are aligned.
             product(off_by_one(matrix(4)), off_by_one(matrix(1)), matrix(2)),
-            product(off_by_one(matrix(2)), off_by_one(matrix(5)), matrix(3))};
+            product(off_by_one(matrix(2)), off_by_one(matrix(5)), matrix(3)),
+            // And the rows of one operand alone, along K and across it, which some rows take by residue.
+            across_k(short_of(1), off_by_one(matrix(4)), matrix(2)), across_k(short_of(1), off_by_one(matrix(2)), matrix(3)),
+            product(short_of(1), matrix(3), off_by_one(matrix(5))), product(short_of(1), matrix(4), off_by_one(matrix(5))),
+            gradient(matrix(1), off_by_one(matrix(3)), first_of(matrix(4), kSize - 8, kSize)),
+            gradient(matrix(1), off_by_one(matrix(4)), first_of(matrix(5), kSize - 8, kSize))};
   }
   // Of that what the row takes, planned.
   std::deque<Launch> launches_of(const GemmKernel& row, Tile tile) const {
