@@ -31,8 +31,7 @@ FigurePoints intensity_points(const FigureSetting&) {
     batches.push_back(std::llround(batch_of_level(level)));
   }
   std::ranges::sort(batches);
-  const auto repeated = std::ranges::unique(batches);
-  batches.erase(repeated.begin(), repeated.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   for (const std::int64_t batch : batches) {
     const GemmProblem problem = plain_gemm({.out = kFeatures, .in = kFeatures, .tokens = batch}, Precision::fp16, PitchPolicy::packed);
     figure.points.push_back(chosen_point({.series = "all three phases", .x = static_cast<double>(batch)}, problem));

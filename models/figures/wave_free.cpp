@@ -23,8 +23,7 @@ FigurePoints wave_free_points(const FigureSetting& setting) {
     if (!setting.printed()) batches.push_back(round_up(setting.sized(batch), period));
   }
   std::ranges::sort(batches);
-  const auto repeated = std::ranges::unique(batches);
-  batches.erase(repeated.begin(), repeated.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   for (std::size_t i = 0; i < batches.size(); ++i) {
     LayerGemm layer = largest;
     layer.tokens = batches[i];
