@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "app/text/chart.h"
 #include "app/text/html.h"
@@ -91,11 +92,11 @@ struct Words {
   const char* more = "";
 };
 std::string words(const Words& where, const std::string& text) {
-  return concat("<text x=\"", at(where.x), "\" y=\"", at(where.y), "\" text-anchor=\"", where.anchor, "\"", where.more, ">", html(text),
-                "</text>\n");
+  return concat(R"(<text x=")", at(where.x), R"(" y=")", at(where.y), R"(" text-anchor=")", where.anchor, R"(")", where.more, ">",
+                html(text), "</text>\n");
 }
 std::string rule(double x1, double y1, double x2, double y2, const char* look) {
-  return concat("<line x1=\"", at(x1), "\" y1=\"", at(y1), "\" x2=\"", at(x2), "\" y2=\"", at(y2), "\" ", look, "/>\n");
+  return concat(R"(<line x1=")", at(x1), R"(" y1=")", at(y1), R"(" x2=")", at(x2), R"(" y2=")", at(y2), R"(" )", look, "/>\n");
 }
 
 const char* color_of(const ChartCurve& curve) { return kPalette[curve.color % std::size(kPalette)]; }
@@ -111,7 +112,7 @@ class PanelDrawing {
         y_(panel.y_scale, y_range(panel), top + kPanelHeight - kBottom, top + kTop) {}
 
   std::string text() const {
-    std::string svg = words({.x = kLeft, .y = top_ + 18, .anchor = "start", .more = " font-weight=\"600\""}, panel_.title);
+    std::string svg = words({.x = kLeft, .y = top_ + 18, .anchor = "start", .more = R"( font-weight="600")"}, panel_.title);
     svg += axes() + lines();
     const bool bars = panel_.x_scale == AxisScale::categories;
     for (std::size_t i = 0; i < panel_.curves.size(); ++i) svg += bars ? bars_of(i) : curve_of(panel_.curves[i]);
@@ -125,7 +126,7 @@ class PanelDrawing {
     std::string svg;
     for (const double tick : y_.ticks()) {
       if (!y_.has(tick)) continue;
-      svg += rule(kLeft, y_.place(tick), kWidth - kRight, y_.place(tick), "stroke=\"#ddd\"");
+      svg += rule(kLeft, y_.place(tick), kWidth - kRight, y_.place(tick), R"(stroke="#ddd")");
       svg += words({.x = kLeft - 6, .y = y_.place(tick) + 4, .anchor = "end"}, tick_text(tick));
     }
     if (panel_.x_scale == AxisScale::categories) {
@@ -137,15 +138,15 @@ class PanelDrawing {
     } else {
       for (const double tick : x_.ticks()) {
         if (!x_.has(tick)) continue;
-        svg += rule(x_.place(tick), floor(), x_.place(tick), floor() + 4, "stroke=\"#444\"");
+        svg += rule(x_.place(tick), floor(), x_.place(tick), floor() + 4, R"(stroke="#444")");
         svg += words({.x = x_.place(tick), .y = floor() + 16}, tick_text(tick));
       }
     }
-    svg += rule(kLeft, floor(), kWidth - kRight, floor(), "stroke=\"#444\"");
-    svg += rule(kLeft, top_ + kTop, kLeft, floor(), "stroke=\"#444\"");
+    svg += rule(kLeft, floor(), kWidth - kRight, floor(), R"(stroke="#444")");
+    svg += rule(kLeft, top_ + kTop, kLeft, floor(), R"(stroke="#444")");
     svg += words({.x = (kLeft + kWidth - kRight) / 2, .y = floor() + 36}, panel_.x_label);
     const double middle = (top_ + kTop + floor()) / 2;
-    return svg + concat("<text transform=\"translate(16 ", at(middle), ") rotate(-90)\" text-anchor=\"middle\">", html(panel_.y_label),
+    return svg + concat(R"(<text transform="translate(16 )", at(middle), ") rotate(-90)\" text-anchor=\"middle\">", html(panel_.y_label),
                         "</text>\n");
   }
 
@@ -154,7 +155,7 @@ class PanelDrawing {
     for (const FigureLine& mark : panel_.marks) {
       if (!x_.has(mark.at)) continue;
       svg += concat("<g><title>", html(mark.label), "</title>",
-                    rule(x_.place(mark.at), top_ + kTop, x_.place(mark.at), floor(), "stroke=\"#777\" stroke-dasharray=\"2 3\""), "</g>");
+                    rule(x_.place(mark.at), top_ + kTop, x_.place(mark.at), floor(), R"(stroke="#777" stroke-dasharray="2 3")"), "</g>");
     }
     // Levels that lie close share a line of words.
     std::vector<FigureLine> levels = panel_.levels;
@@ -162,11 +163,11 @@ class PanelDrawing {
     double last = INFINITY, right = kWidth - kRight - 4;
     for (const FigureLine& level : levels) {
       const double y = y_.place(level.at);
-      svg += rule(kLeft, y, kWidth - kRight, y, "stroke=\"#a8433f\" stroke-width=\"0.7\"");
+      svg += rule(kLeft, y, kWidth - kRight, y, R"(stroke="#a8433f" stroke-width="0.7")");
       right = last - y < 12 ? right - 94 : kWidth - kRight - 4;
       if (right < kLeft + 90) right = kWidth - kRight - 4;
       if (last - y >= 12) last = y;
-      svg += words({.x = right, .y = y - 3, .anchor = "end", .more = " font-size=\"10\""}, level.label);
+      svg += words({.x = right, .y = y - 3, .anchor = "end", .more = R"( font-size="10")"}, level.label);
     }
     return svg;
   }
@@ -177,16 +178,16 @@ class PanelDrawing {
       const double x = x_.place(point.x), y = y_.place(point.y);
       path += concat(path.empty() ? "M" : "L", at(x), ' ', at(y));
       if (point.high > point.low)
-        dots += rule(x, y_.place(point.low), x, y_.place(point.high), concat("stroke=\"", color_of(curve), "\"").c_str());
+        dots += rule(x, y_.place(point.low), x, y_.place(point.high), concat(R"(stroke=")", color_of(curve), R"(")").c_str());
       if (curve.kind == CurveKind::measured) {
-        dots += concat("<circle cx=\"", at(x), "\" cy=\"", at(y), "\" r=\"2\" fill=\"", color_of(curve), "\"/>\n");
+        dots += concat(R"(<circle cx=")", at(x), R"(" cy=")", at(y), R"(" r="2" fill=")", color_of(curve), "\"/>\n");
       }
       if (curve.kind == CurveKind::library) {
-        dots += concat("<rect x=\"", at(x - 2), "\" y=\"", at(y - 2), "\" width=\"4\" height=\"4\" fill=\"", color_of(curve), "\"/>\n");
+        dots += concat(R"(<rect x=")", at(x - 2), R"(" y=")", at(y - 2), R"(" width="4" height="4" fill=")", color_of(curve), "\"/>\n");
       }
     }
-    const char* dash = curve.kind == CurveKind::predicted ? " stroke-dasharray=\"6 3\"" : "";
-    return concat("<path d=\"", path, "\" fill=\"none\" stroke-width=\"1.6\" stroke=\"", color_of(curve), "\"", dash, "/>\n", dots);
+    const char* dash = curve.kind == CurveKind::predicted ? R"( stroke-dasharray="6 3")" : "";
+    return concat(R"(<path d=")", path, R"(" fill="none" stroke-width="1.6" stroke=")", color_of(curve), R"(")", dash, "/>\n", dots);
   }
 
   std::string bars_of(std::size_t index) const {
@@ -195,11 +196,11 @@ class PanelDrawing {
     std::string svg;
     for (const ChartPoint& point : curve.points) {
       const double left = x_.place(point.x) - slot / 2 + static_cast<double>(index) * width, y = y_.place(point.y);
-      const char* fill = curve.kind == CurveKind::predicted ? "fill-opacity=\"0.35\"" : "fill-opacity=\"1\"";
-      svg += concat("<rect x=\"", at(left), "\" y=\"", at(y), "\" width=\"", at(0.9 * width), "\" height=\"", at(floor() - y), "\" fill=\"",
-                    color_of(curve), "\" stroke=\"", color_of(curve), "\" ", fill, "/>\n");
+      const char* fill = curve.kind == CurveKind::predicted ? R"(fill-opacity="0.35")" : R"(fill-opacity="1")";
+      svg += concat(R"(<rect x=")", at(left), R"(" y=")", at(y), R"(" width=")", at(0.9 * width), R"(" height=")", at(floor() - y),
+                    R"(" fill=")", color_of(curve), R"(" stroke=")", color_of(curve), R"(" )", fill, "/>\n");
       const double middle = left + 0.45 * width;
-      if (point.high > point.low) svg += rule(middle, y_.place(point.low), middle, y_.place(point.high), "stroke=\"#222\"");
+      if (point.high > point.low) svg += rule(middle, y_.place(point.low), middle, y_.place(point.high), R"(stroke="#222")");
     }
     return svg;
   }
@@ -233,9 +234,10 @@ std::string text_of(const Legend& legend, double top) {
     const ChartCurve& curve = *legend.curves[i];
     const auto across = static_cast<std::size_t>(Legend::kAcross);
     const double x = kLeft + static_cast<double>(i % across) * (kWidth - kLeft) / Legend::kAcross;
-    const double y = top + kLegendLine * static_cast<double>(i / across) + 8;
-    const std::string look = concat("stroke=\"", color_of(curve), "\" stroke-width=\"2.5\"",
-                                    curve.kind == CurveKind::predicted ? " stroke-dasharray=\"6 3\"" : "");
+    const std::size_t line = i / across;
+    const double y = top + kLegendLine * static_cast<double>(line) + 8;
+    const std::string look = concat(R"(stroke=")", color_of(curve), R"(" stroke-width="2.5")",
+                                    curve.kind == CurveKind::predicted ? R"( stroke-dasharray="6 3")" : "");
     svg += rule(x, y, x + 22, y, look.c_str()) + words({.x = x + 28, .y = y + 4, .anchor = "start"}, curve.label);
   }
   return svg;
@@ -254,7 +256,7 @@ std::string svg_of(const Chart& chart) {
   const Legend legend = legend_of(chart);
   const double height = kTitle + legend.height() + kPanelHeight * static_cast<double>(chart.panels.size());
   std::string svg = svg_open(chart.title, kWidth, height);
-  svg += words({.x = kLeft, .y = 20, .anchor = "start", .more = " font-size=\"14\" font-weight=\"600\""}, chart.title);
+  svg += words({.x = kLeft, .y = 20, .anchor = "start", .more = R"( font-size="14" font-weight="600")"}, chart.title);
   svg += text_of(legend, kTitle);
   double top = kTitle + legend.height();
   for (const ChartPanel& panel : chart.panels) {
@@ -283,27 +285,27 @@ std::string svg_of(const TileDiagram& diagram) {
   svg +=
       "<defs><pattern id=\"padding\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
       "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\" stroke=\"#222\" stroke-width=\"1.2\"/></pattern></defs>\n";
-  svg += words({.x = 12, .y = 18, .anchor = "start", .more = " font-weight=\"600\""}, title);
+  svg += words({.x = 12, .y = 18, .anchor = "start", .more = R"( font-weight="600")"}, title);
   const auto box = [&](double x, double y, double w, double h, const std::string& look) {
-    return concat("<rect x=\"", at(x), "\" y=\"", at(y), "\" width=\"", at(w), "\" height=\"", at(h), "\" ", look, "/>\n");
+    return concat(R"(<rect x=")", at(x), R"(" y=")", at(y), R"(" width=")", at(w), R"(" height=")", at(h), R"(" )", look, "/>\n");
   };
   const double useful_height = scale * static_cast<double>(m), useful_width = scale * static_cast<double>(n);
-  svg += box(30, top, kStrip, useful_height, "fill=\"#eee\" stroke=\"#666\"");
-  svg += box(30, top, kStrip, std::min(scale * static_cast<double>(tile.m), useful_height), "fill=\"#c9d8e6\" stroke=\"#666\"");
+  svg += box(30, top, kStrip, useful_height, R"(fill="#eee" stroke="#666")");
+  svg += box(30, top, kStrip, std::min(scale * static_cast<double>(tile.m), useful_height), R"(fill="#c9d8e6" stroke="#666")");
   svg += words({.x = 30 + kStrip / 2, .y = top - 5}, concat("A, K = ", k));
-  svg += box(left, kHead, useful_width, kStrip, "fill=\"#eee\" stroke=\"#666\"");
-  svg += box(left, kHead, std::min(scale * static_cast<double>(tile.n), useful_width), kStrip, "fill=\"#c9d8e6\" stroke=\"#666\"");
+  svg += box(left, kHead, useful_width, kStrip, R"(fill="#eee" stroke="#666")");
+  svg += box(left, kHead, std::min(scale * static_cast<double>(tile.n), useful_width), kStrip, R"(fill="#c9d8e6" stroke="#666")");
   svg += words({.x = left - 14, .y = kHead + kStrip / 2 + 4}, "B");
   const bool numbered = scale * static_cast<double>(std::min(tile.m, tile.n)) >= 24;
   for (std::int64_t i = 0; i < tiling.tiles; ++i) {
     // Down each column of tiles: a new column is what a larger N adds.
-    const double x = left + scale * static_cast<double>(i / tiling.tiles_m * tile.n),
-                 y = top + scale * static_cast<double>(i % tiling.tiles_m * tile.m);
+    const std::int64_t down = i % tiling.tiles_m, across = i / tiling.tiles_m;
+    const double x = left + scale * static_cast<double>(across * tile.n), y = top + scale * static_cast<double>(down * tile.m);
     const double w = scale * static_cast<double>(tile.n), h = scale * static_cast<double>(tile.m);
     const auto wave = static_cast<std::size_t>(i / slots);
     svg +=
-        concat("<g class=\"tile\"><title>tile ", i + 1, ", wave ", wave + 1, "</title>",
-               box(x, y, w, h, concat("fill=\"", kPalette[wave % std::size(kPalette)], "\" fill-opacity=\"0.6\" stroke=\"#fff\"")), "</g>");
+        concat(R"(<g class="tile"><title>tile )", i + 1, ", wave ", wave + 1, "</title>",
+               box(x, y, w, h, concat(R"(fill=")", kPalette[wave % std::size(kPalette)], R"(" fill-opacity="0.6" stroke="#fff")")), "</g>");
     if (numbered) svg += words({.x = x + w / 2, .y = y + h / 2 + 4}, std::to_string(wave + 1));
   }
   if (useful_width < width) svg += box(left + useful_width, top, width - useful_width, height, "fill=\"url(#padding)\" class=\"padding\"");
@@ -318,9 +320,9 @@ std::string svg_of(const TileDiagram& diagram) {
     const std::int64_t used = std::min(slots, tiling.tiles - wave * slots);
     const double share = static_cast<double>(used) / static_cast<double>(slots);
     svg += words({.x = 90, .y = y + 12, .anchor = "end"}, concat("wave ", wave + 1));
-    svg += box(left, y, whole, kBar, "fill=\"#eee\" stroke=\"#666\"");
+    svg += box(left, y, whole, kBar, R"(fill="#eee" stroke="#666")");
     svg += box(left, y, whole * share, kBar,
-               concat("fill=\"", kPalette[static_cast<std::size_t>(wave) % std::size(kPalette)], "\" fill-opacity=\"0.6\""));
+               concat(R"(fill=")", kPalette[static_cast<std::size_t>(wave) % std::size(kPalette)], R"(" fill-opacity="0.6")"));
     svg += words({.x = left + whole + 8, .y = y + 12, .anchor = "start"}, concat(used, " of ", slots, ", ", percent_text(share, 2)));
   }
   if (shown < waves) svg += words({.x = left, .y = page - 8, .anchor = "start"}, concat("and ", waves - shown, " more waves"));

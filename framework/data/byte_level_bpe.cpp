@@ -90,7 +90,7 @@ struct ByteLevelBpe::Model {
   };
 
   struct BytesHash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT: the library's word
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
   using IdsOfBytes = std::unordered_map<std::string, std::int32_t, BytesHash, std::equal_to<>>;
@@ -100,7 +100,8 @@ struct ByteLevelBpe::Model {
    public:
     void add(const AddedToken& token, std::string text) {
       if (text.empty()) return;
-      by_first_[static_cast<unsigned char>(text.front())].push_back({std::move(text), &token});
+      const auto first = static_cast<unsigned char>(text.front());
+      by_first_[first].push_back({std::move(text), &token});
     }
     void finish() {
       for (auto& entries : by_first_)
@@ -357,7 +358,7 @@ std::vector<std::string> ByteLevelBpe::facts() const {
   std::vector<std::string> facts = {concat(file.vocabulary.size(), " tokens and ", file.merges.size(), " merges",
                                            file.ignores_merges ? ", where a whole word that is a token needs no merge" : ""),
                                     concat(file.added.size(), " added tokens, ", special, " of them special")};
-  facts.push_back(file.nfc ? "text is normalized (NFC)" : "text is not normalized");
+  facts.emplace_back(file.nfc ? "text is normalized (NFC)" : "text is not normalized");
   for (const SplitStep& split : file.splits) facts.push_back(concat("words are cut by ", split.pattern));
   if (file.adds_prefix_space) facts.emplace_back("a space is put before text that begins with none");
   if (!file.before.empty() || !file.after.empty())

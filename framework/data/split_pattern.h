@@ -69,7 +69,7 @@ class SplitPattern {
   };
   struct Walk;
 
-  std::optional<std::size_t> match(Walk& walk, std::size_t node, std::size_t at) const;
+  std::optional<std::size_t> match(Walk& walk, std::size_t index, std::size_t at) const;
   std::optional<std::size_t> match_characters(Walk& walk, const Node& node, std::size_t at) const;
 
   std::vector<Node> nodes_;  // the first one accepts

@@ -142,7 +142,7 @@ class TokenizerJsonReader {
       read_.splits_before_prefix = read_.splits.size();
       if (flag(part, "use_regex", true)) read_.splits.push_back({.pattern = std::string(kGpt2Pattern)});
     } else {
-      refuse_kind("pre_tokenizer", kind, "\"ByteLevel\", \"Split\", \"Digits\" and a \"Sequence\" of them are");
+      refuse_kind("pre_tokenizer", kind, R"("ByteLevel", "Split", "Digits" and a "Sequence" of them are)");
     }
   }
 
@@ -153,7 +153,7 @@ class TokenizerJsonReader {
     const bool isolated = behavior == "Isolated";
     if (!(isolated || (behavior == "Removed" && inverted)))
       refuse(concat("a Split of its pre_tokenizer has the behavior \"", printable(behavior), "\"", inverted ? ", inverted" : "",
-                    ", which is not handled; \"Isolated\" is, and \"Removed\", inverted"));
+                    R"(, which is not handled; "Isolated" is, and "Removed", inverted)"));
     const Json& pattern = part.at("pattern");
     only(pattern, "a Split's pattern", {"Regex", "String"});
     std::string regex;
@@ -177,7 +177,7 @@ class TokenizerJsonReader {
     } else if (kind == "TemplateProcessing") {
       read_template(part);
     } else {
-      refuse_kind("post_processor", kind, "\"ByteLevel\", \"TemplateProcessing\" and a \"Sequence\" of them are");
+      refuse_kind("post_processor", kind, R"("ByteLevel", "TemplateProcessing" and a "Sequence" of them are)");
     }
   }
 

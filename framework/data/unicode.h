@@ -9,6 +9,7 @@
 namespace tilewave {
 
 // Unicode's two-letter names.
+// NOLINTBEGIN(readability-identifier-naming)
 enum class GeneralCategory : std::uint8_t {
   Lu,
   Ll,
@@ -41,6 +42,7 @@ enum class GeneralCategory : std::uint8_t {
   Co,
   Cn
 };
+// NOLINTEND(readability-identifier-naming)
 
 using CategorySet = std::uint32_t;  // a bit for each category
 

@@ -2,6 +2,7 @@
 #include "framework/data/unicode_tables.h"
 
 // clang-format off
+// NOLINTBEGIN(modernize-use-bool-literals)
 namespace tilewave {
 namespace {
 
@@ -963,3 +964,4 @@ std::span<const Decomposition> decompositions() { return kDecompositions; }
 
 }  // namespace tilewave
 // clang-format on
+// NOLINTEND(modernize-use-bool-literals)

@@ -7,7 +7,7 @@ namespace tilewave {
 
 enum class Dimension : std::uint8_t { m, k };
 struct AlignmentSweep {
-  BlasLayout layout = BlasLayout::NN;
+  BlasLayout layout = BlasLayout::nn;
   Dimension dimension = Dimension::k;  // the others are 2,048
 };
 FigurePoints alignment_points(const AlignmentSweep& sweep, const FigureSetting& setting);

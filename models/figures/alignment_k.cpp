@@ -18,7 +18,7 @@ const Figure kAlignmentKFigure = {
         "of 2 to 4 less, and an even K is faster than an odd one.",
     .axis = "K",
     .panels = kAlignmentKPanels,
-    .points = [](const FigureSetting& setting) { return alignment_points({.layout = BlasLayout::NN, .dimension = Dimension::k}, setting); },
+    .points = [](const FigureSetting& setting) { return alignment_points({.layout = BlasLayout::nn, .dimension = Dimension::k}, setting); },
     .effects = [](const FigureRecords& records) { return alignment_effects(records, "K"); }};
 
 }  // namespace tilewave

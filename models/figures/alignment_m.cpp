@@ -16,7 +16,7 @@ const Figure kAlignmentMFigure = {
     .claim = "Where M is a multiple of 8, Tensor Cores are used, and the GEMM is about 6 times as fast (cuBLAS 10.1).",
     .axis = "M",
     .panels = kAlignmentMPanels,
-    .points = [](const FigureSetting& setting) { return alignment_points({.layout = BlasLayout::NT, .dimension = Dimension::m}, setting); },
+    .points = [](const FigureSetting& setting) { return alignment_points({.layout = BlasLayout::nt, .dimension = Dimension::m}, setting); },
     .effects = [](const FigureRecords& records) { return alignment_effects(records, "M"); }};
 
 }  // namespace tilewave

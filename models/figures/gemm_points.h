@@ -9,7 +9,7 @@
 namespace tilewave {
 
 // Which of A and B is transposed, of column-major matrices: what BLAS calls a GEMM. Each is a phase of a layer (the guide's Table 1).
-enum class BlasLayout : std::uint8_t { TN, NN, NT };
+enum class BlasLayout : std::uint8_t { tn, nn, nt };
 constexpr BlasLayout layout_of(GemmRole role) { return static_cast<BlasLayout>(role); }
 constexpr GemmRole role_of(BlasLayout layout) { return static_cast<GemmRole>(layout); }
 constexpr std::string_view name_of(BlasLayout layout) {
@@ -18,7 +18,7 @@ constexpr std::string_view name_of(BlasLayout layout) {
 }
 
 struct BlasGemm {
-  BlasLayout layout = BlasLayout::TN;
+  BlasLayout layout = BlasLayout::tn;
   std::int64_t m = 0, n = 0, k = 0;
 };
 GemmProblem blas_gemm(const BlasGemm& gemm, Precision precision, PitchPolicy pitch);

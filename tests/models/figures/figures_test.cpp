@@ -210,9 +210,9 @@ TEST(Figures, LayoutsAreBlass) {
     EXPECT_EQ(p.d_major, Major::m);
     return std::pair(p.a_major, p.b_major);
   };
-  EXPECT_EQ(majors(BlasLayout::TN), std::pair(Major::k, Major::k));
-  EXPECT_EQ(majors(BlasLayout::NN), std::pair(Major::m, Major::k));
-  EXPECT_EQ(majors(BlasLayout::NT), std::pair(Major::m, Major::n));
+  EXPECT_EQ(majors(BlasLayout::tn), std::pair(Major::k, Major::k));
+  EXPECT_EQ(majors(BlasLayout::nn), std::pair(Major::m, Major::k));
+  EXPECT_EQ(majors(BlasLayout::nt), std::pair(Major::m, Major::n));
 }
 
 TEST(Figures, WaveShapesAreTheGuidesWhereItHasSome) {
