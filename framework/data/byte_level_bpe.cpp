@@ -204,7 +204,8 @@ struct ByteLevelBpe::Model {
                        "\", which is not in its vocabulary.");
         return at->second;
       };
-      merges[merge_key(found(left), found(right))] = {.rank = rank, .result = found(both)};
+      const std::int32_t first = found(left), second = found(right);
+      merges[merge_key(first, second)] = {.rank = rank, .result = found(both)};
       ++rank;
     }
   }
