@@ -66,7 +66,6 @@ struct ConsumerThread {
         thread(static_cast<int>(threadIdx.x) % kWarpgroup),
         warp(consumer * 4 + thread / 32),
         lane(static_cast<int>(threadIdx.x % 32)) {}
-  __device__ __forceinline__ bool leads() const { return thread == 0; }
 };
 
 // Each thread's part: whether it is the producer's. A consumer goes on when the kernel before has ended; what loads waits for that by
