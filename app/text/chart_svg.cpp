@@ -299,8 +299,8 @@ std::string svg_of(const TileDiagram& diagram) {
   const bool numbered = scale * static_cast<double>(std::min(tile.m, tile.n)) >= 24;
   for (std::int64_t i = 0; i < tiling.tiles; ++i) {
     // Down each column of tiles: a new column is what a larger N adds.
-    const std::int64_t down = i % tiling.tiles_m, across = i / tiling.tiles_m;
-    const double x = left + scale * static_cast<double>(across * tile.n), y = top + scale * static_cast<double>(down * tile.m);
+    const std::int64_t row = i % tiling.tiles_m, column = i / tiling.tiles_m;
+    const double x = left + scale * static_cast<double>(column * tile.n), y = top + scale * static_cast<double>(row * tile.m);
     const double w = scale * static_cast<double>(tile.n), h = scale * static_cast<double>(tile.m);
     const auto wave = static_cast<std::size_t>(i / slots);
     svg +=
