@@ -21,7 +21,7 @@ std::string shape_of(const GemmProblem& problem) { return concat(problem.m, 'x',
 void print_gemm(const GemmLine& line, double step_s) {
   const GemmPlan& plan = line.plan;
   const PlanWaves waves = waves_of(plan);
-  const std::string kernel = concat(plan.row, ' ', plan.tile.m, 'x', plan.tile.n);
+  const std::string kernel = name_of(plan);
   std::printf("%3lld x  %-28s %-6s %-18s %-34s %7.1f %5.1f %6.2f %5.1f\n", static_cast<long long>(line.count), line.layer.c_str(),
               std::string(name_of(line.problem.role)).c_str(), shape_of(line.problem).c_str(), kernel.c_str(), 1e6 * plan.predicted_s,
               percent(line.predicted_s() / step_s), waves.waves, percent(waves.efficiency));

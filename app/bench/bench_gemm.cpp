@@ -7,6 +7,7 @@
 #include "app/bench/gemm_ladder.h"
 #include "app/options/usage.h"
 #include "kernels/gemm/catalog.h"
+#include "kernels/gemm/forced_gemm.h"
 
 namespace tilewave {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 struct GemmOptions {
   DeviceOptions device;
   std::vector<std::string> layers, forms;
-  std::string row, against, dtype, pitch, suite;
+  std::string kernel, against, dtype, pitch, suite;
   bool ladder = false, calibrate = false;
   double block_ms = 20.0, settle_ms = 0.0;
   PageOptions page;
@@ -22,12 +23,13 @@ struct GemmOptions {
   int rounds = 9;
 };
 
-void check_row(const std::string& name) {
-  const std::vector<std::string_view> known = gemm_kernel_names();
-  if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return;
-  std::string rows;
-  for (const std::string_view row : known) rows += concat(rows.empty() ? "" : ", ", row);
-  throw InputError(concat("--row ", name, ": no kernel of the catalog is called so", nearest_text(name, known), "; there are ", rows, "."));
+void check_kernel(const std::string& name) {
+  if (name.empty() || find_gemm_kernel(parse_forced_gemm(name).kernel) != nullptr) return;
+  const std::vector<std::string> known = gemm_kernel_names();
+  std::string kernels;
+  for (const std::string& kernel : known) kernels += concat(kernels.empty() ? "" : ", ", kernel);
+  throw InputError(concat("--kernel ", name, ": no kernel of the catalog is called so",
+                          nearest_text(name, std::vector<std::string_view>(known.begin(), known.end())), "; there are ", kernels, "."));
 }
 
 // The layers that a claim about the CPU's GEMM is made over, all of it one claim.
@@ -53,7 +55,7 @@ GemmSuite suite_of(const GemmOptions& options, Backend backend) {
 }
 
 int run_gemm(const GemmOptions& options) {
-  check_row(options.row);
+  check_kernel(options.kernel);
   const DeviceInfo device = options.device.probe();
   const bool gpu = device.backend == Backend::cuda;
   TW_CHECK_INPUT(gpu || (options.suite.empty() && !options.calibrate), "--suite and --calibrate are for GPUs, and ", device.name,
@@ -61,7 +63,7 @@ int run_gemm(const GemmOptions& options) {
   TW_CHECK_INPUT(gpu || options.dtype != "f16", "--dtype f16: on a CPU f32, tf32, f64 and bf16 are measured.");
   TW_CHECK_INPUT(std::isfinite(options.block_ms) && std::isfinite(options.settle_ms), "--block-ms and --settle-ms are numbers.");
   const GemmBench bench = {.suite = suite_of(options, device.backend),
-                           .row = options.row,
+                           .kernel = options.kernel,
                            .against = options.against,
                            .dtype = !options.dtype.empty() ? options.dtype
                                     : gpu                  ? "bf16"
@@ -83,9 +85,10 @@ Command add_bench_gemm(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("gemm", "every kernel and tile on fully-connected layers, in all three roles");
   const auto options = std::make_shared<GemmOptions>();
   command->add_option("--layer", options->layers, "out<-in@tokens; may be repeated (default: a suite for the device)")->take_all();
-  CLI::Option* row = command->add_option("--row", options->row, "measure this kernel of the catalog alone");
+  CLI::Option* kernel =
+      command->add_option("--kernel,--row", options->kernel, "measure this kernel of the catalog alone, or a tile of its");
   CLI::Option* ladder =
-      command->add_flag("--ladder", options->ladder, "the best tile of every kernel, in the catalog's order")->excludes(row);
+      command->add_flag("--ladder", options->ladder, "the best tile of every kernel, in the catalog's order")->excludes(kernel);
   command->add_option("--against", options->against, "a peer measured in the same run: openblas, or on a GPU cublas or cublaslt");
   command->add_option("--form", options->forms, "what is asked of a layer; may be repeated (default: the plain ones)")
       ->check(CLI::IsMember(gemm_forms()))

@@ -22,7 +22,7 @@
 namespace tilewave {
 namespace {
 
-constexpr double kSlowest = 4.0;  // a plan that the model puts further behind is not measured, unless its row is asked for
+constexpr double kSlowest = 4.0;  // a plan that the model puts further behind is not measured, unless its kernel is asked for
 
 // A mean of ratios, and the least of them.
 struct Ratios {
@@ -73,7 +73,7 @@ class Measurement {
     for (const GemmItem& item : options_.suite.items) {
       for (const GemmCase& launch : launches_of(item.ours)) {
         // Throws what is wrong before anything is measured.
-        choose(problem_of(launch, candidates_.types()), device_, {.forced = options_.row});
+        choose(problem_of(launch, candidates_.types()), device_, {.forced = options_.kernel});
       }
       candidates_.check_peer(item.ours);
     }
@@ -93,7 +93,7 @@ class Measurement {
   }
 
  private:
-  OurSide side_of(const GemmCase& asked) { return candidates_.ours(asked, options_.row, options_.row.empty() ? kSlowest : HUGE_VAL); }
+  OurSide side_of(const GemmCase& asked) { return candidates_.ours(asked, options_.kernel, options_.kernel.empty() ? kSlowest : HUGE_VAL); }
 
   Comparison compare_warm(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers) {
     Comparison result = compare(ours, peers, interleave_);
@@ -226,7 +226,7 @@ class Measurement {
     object.add("device", device_.name).add("claim", options_.suite.claims[item.claim].name).add("layer", result.layer);
     object.add("form", name_of(item.ours.form)).add("pitch", item.ours.pitch == PitchPolicy::packed ? "packed" : "aligned");
     object.add("rounds", options_.rounds).add("block_ms", options_.block_s * 1e3).add("settle_ms", options_.settle_s * 1e3);
-    object.add("dtype", options_.dtype).add("m", p.m).add("n", p.n).add("k", p.k).add("row", plan.row);
+    object.add("dtype", options_.dtype).add("m", p.m).add("n", p.n).add("k", p.k).add("kernel", name_of(plan.composition));
     object.add("tile", concat(plan.tile.m, "x", plan.tile.n)).add("split", plan.split).add("time_us", best.median_s * 1e6);
     object.add("floor_us", result.roofline_s > 0.0 ? result.roofline_s * 1e6 : NAN);
     object.add("lower_quartile_us", best.lower_quartile_s * 1e6).add("upper_quartile_us", best.upper_quartile_s * 1e6);

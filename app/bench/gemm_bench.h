@@ -14,7 +14,7 @@ namespace tilewave {
 
 struct GemmBench {
   GemmSuite suite;
-  std::string row;      // this kernel alone; empty: all but the oracle and the libraries
+  std::string kernel;   // this one alone; empty: all but the oracle and the libraries
   std::string against;  // of a GPU "cublas" or "cublaslt", of a CPU "openblas"; empty: nothing
   std::string dtype = "bf16";
   int rounds = 9;

@@ -35,11 +35,11 @@ std::shared_ptr<const GemmScratch::Posed> GemmCandidates::pose(const GemmProblem
   return posed;
 }
 
-OurSide GemmCandidates::ours(const GemmCase& asked, const std::string& row, double slowest) {
+OurSide GemmCandidates::ours(const GemmCase& asked, const std::string& kernel, double slowest) {
   const GemmProblem problem = problem_of(asked, types_);
-  OurSide side = {.problem = problem, .chosen = choose(problem, device_, {.forced = row}), .candidates = {}, .plans = {}};
+  OurSide side = {.problem = problem, .chosen = choose(problem, device_, {.forced = kernel}), .candidates = {}, .plans = {}};
   const auto posed = pose(problem);
-  for (const GemmPlan& plan : measurable_plans(problem, device_, {.forced = row}, slowest)) {
+  for (const GemmPlan& plan : measurable_plans(problem, device_, {.forced = kernel}, slowest)) {
     const std::string name = name_of(plan);
     side.plans[name] = plan;
     side.candidates.push_back(scratch_.candidate(posed, plan, name));

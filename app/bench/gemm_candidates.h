@@ -41,8 +41,9 @@ class GemmCandidates {
   // InputError where the library has nothing to set against it.
   void check_peer(const GemmCase& asked) const;
 
-  // Plans of the row alone, or of all but the oracle and the libraries (no row), that the model puts within `slowest` times the least.
-  OurSide ours(const GemmCase& asked, const std::string& row, double slowest);
+  // Plans of the kernel alone, or of all but the oracle and the libraries (no kernel), that the model puts within `slowest` times the
+  // least.
+  OurSide ours(const GemmCase& asked, const std::string& kernel, double slowest);
   PeerSide peers(const GemmCase& asked);
 
  private:

@@ -17,18 +17,20 @@
 namespace tilewave {
 namespace {
 
-constexpr double kSlowestPlan = 1.5;    // one that the model puts further behind its row's best is not measured
-constexpr double kSlowestKernel = 8.0;  // one further behind the fastest row takes no part in the rounds: its one block has to do
+constexpr double kSlowestPlan = 1.5;    // one that the model puts further behind its kernel's best is not measured
+constexpr double kSlowestKernel = 8.0;  // one further behind the fastest kernel takes no part in the rounds: its one block has to do
 
 struct Rung {
-  std::string row, refusal;  // why it has no best plan
+  std::string kernel, refusal;  // why it has no best plan
   GemmPlan best;
   Candidate candidate;  // the best plan's
   Timing timing;
   int rounds = 0;
 };
 
-bool can_launch(const GemmKernel& row) { return row.backend == Backend::cuda ? row.launch_cuda != nullptr : row.launch_cpu != nullptr; }
+bool can_launch(const GemmKernel& kernel) {
+  return kernel.backend == Backend::cuda ? kernel.launch_cuda != nullptr : kernel.launch_cpu != nullptr;
+}
 
 class Ladder {
  public:
@@ -49,10 +51,10 @@ class Ladder {
     std::cerr << concat("measuring every kernel on ", name_of(asked.form), " of ", asked.layer.text(), "\n");
     const GemmProblem problem = problem_of(asked, candidates_.types());
     std::vector<Rung> rungs;
-    for (const GemmKernel* row : gemm_catalog()) {
-      if (row->backend != device_.backend || row->reference || !can_launch(*row)) continue;
-      if (row == find_gemm_kernel(device_.backend, "naive")) continue;  // the oracle
-      rungs.push_back({.row = std::string(row->name), .refusal = row->refuse(problem, device_)});
+    for (const GemmKernel* kernel : gemm_catalog()) {
+      if (kernel->backend != device_.backend || kernel->reference || !can_launch(*kernel)) continue;
+      if (kernel == find_gemm_kernel(device_.backend, "naive")) continue;  // the oracle
+      rungs.push_back({.kernel = name_of(*kernel), .refusal = kernel->refuse(problem, device_)});
       if (rungs.back().refusal.empty()) screen(asked, rungs.back());
     }
     const PeerSide peers = candidates_.has_peer() ? candidates_.peers(asked) : PeerSide();
@@ -77,9 +79,9 @@ class Ladder {
   static std::string percent(double part, double whole) {
     return whole > 0.0 ? concat(std::lround(100.0 * part / whole), " %") : std::string();
   }
-  // The row's best plan, and its time.
+  // The kernel's best plan, and its time.
   void screen(const GemmCase& asked, Rung& rung) {
-    const OurSide side = candidates_.ours(asked, rung.row, kSlowestPlan);
+    const OurSide side = candidates_.ours(asked, rung.kernel, kSlowestPlan);
     InterleaveOptions once = rounds_;
     once.rounds = 1;
     once.settle_s = 0.0;
@@ -131,7 +133,7 @@ class Ladder {
                  {.heading = "of peer", .rank = 2}});
     for (const Rung& rung : rungs) {
       if (!rung.refusal.empty()) {
-        table.remark(concat(rung.row, " refuses: ", rung.refusal));
+        table.remark(concat(rung.kernel, " refuses: ", rung.refusal));
         continue;
       }
       const double seconds = rung.timing.median_s, rate = measure.flops / seconds;
@@ -157,7 +159,7 @@ class Ladder {
     const auto& [peer, absent, flops, peak] = measure;
     JsonObject object;
     object.add("device", device_.name).add("layer", asked.layer.text()).add("form", name_of(asked.form));
-    object.add("pitch", asked.pitch == PitchPolicy::packed ? "packed" : "aligned").add("dtype", options_.dtype).add("row", rung.row);
+    object.add("pitch", asked.pitch == PitchPolicy::packed ? "packed" : "aligned").add("dtype", options_.dtype).add("kernel", rung.kernel);
     if (!rung.refusal.empty()) {
       std::cout << object.add("refuses", rung.refusal).text() << std::endl;
       return;

@@ -49,10 +49,7 @@ Words precisions() {
   return words;
 }
 
-Words kernels() {
-  const std::vector<std::string_view> names = gemm_kernel_names();
-  return {names.begin(), names.end()};
-}
+Words kernels() { return gemm_kernel_names(); }
 
 Words operations() {
   Words words;
@@ -90,7 +87,7 @@ constexpr auto kValues = std::to_array<CompletedValue>({
      [] {
        return Words{"openblas", "cublas", "cublaslt"};
      }},
-    {"bench gemm", "--row", Completion::words, kernels},
+    {"bench gemm", "--kernel", Completion::words, kernels},
     {"bench op", "--row-pitch", Completion::words,
      [] {
        return Words{"aligned", "packed"};

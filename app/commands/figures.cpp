@@ -14,6 +14,7 @@
 #include "app/process/stop_signals.h"
 #include "app/text/figure_text.h"
 #include "app/text/table.h"
+#include "app/text/tile_life_svg.h"
 #include "app/text/units.h"
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
@@ -269,6 +270,10 @@ class FigureMaker {
     for (const TileDiagram& diagram : figure.diagrams(session_.setting)) {
       paged.pictures.push_back(svg_of(diagram));
       folder_.write(diagram.name + ".svg", paged.pictures.back());
+    }
+    if (const std::vector<TileLife> lives = figure.lives ? figure.lives(session_.setting) : std::vector<TileLife>(); !lives.empty()) {
+      paged.pictures.push_back(svg_of(lives, concat("Three tiles of a CTA on ", session_.setting.device.name)));
+      folder_.write("tile_life.svg", paged.pictures.back());
     }
     drawn.some_point = true;
   }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "kernels/gemm/forced_gemm.h"
 #include "models/recipe/recipe.h"
 
 namespace tilewave {

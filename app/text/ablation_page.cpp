@@ -143,11 +143,10 @@ std::string adjustments_section(const std::vector<Json>& ran) {
 std::vector<std::string> gemm_cells(const Json& g) {
   const bool known = !g["tile"].is_null();
   const auto count = [&](const char* key) { return std::to_string(count_at(g, key)); };
-  const std::string split = known && count_at(g, "split") > 1 ? "/k" + count("split") : "";
   return {count("count"),
           concat(count("m"), "x", count("n"), "x", count("k")),
           concat(count("a_alignment_bytes"), "/", count("b_alignment_bytes"), "/", count("d_alignment_bytes")),
-          text_at(g, "row") + (known ? concat("/", text_at(g, "tile"), split) : std::string()),
+          text_at(g, "plan"),
           known ? percent_text(number_at(g, "useful_fraction")) : "",
           known ? number_text(number_at(g, "waves"), "%.2f") : "",
           known ? percent_text(number_at(g, "tail_fraction")) : "",

@@ -6,7 +6,7 @@
 #include "app/text/ablation_files.h"
 #include "app/text/ablation_sentences.h"
 #include "app/text/adjustments.h"
-#include "app/text/kernel_text.h"
+#include "app/text/size_text.h"
 #include "app/text/table.h"
 #include "app/text/units.h"
 #include "kernels/gemm/cost/cost_model.h"
@@ -155,7 +155,7 @@ std::vector<std::string> cells_of(const AlikeGemms& alike, std::size_t settings,
           count_text(gemm.count),
           size_text(gemm.problem),
           concat(plan.a_alignment, "/", plan.b_alignment, "/", plan.d_alignment),
-          gemm.library ? std::string(plan.row) : kernel_text(plan),
+          gemm.library ? name_of(plan.composition) : name_of(plan),
           unless_library(percent_text(plan.tiling.useful_fraction)),
           unless_library(number_text(filled.waves, "%.2f")),
           unless_library(percent_text(filled.tail_fraction)),

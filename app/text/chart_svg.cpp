@@ -6,6 +6,7 @@
 
 #include "app/text/chart.h"
 #include "app/text/html.h"
+#include "app/text/svg.h"
 #include "app/text/units.h"
 #include "kernels/core/error.h"
 
@@ -15,7 +16,6 @@ namespace {
 constexpr double kWidth = 760, kPanelHeight = 250, kLeft = 74, kRight = 28, kTop = 30, kBottom = 46, kLegendLine = 17;
 constexpr const char* kPalette[] = {"#2f6da8", "#c47a1c", "#3f8f4f", "#a8433f", "#7a5aa8", "#5a7a80", "#b0578a", "#7d7d2a"};
 
-std::string at(double value) { return number_text(value, "%.1f"); }
 std::string tick_text(double value) {
   const double size = std::abs(value);
   return size >= 1e6 ? number_text(value / 1e6, "%.4gM") : number_text(value, "%.5g");
@@ -86,17 +86,9 @@ Range y_range(const ChartPanel& panel) {
   return {0.0, range.high > 0.0 ? 1.06 * range.high : 1.0};
 }
 
-struct Words {
-  double x = 0.0, y = 0.0;
-  const char* anchor = "middle";
-  const char* more = "";
-};
-std::string words(const Words& where, const std::string& text) {
-  return concat(R"(<text x=")", at(where.x), R"(" y=")", at(where.y), R"(" text-anchor=")", where.anchor, R"(")", where.more, ">",
-                html(text), "</text>\n");
-}
 std::string rule(double x1, double y1, double x2, double y2, const char* look) {
-  return concat(R"(<line x1=")", at(x1), R"(" y1=")", at(y1), R"(" x2=")", at(x2), R"(" y2=")", at(y2), R"(" )", look, "/>\n");
+  return concat(R"(<line x1=")", svg_number(x1), R"(" y1=")", svg_number(y1), R"(" x2=")", svg_number(x2), R"(" y2=")", svg_number(y2),
+                R"(" )", look, "/>\n");
 }
 
 const char* color_of(const ChartCurve& curve) { return kPalette[curve.color % std::size(kPalette)]; }
@@ -112,7 +104,7 @@ class PanelDrawing {
         y_(panel.y_scale, y_range(panel), top + kPanelHeight - kBottom, top + kTop) {}
 
   std::string text() const {
-    std::string svg = words({.x = kLeft, .y = top_ + 18, .anchor = "start", .more = R"( font-weight="600")"}, panel_.title);
+    std::string svg = svg_words({.x = kLeft, .y = top_ + 18, .anchor = "start", .more = R"( font-weight="600")"}, panel_.title);
     svg += axes() + lines();
     const bool bars = panel_.x_scale == AxisScale::categories;
     for (std::size_t i = 0; i < panel_.curves.size(); ++i) svg += bars ? bars_of(i) : curve_of(panel_.curves[i]);
@@ -127,27 +119,27 @@ class PanelDrawing {
     for (const double tick : y_.ticks()) {
       if (!y_.has(tick)) continue;
       svg += rule(kLeft, y_.place(tick), kWidth - kRight, y_.place(tick), R"(stroke="#ddd")");
-      svg += words({.x = kLeft - 6, .y = y_.place(tick) + 4, .anchor = "end"}, tick_text(tick));
+      svg += svg_words({.x = kLeft - 6, .y = y_.place(tick) + 4, .anchor = "end"}, tick_text(tick));
     }
     if (panel_.x_scale == AxisScale::categories) {
       const bool many = chart_.categories.size() > 9;
       for (std::size_t i = 0; i < chart_.categories.size(); ++i) {
         const double lower = many && i % 2 == 1 ? 11 : 0;
-        svg += words({.x = x_.place(static_cast<double>(i)), .y = floor() + 15 + lower}, chart_.categories[i]);
+        svg += svg_words({.x = x_.place(static_cast<double>(i)), .y = floor() + 15 + lower}, chart_.categories[i]);
       }
     } else {
       for (const double tick : x_.ticks()) {
         if (!x_.has(tick)) continue;
         svg += rule(x_.place(tick), floor(), x_.place(tick), floor() + 4, R"(stroke="#444")");
-        svg += words({.x = x_.place(tick), .y = floor() + 16}, tick_text(tick));
+        svg += svg_words({.x = x_.place(tick), .y = floor() + 16}, tick_text(tick));
       }
     }
     svg += rule(kLeft, floor(), kWidth - kRight, floor(), R"(stroke="#444")");
     svg += rule(kLeft, top_ + kTop, kLeft, floor(), R"(stroke="#444")");
-    svg += words({.x = (kLeft + kWidth - kRight) / 2, .y = floor() + 36}, panel_.x_label);
+    svg += svg_words({.x = (kLeft + kWidth - kRight) / 2, .y = floor() + 36}, panel_.x_label);
     const double middle = (top_ + kTop + floor()) / 2;
-    return svg + concat(R"(<text transform="translate(16 )", at(middle), ") rotate(-90)\" text-anchor=\"middle\">", html(panel_.y_label),
-                        "</text>\n");
+    return svg + concat(R"(<text transform="translate(16 )", svg_number(middle), ") rotate(-90)\" text-anchor=\"middle\">",
+                        html(panel_.y_label), "</text>\n");
   }
 
   std::string lines() const {
@@ -167,7 +159,7 @@ class PanelDrawing {
       right = last - y < 12 ? right - 94 : kWidth - kRight - 4;
       if (right < kLeft + 90) right = kWidth - kRight - 4;
       if (last - y >= 12) last = y;
-      svg += words({.x = right, .y = y - 3, .anchor = "end", .more = R"( font-size="10")"}, level.label);
+      svg += svg_words({.x = right, .y = y - 3, .anchor = "end", .more = R"( font-size="10")"}, level.label);
     }
     return svg;
   }
@@ -176,14 +168,15 @@ class PanelDrawing {
     std::string path, dots;
     for (const ChartPoint& point : curve.points) {
       const double x = x_.place(point.x), y = y_.place(point.y);
-      path += concat(path.empty() ? "M" : "L", at(x), ' ', at(y));
+      path += concat(path.empty() ? "M" : "L", svg_number(x), ' ', svg_number(y));
       if (point.high > point.low)
         dots += rule(x, y_.place(point.low), x, y_.place(point.high), concat(R"(stroke=")", color_of(curve), R"(")").c_str());
       if (curve.kind == CurveKind::measured) {
-        dots += concat(R"(<circle cx=")", at(x), R"(" cy=")", at(y), R"(" r="2" fill=")", color_of(curve), "\"/>\n");
+        dots += concat(R"(<circle cx=")", svg_number(x), R"(" cy=")", svg_number(y), R"(" r="2" fill=")", color_of(curve), "\"/>\n");
       }
       if (curve.kind == CurveKind::library) {
-        dots += concat(R"(<rect x=")", at(x - 2), R"(" y=")", at(y - 2), R"(" width="4" height="4" fill=")", color_of(curve), "\"/>\n");
+        dots += concat(R"(<rect x=")", svg_number(x - 2), R"(" y=")", svg_number(y - 2), R"(" width="4" height="4" fill=")",
+                       color_of(curve), "\"/>\n");
       }
     }
     const char* dash = curve.kind == CurveKind::predicted ? R"( stroke-dasharray="6 3")" : "";
@@ -197,8 +190,8 @@ class PanelDrawing {
     for (const ChartPoint& point : curve.points) {
       const double left = x_.place(point.x) - slot / 2 + static_cast<double>(index) * width, y = y_.place(point.y);
       const char* fill = curve.kind == CurveKind::predicted ? R"(fill-opacity="0.35")" : R"(fill-opacity="1")";
-      svg += concat(R"(<rect x=")", at(left), R"(" y=")", at(y), R"(" width=")", at(0.9 * width), R"(" height=")", at(floor() - y),
-                    R"(" fill=")", color_of(curve), R"(" stroke=")", color_of(curve), R"(" )", fill, "/>\n");
+      svg += concat(R"(<rect x=")", svg_number(left), R"(" y=")", svg_number(y), R"(" width=")", svg_number(0.9 * width), R"(" height=")",
+                    svg_number(floor() - y), R"(" fill=")", color_of(curve), R"(" stroke=")", color_of(curve), R"(" )", fill, "/>\n");
       const double middle = left + 0.45 * width;
       if (point.high > point.low) svg += rule(middle, y_.place(point.low), middle, y_.place(point.high), R"(stroke="#222")");
     }
@@ -238,15 +231,9 @@ std::string text_of(const Legend& legend, double top) {
     const double y = top + kLegendLine * static_cast<double>(line) + 8;
     const std::string look = concat(R"(stroke=")", color_of(curve), R"(" stroke-width="2.5")",
                                     curve.kind == CurveKind::predicted ? R"( stroke-dasharray="6 3")" : "");
-    svg += rule(x, y, x + 22, y, look.c_str()) + words({.x = x + 28, .y = y + 4, .anchor = "start"}, curve.label);
+    svg += rule(x, y, x + 22, y, look.c_str()) + svg_words({.x = x + 28, .y = y + 4, .anchor = "start"}, curve.label);
   }
   return svg;
-}
-
-std::string svg_open(const std::string& title, double width, double height) {
-  return concat(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 )", at(width), ' ', at(height),
-                R"(" role="img" font-family="system-ui,sans-serif" font-size="12" fill="#222"><title>)", html(title),
-                "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
 }
 
 }  // namespace
@@ -256,7 +243,7 @@ std::string svg_of(const Chart& chart) {
   const Legend legend = legend_of(chart);
   const double height = kTitle + legend.height() + kPanelHeight * static_cast<double>(chart.panels.size());
   std::string svg = svg_open(chart.title, kWidth, height);
-  svg += words({.x = kLeft, .y = 20, .anchor = "start", .more = R"( font-size="14" font-weight="600")"}, chart.title);
+  svg += svg_words({.x = kLeft, .y = 20, .anchor = "start", .more = R"( font-size="14" font-weight="600")"}, chart.title);
   svg += text_of(legend, kTitle);
   double top = kTitle + legend.height();
   for (const ChartPanel& panel : chart.panels) {
@@ -285,17 +272,14 @@ std::string svg_of(const TileDiagram& diagram) {
   svg +=
       "<defs><pattern id=\"padding\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
       "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\" stroke=\"#222\" stroke-width=\"1.2\"/></pattern></defs>\n";
-  svg += words({.x = 12, .y = 18, .anchor = "start", .more = R"( font-weight="600")"}, title);
-  const auto box = [&](double x, double y, double w, double h, const std::string& look) {
-    return concat(R"(<rect x=")", at(x), R"(" y=")", at(y), R"(" width=")", at(w), R"(" height=")", at(h), R"(" )", look, "/>\n");
-  };
+  svg += svg_words({.x = 12, .y = 18, .anchor = "start", .more = R"( font-weight="600")"}, title);
   const double useful_height = scale * static_cast<double>(m), useful_width = scale * static_cast<double>(n);
-  svg += box(30, top, kStrip, useful_height, R"(fill="#eee" stroke="#666")");
-  svg += box(30, top, kStrip, std::min(scale * static_cast<double>(tile.m), useful_height), R"(fill="#c9d8e6" stroke="#666")");
-  svg += words({.x = 30 + kStrip / 2, .y = top - 5}, concat("A, K = ", k));
-  svg += box(left, kHead, useful_width, kStrip, R"(fill="#eee" stroke="#666")");
-  svg += box(left, kHead, std::min(scale * static_cast<double>(tile.n), useful_width), kStrip, R"(fill="#c9d8e6" stroke="#666")");
-  svg += words({.x = left - 14, .y = kHead + kStrip / 2 + 4}, "B");
+  svg += svg_box({30, top, kStrip, useful_height}, R"(fill="#eee" stroke="#666")");
+  svg += svg_box({30, top, kStrip, std::min(scale * static_cast<double>(tile.m), useful_height)}, R"(fill="#c9d8e6" stroke="#666")");
+  svg += svg_words({.x = 30 + kStrip / 2, .y = top - 5}, concat("A, K = ", k));
+  svg += svg_box({left, kHead, useful_width, kStrip}, R"(fill="#eee" stroke="#666")");
+  svg += svg_box({left, kHead, std::min(scale * static_cast<double>(tile.n), useful_width), kStrip}, R"(fill="#c9d8e6" stroke="#666")");
+  svg += svg_words({.x = left - 14, .y = kHead + kStrip / 2 + 4}, "B");
   const bool numbered = scale * static_cast<double>(std::min(tile.m, tile.n)) >= 24;
   for (std::int64_t i = 0; i < tiling.tiles; ++i) {
     // Down each column of tiles: a new column is what a larger N adds.
@@ -303,29 +287,30 @@ std::string svg_of(const TileDiagram& diagram) {
     const double x = left + scale * static_cast<double>(column * tile.n), y = top + scale * static_cast<double>(row * tile.m);
     const double w = scale * static_cast<double>(tile.n), h = scale * static_cast<double>(tile.m);
     const auto wave = static_cast<std::size_t>(i / slots);
-    svg +=
-        concat(R"(<g class="tile"><title>tile )", i + 1, ", wave ", wave + 1, "</title>",
-               box(x, y, w, h, concat(R"(fill=")", kPalette[wave % std::size(kPalette)], R"(" fill-opacity="0.6" stroke="#fff")")), "</g>");
-    if (numbered) svg += words({.x = x + w / 2, .y = y + h / 2 + 4}, std::to_string(wave + 1));
+    svg += concat(R"(<g class="tile"><title>tile )", i + 1, ", wave ", wave + 1, "</title>",
+                  svg_box({x, y, w, h}, concat(R"(fill=")", kPalette[wave % std::size(kPalette)], R"(" fill-opacity="0.6" stroke="#fff")")),
+                  "</g>");
+    if (numbered) svg += svg_words({.x = x + w / 2, .y = y + h / 2 + 4}, std::to_string(wave + 1));
   }
-  if (useful_width < width) svg += box(left + useful_width, top, width - useful_width, height, "fill=\"url(#padding)\" class=\"padding\"");
+  if (useful_width < width)
+    svg += svg_box({left + useful_width, top, width - useful_width, height}, "fill=\"url(#padding)\" class=\"padding\"");
   if (useful_height < height)
-    svg += box(left, top + useful_height, useful_width, height - useful_height, "fill=\"url(#padding)\" class=\"padding\"");
-  svg +=
-      words({.x = left, .y = below - 14, .anchor = "start"},
-            concat(m, " x ", n, ", tiles of ", tile.m, 'x', tile.n, ": ", tiling.tiles, tiling.tiles == 1 ? " tile, " : " tiles, ",
-                   percent_text(tiling.useful_fraction), " useful; ", slots, " at a time: ", number_text(tiling.waves, "%.2f"), " waves"));
+    svg += svg_box({left, top + useful_height, useful_width, height - useful_height}, "fill=\"url(#padding)\" class=\"padding\"");
+  svg += svg_words(
+      {.x = left, .y = below - 14, .anchor = "start"},
+      concat(m, " x ", n, ", tiles of ", tile.m, 'x', tile.n, ": ", tiling.tiles, tiling.tiles == 1 ? " tile, " : " tiles, ",
+             percent_text(tiling.useful_fraction), " useful; ", slots, " at a time: ", number_text(tiling.waves, "%.2f"), " waves"));
   for (std::int64_t wave = 0; wave < shown; ++wave) {
     const double y = below + static_cast<double>(wave) * (kBar + 5), whole = 330;
     const std::int64_t used = std::min(slots, tiling.tiles - wave * slots);
     const double share = static_cast<double>(used) / static_cast<double>(slots);
-    svg += words({.x = 90, .y = y + 12, .anchor = "end"}, concat("wave ", wave + 1));
-    svg += box(left, y, whole, kBar, R"(fill="#eee" stroke="#666")");
-    svg += box(left, y, whole * share, kBar,
-               concat(R"(fill=")", kPalette[static_cast<std::size_t>(wave) % std::size(kPalette)], R"(" fill-opacity="0.6")"));
-    svg += words({.x = left + whole + 8, .y = y + 12, .anchor = "start"}, concat(used, " of ", slots, ", ", percent_text(share, 2)));
+    svg += svg_words({.x = 90, .y = y + 12, .anchor = "end"}, concat("wave ", wave + 1));
+    svg += svg_box({left, y, whole, kBar}, R"(fill="#eee" stroke="#666")");
+    svg += svg_box({left, y, whole * share, kBar},
+                   concat(R"(fill=")", kPalette[static_cast<std::size_t>(wave) % std::size(kPalette)], R"(" fill-opacity="0.6")"));
+    svg += svg_words({.x = left + whole + 8, .y = y + 12, .anchor = "start"}, concat(used, " of ", slots, ", ", percent_text(share, 2)));
   }
-  if (shown < waves) svg += words({.x = left, .y = page - 8, .anchor = "start"}, concat("and ", waves - shown, " more waves"));
+  if (shown < waves) svg += svg_words({.x = left, .y = page - 8, .anchor = "start"}, concat("and ", waves - shown, " more waves"));
   return svg + "</svg>\n";
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "app/text/kernel_text.h"
+#include "app/text/size_text.h"
 #include "app/text/table.h"
 #include "app/text/units.h"
 #include "models/planning/launch_limit.h"
@@ -48,7 +48,7 @@ std::vector<std::string> cells_of(const GemmLine& line, const GemmRows& gemms) {
           alignment_text(problem),
           number_text(intensity(cost_of(problem)), "%.4g"),
           std::string(name_of(limit_of(problem, plan, gemms.device))),
-          kernel_text(plan),
+          name_of(plan),
           count_text(plan.tiling.tiles),
           percent_text(plan.tiling.useful_fraction),
           count_text(ctas_per_sm(plan, gemms.device)),

@@ -68,7 +68,11 @@ void print_json(std::ostream& stream, const PlannedLine& planned) {
   object.add("flops_per_byte", intensity(cost_of(problem)));
   const double ratio = ops_per_byte(device, problem.operand_dtype, problem.math);
   object.add("ops_per_byte", ratio > 0.0 ? ratio : NAN).add("limit", name_of(limit_of(problem, plan, device)));
-  object.add("row", plan.row).add("tile", concat(plan.tile.m, 'x', plan.tile.n)).add("split", plan.split).add("tiles", plan.tiling.tiles);
+  const GemmComposition& composition = plan.composition;
+  object.add("kernel", name_of(composition)).add("schedule", name_of(composition.schedule)).add("swap_ab", composition.swap_ab);
+  object.add("epilogue", name_of(composition.epilogue)).add("tile", concat(plan.tile.m, 'x', plan.tile.n)).add("stages", plan.stages);
+  object.add("raster", name_of(plan.raster.kind)).add("raster_group", plan.raster.group);
+  object.add("split", plan.split).add("tiles", plan.tiling.tiles);
   object.add("useful_fraction", plan.tiling.useful_fraction).add("blocks_per_sm", ctas_per_sm(plan, device));
   object.add("waves", waves.waves).add("tail_fraction", waves.tail_fraction).add("wave_fraction", waves.efficiency);
   const double least = roofline_s(line, device);

@@ -7,7 +7,6 @@
 
 #include "app/text/adjustments.h"
 #include "app/text/gemm_table.h"
-#include "app/text/kernel_text.h"
 #include "app/text/table.h"
 #include "app/text/units.h"
 #include "kernels/core/device_profiles.h"
@@ -18,7 +17,7 @@
 namespace tilewave {
 namespace {
 
-bool is_guides(const GemmLine& line) { return line.plan.row.starts_with("guide_"); }
+bool is_guides(const GemmLine& line) { return line.plan.composition.kernel.starts_with("guide_"); }
 
 // What the predicted times stand on: the guide's tiles where tilewave has no kernels for the device, else its own.
 std::string times_text(const PlannedDevice& device, const std::vector<GemmLine>& lines, bool whole_step) {
@@ -191,14 +190,14 @@ void print_settings(std::ostream& stream, const PlannedStep& planned, const Page
 // What the chosen kernels are and what else was near; why others refuse is for --json. Once, where all say the same.
 void print_reasons(std::ostream& stream, const std::vector<GemmLine>& lines, const Page& page) {
   const auto same = [&](const GemmLine& line) {
-    return line.plan.row == lines.front().plan.row && line.plan.reason == lines.front().plan.reason;
+    return line.plan.composition == lines.front().plan.composition && line.plan.reason == lines.front().plan.reason;
   };
   const bool once = lines.size() > 1 && std::ranges::all_of(lines, same);
   for (const GemmLine& line : std::span(lines).first(once ? 1 : lines.size())) {
     const std::string reason = line.plan.reason.substr(0, line.plan.reason.find("; refused:"));
     if (reason.empty()) continue;
     const std::string role = once ? std::string() : concat(name_of(line.problem.role), ": ");
-    stream << '\n' << wrapped(concat(role, line.plan.row, ", ", reason), page) << '\n';
+    stream << '\n' << wrapped(concat(role, name_of(line.plan.composition), ", ", reason), page) << '\n';
   }
 }
 
@@ -234,7 +233,7 @@ void print_exercise(std::ostream& stream, const ExerciseText& text, const Page& 
     const std::string_view limit = name_of(limit_of(line.problem, line.plan, device));
     const std::string bound = limit.empty() ? std::string() : concat(", bound by ", limit);
     stream << wrapped(concat(name_of(line.problem.role), " of ", line.layer, " on ", device_text(device), " is predicted to take ",
-                             time_text(predicted_or_nan(line.predicted_s(), device)), bound, ", in ", kernel_text(line.plan)),
+                             time_text(predicted_or_nan(line.predicted_s(), device)), bound, ", in ", name_of(line.plan)),
                       page)
            << '\n';
   }

@@ -17,7 +17,8 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t kMaxBytes = std::int64_t{64} << 20;
-constexpr std::string_view kFormat = "tilewave planned gemms 1";
+constexpr std::string_view kFormat = "tilewave planned gemms 2";
+constexpr std::string_view kFormatOfRows = "tilewave planned gemms 1";  // where a kernel's name, "row", says all of its composition
 
 std::string line_of(const PlannedGemm& gemm) {
   const GemmProblem& p = gemm.problem;
@@ -34,7 +35,10 @@ std::string line_of(const PlannedGemm& gemm) {
       .add("b_pitch", p.b_pitch)
       .add("d_pitch", p.d_pitch);
   line.add("a_alignment_bytes", p.a_alignment).add("b_alignment_bytes", p.b_alignment).add("d_alignment_bytes", p.d_alignment);
-  line.add("row", gemm.plan.row).add("tile_m", gemm.plan.tile.m).add("tile_n", gemm.plan.tile.n).add("split", gemm.plan.split);
+  const GemmComposition& composition = gemm.plan.composition;
+  line.add("kernel", composition.kernel).add("schedule", name_of(composition.schedule)).add("swap_ab", composition.swap_ab);
+  line.add("epilogue", name_of(composition.epilogue));
+  line.add("tile_m", gemm.plan.tile.m).add("tile_n", gemm.plan.tile.n).add("split", gemm.plan.split);
   line.add("algorithm", gemm.plan.algorithm);
   if (gemm.seconds > 0.0) line.add("time_us", 1e6 * gemm.seconds);
   return line.text() + "\n";
@@ -79,14 +83,28 @@ GemmProblem problem_in(const nlohmann::json& line) {
           .d_alignment = number("d_alignment_bytes")};
 }
 
+// The kernel that the line names, or null.
+const GemmKernel* kernel_in(const nlohmann::json& line, Backend backend) {
+  if (line.contains("row")) return find_gemm_kernel(backend, line.at("row").get<std::string>());
+  const auto word = [&](const char* key) { return line.at(key).get<std::string>(); };
+  const std::string name = word("kernel"), schedule = word("schedule"), epilogue = word("epilogue");
+  const bool swap_ab = line.at("swap_ab").get<bool>();
+  for (const GemmKernel* kernel : gemm_catalog()) {
+    const GemmComposition& c = kernel->composition;
+    if (kernel->backend == backend && c.kernel == name && name_of(c.schedule) == schedule && c.swap_ab == swap_ab &&
+        name_of(c.epilogue) == epilogue)
+      return kernel;
+  }
+  return nullptr;
+}
+
 // The plan that the line names, where this build and device still have it.
 std::optional<GemmPlan> plan_in(const nlohmann::json& line, const GemmProblem& problem, const DeviceInfo& device) {
-  const GemmKernel* const row = find_gemm_kernel(device.backend, line.at("row").get<std::string>());
+  const GemmKernel* const kernel = kernel_in(line, device.backend);
   const Tile tile = {.m = line.at("tile_m").get<std::int64_t>(), .n = line.at("tile_n").get<std::int64_t>()};
-  if (row == nullptr || std::count(row->tiles.begin(), row->tiles.end(), tile) == 0 || !row->refuse(problem, device, {&tile, 1}).empty())
-    return {};
+  if (kernel == nullptr || std::ranges::count(kernel->tiles, tile) == 0 || !kernel->refuse(problem, device, {&tile, 1}).empty()) return {};
   const int split = line.at("split").get<int>();
-  GemmPlan plan = row->plan(problem, tile, device, split);
+  GemmPlan plan = kernel->plan(problem, tile, device, split);
   plan.algorithm = line.at("algorithm").get<int>();
   if (plan.split != split || plan.algorithm < 0) return {};
   return plan;
@@ -112,7 +130,7 @@ ReadGemms read_planned_gemms(const std::filesystem::path& path, const DeviceInfo
       ++number;
       const nlohmann::json line = nlohmann::json::parse(text);
       if (number == 1) {
-        TW_CHECK_INPUT(line.at("format") == kFormat, "its format is another");
+        TW_CHECK_INPUT(line.at("format") == kFormat || line.at("format") == kFormatOfRows, "its format is another");
         read.gemms.device = line.at("device").get<std::string>();
         read.gemms.driver = line.at("driver").get<std::string>();
         read.gemms.catalog = line.value("catalog", std::uint32_t{0});  // earlier files have none

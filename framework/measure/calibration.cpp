@@ -153,11 +153,11 @@ std::vector<PlannedGemm> measure_for_calibration(const Queue& queue, const Devic
   std::vector<PlannedGemm> measured;
   for (const GemmProblem& posed_problem : calibration_problems()) {
     const auto posed = scratch.pose(posed_problem);
-    std::map<std::string_view, std::size_t> tiles;
+    std::map<std::string, std::size_t> tiles;
     std::map<std::string, GemmPlan> plans;
     std::vector<Candidate> candidates;
     for (const GemmPlan& plan : measurable_plans(posed_problem, device, {}, kSlowest)) {
-      if (++tiles[plan.row] > kTilesPerKernel) continue;
+      if (++tiles[name_of(plan.composition)] > kTilesPerKernel) continue;
       plans[name_of(plan)] = plan;
       candidates.push_back(scratch.candidate(posed, plan, name_of(plan)));
     }
@@ -179,10 +179,10 @@ Calibration fit_cost_model(std::span<const PlannedGemm> measured, const DeviceIn
     groups[measured[i].problem].push_back(&measured[i]);
     index[&measured[i]] = i;
   }
-  std::vector<const GemmKernel*> rows;
+  std::vector<const GemmKernel*> kernels;
   std::vector<double> weights;
   for (const PlannedGemm& gemm : measured) {
-    rows.push_back(find_gemm_kernel(device.backend, gemm.plan.row));
+    kernels.push_back(&kernel_of(device.backend, gemm.plan));
     const auto& group = groups.at(gemm.problem);
     const auto fastest = std::min_element(group.begin(), group.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
     weights.push_back(weight_of(gemm, (*fastest)->seconds));
@@ -200,7 +200,7 @@ Calibration fit_cost_model(std::span<const PlannedGemm> measured, const DeviceIn
     std::vector<double> result;
     for (std::size_t i = 0; i < measured.size(); ++i) {
       const PlannedGemm& gemm = measured[i];
-      const GemmPlan plan = rows[i]->plan(gemm.problem, gemm.plan.tile, with_model, gemm.plan.split);
+      const GemmPlan plan = kernels[i]->plan(gemm.problem, gemm.plan.tile, with_model, gemm.plan.split);
       result.push_back(std::log(plan.predicted_s / gemm.seconds));
     }
     return result;

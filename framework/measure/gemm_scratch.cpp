@@ -45,17 +45,13 @@ std::vector<std::byte> normal_numbers_in(DType dtype) {
 
 }  // namespace
 
-std::string name_of(const GemmPlan& plan) {
-  return concat(plan.row, "/", plan.tile.m, "x", plan.tile.n, plan.split > 1 ? concat("/", plan.split) : std::string());
-}
-
 std::vector<GemmPlan> measurable_plans(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice, double slowest) {
   std::vector<GemmPlan> plans = gemm_candidates(problem, device, choice);
   const double least = plans.front().predicted_s;
   for (std::size_t i = 0, modelled = plans.size(); i < modelled; ++i) {
-    const GemmKernel& row = *find_gemm_kernel(device.backend, plans[i].row);
+    const GemmKernel& kernel = kernel_of(device.backend, plans[i]);
     for (const int parts : {1, 2, 3, 4, 5, 6, 7, 8}) {
-      const GemmPlan other = row.plan(problem, plans[i].tile, device, parts);
+      const GemmPlan other = kernel.plan(problem, plans[i].tile, device, parts);
       if (other.split == parts && parts != plans[i].split) plans.push_back(other);
     }
   }
@@ -160,9 +156,9 @@ Candidate GemmScratch::candidate(const std::shared_ptr<const Posed>& posed, cons
           .wait = [this] { synchronize(queue_); }};
 }
 
-int GemmScratch::library_candidates(const GemmKernel& row, const Posed& posed) {
+int GemmScratch::library_candidates(const GemmKernel& library, const Posed& posed) {
   auto* const cuda = std::get_if<CudaQueue>(&queue_);
-  return row.candidates != nullptr && cuda != nullptr ? row.candidates(*cuda, posed.sets.front()) : 1;
+  return library.candidates != nullptr && cuda != nullptr ? library.candidates(*cuda, posed.sets.front()) : 1;
 }
 
 }  // namespace tilewave

@@ -14,10 +14,7 @@
 
 namespace tilewave {
 
-// "row/tile", and "/parts" where K is split.
-std::string name_of(const GemmPlan& plan);
-
-// Every plan that runs the problem and that the model puts within `slowest` times the least predicted time, in that order; rows that
+// Every plan that runs the problem and that the model puts within `slowest` times the least predicted time, in that order; kernels that
 // split K also in numbers of parts that the model would not take.
 std::vector<GemmPlan> measurable_plans(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice, double slowest);
 

@@ -32,13 +32,13 @@ std::filesystem::path cache_path(const MeasuredChoice& choice) {
   return folder / concat(file_name_of({.name = device_key(choice.device)}), ".", engine, strict, split, ".plans.jsonl");
 }
 
-// Of the rows and tiles among which the fastest is found.
+// Of the kernels and tiles among which the fastest is found.
 std::uint32_t catalog_of(Backend backend) {
   std::string text;
-  for (const GemmKernel* row : gemm_catalog()) {
-    if (row->backend != backend) continue;
-    text += row->name;
-    for (const Tile tile : row->tiles) text += concat(" ", tile.m, "x", tile.n);
+  for (const GemmKernel* kernel : gemm_catalog()) {
+    if (kernel->backend != backend) continue;
+    text += name_of(*kernel);
+    for (const Tile tile : kernel->tiles) text += concat(" ", tile.m, "x", tile.n);
   }
   return crc32c(std::as_bytes(std::span(text)));
 }
@@ -51,7 +51,7 @@ std::vector<PlannedGemm> remembered(const std::filesystem::path& path, const Mea
     const bool here = read.gemms.device == device_key(choice.device) && read.gemms.driver == choice.device.driver;
     if (here && read.gemms.catalog == catalog_of(choice.device.backend)) return std::move(read.gemms.gemms);
     const std::string where = concat("on ", printable(read.gemms.device), " under driver ", printable(read.gemms.driver));
-    choice.noted(concat(path.string(), " was measured ", here ? "among other rows or tiles" : where, "; its GEMMs are measured anew."));
+    choice.noted(concat(path.string(), " was measured ", here ? "among other kernels or tiles" : where, "; its GEMMs are measured anew."));
   } catch (const InputError& error) {
     choice.noted(concat(error.what(), " Its GEMMs are measured anew."));
   }
@@ -61,16 +61,16 @@ std::vector<PlannedGemm> remembered(const std::filesystem::path& path, const Mea
 PlannedGemm fastest(GemmScratch& scratch, const GemmProblem& problem, const MeasuredChoice& choice, InterleaveOptions& options) {
   const auto posed = scratch.pose(problem);
   const GemmPlan model_choice = choose(problem, choice.device, choice.choice);
-  const GemmKernel& row = *find_gemm_kernel(choice.device.backend, model_choice.row);
+  const GemmKernel& kernel = kernel_of(choice.device.backend, model_choice);
   std::vector<GemmPlan> plans;
-  if (row.reference) {
-    plans.assign(static_cast<std::size_t>(std::max(1, scratch.library_candidates(row, *posed))), model_choice);
+  if (kernel.reference) {
+    plans.assign(static_cast<std::size_t>(std::max(1, scratch.library_candidates(kernel, *posed))), model_choice);
     for (std::size_t i = 0; i < plans.size(); ++i) plans[i].algorithm = static_cast<int>(i);
   } else {
-    std::map<std::string_view, std::size_t> of_row;
+    std::map<std::string, std::size_t> of_kernel;
     for (const GemmPlan& plan : measurable_plans(problem, choice.device, choice.choice, kSlowest)) {
-      const bool same_bits = choice.device.backend == Backend::cuda || plan.row == model_choice.row;
-      if (same_bits && ++of_row[plan.row] <= kPlansPerKernel) plans.push_back(plan);
+      const bool same_bits = choice.device.backend == Backend::cuda || plan.composition == model_choice.composition;
+      if (same_bits && ++of_kernel[name_of(plan.composition)] <= kPlansPerKernel) plans.push_back(plan);
     }
   }
   std::vector<Candidate> candidates;

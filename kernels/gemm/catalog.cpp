@@ -1,8 +1,9 @@
-// The catalog's rows in the order of the ladder.
+// The catalog's kernels in the order of the ladder.
 #include "kernels/gemm/catalog.h"
 
 #include <algorithm>
 
+#include "kernels/core/error.h"
 #include "kernels/gemm/cpu/amx_tiles.h"
 #include "kernels/gemm/cpu/dot_products.h"
 #include "kernels/gemm/cpu/packed_pairs.h"
@@ -19,76 +20,88 @@
 #include "kernels/gemm/sm80/tensor_core_persistent.h"
 #include "kernels/gemm/sm80/tensor_core_pipelined.h"
 #include "kernels/gemm/sm80/tensor_core_residues.h"
-#include "kernels/gemm/sm90/cluster_split_k.h"
-#include "kernels/gemm/sm90/paired_k.h"
-#include "kernels/gemm/sm90/persistent_cooperative.h"
-#include "kernels/gemm/sm90/persistent_late_derivative.h"
-#include "kernels/gemm/sm90/persistent_late_store.h"
+#include "kernels/gemm/sm90/one_wave_paired_k.h"
+#include "kernels/gemm/sm90/one_wave_sliced_k.h"
+#include "kernels/gemm/sm90/one_wave_swap_ab.h"
+#include "kernels/gemm/sm90/persistent_data_parallel.h"
+#include "kernels/gemm/sm90/persistent_deferred.h"
 #include "kernels/gemm/sm90/persistent_ping_pong.h"
-#include "kernels/gemm/sm90/persistent_residues.h"
-#include "kernels/gemm/sm90/realigned_fragments.h"
+#include "kernels/gemm/sm90/persistent_ping_pong_swap_ab.h"
 #include "kernels/gemm/sm90/repacked.h"
-#include "kernels/gemm/sm90/sliced_k.h"
+#include "kernels/gemm/sm90/split_k.h"
+#include "kernels/gemm/sm90/split_k_cluster.h"
 #include "kernels/gemm/sm90/stream_k.h"
-#include "kernels/gemm/sm90/transposed_ping_pong.h"
-#include "kernels/gemm/sm90/transposed_tiles.h"
-#include "kernels/gemm/sm90/workspace_split_k.h"
+#include "kernels/gemm/sm90/unaligned.h"
+#include "kernels/gemm/sm90/unaligned_deferred.h"
 
 namespace tilewave {
 
 std::span<const GemmKernel* const> gemm_catalog() {
-  static constexpr const GemmKernel* rows[] = {&kNaiveKernel,
-                                               &kDotProductsKernel,
-                                               &kPackedTilesKernel,
-                                               &kPackedPairsKernel,
-                                               &kAmxTilesKernel,
-                                               &kCudaNaiveKernel,
-                                               &kCudaCoresKernel,
-                                               &kSharedMemoryTilesKernel,
-                                               &kTensorCoreKernel,
-                                               &kTensorCorePipelinedKernel,
-                                               &kTensorCorePersistentKernel,
-                                               &kTensorCoreResiduesKernel,
-                                               &kBulkCopyMmaKernel,
-                                               &kBulkCopyWgmmaKernel,
-                                               &kWarpSpecializedKernel,
-                                               &kTransposedTilesKernel,
-                                               &kPersistentCooperativeKernel,
-                                               &kPersistentLateStoreKernel,
-                                               &kPersistentLateDerivativeKernel,
-                                               &kPersistentPingPongKernel,
-                                               &kTransposedPingPongKernel,
-                                               &kClusterSplitKKernel,
-                                               &kWorkspaceSplitKKernel,
-                                               &kSlicedKKernel,
-                                               &kPairedKKernel,
-                                               &kStreamKKernel,
-                                               &kPersistentResiduesKernel,
-                                               &kRealignedFragmentsKernel,
-                                               &kRepackedKernel,
-                                               &kCublasKernel,
-                                               &kCublasLtKernel,
-                                               &kGuideTensorCoresKernel,
-                                               &kGuideCudaCoresKernel};
-  return rows;
+  static constexpr const GemmKernel* kernels[] = {&kNaiveKernel,
+                                                  &kDotProductsKernel,
+                                                  &kPackedTilesKernel,
+                                                  &kPackedPairsKernel,
+                                                  &kAmxTilesKernel,
+                                                  &kCudaNaiveKernel,
+                                                  &kCudaCoresKernel,
+                                                  &kSharedMemoryTilesKernel,
+                                                  &kTensorCoreKernel,
+                                                  &kTensorCorePipelinedKernel,
+                                                  &kTensorCorePersistentKernel,
+                                                  &kTensorCoreResiduesKernel,
+                                                  &kBulkCopyMmaKernel,
+                                                  &kBulkCopyWgmmaKernel,
+                                                  &kWarpSpecializedKernel,
+                                                  &kOneWaveSwapAbKernel,
+                                                  &kPersistentDataParallelKernel,
+                                                  &kPersistentDeferredKernel,
+                                                  &kPersistentPingPongKernel,
+                                                  &kPersistentPingPongSwapAbKernel,
+                                                  &kSplitKClusterKernel,
+                                                  &kSplitKKernel,
+                                                  &kOneWaveSlicedKKernel,
+                                                  &kOneWavePairedKKernel,
+                                                  &kStreamKKernel,
+                                                  &kUnalignedDeferredKernel,
+                                                  &kUnalignedKernel,
+                                                  &kRepackedKernel,
+                                                  &kCublasKernel,
+                                                  &kCublasLtKernel,
+                                                  &kGuideTensorCoresKernel,
+                                                  &kGuideCudaCoresKernel};
+  return kernels;
 }
 
 const GemmKernel* find_gemm_kernel(Backend backend, std::string_view name) {
-  for (const GemmKernel* row : gemm_catalog()) {
-    if (row->backend == backend && row->name == name) return row;
+  for (const GemmKernel* kernel : gemm_catalog()) {
+    if (kernel->backend == backend && name_of(*kernel) == present_name(name)) return kernel;
   }
   return nullptr;
 }
 
 const GemmKernel* find_gemm_kernel(std::string_view name) {
-  const GemmKernel* row = find_gemm_kernel(Backend::cpu, name);
-  return row != nullptr ? row : find_gemm_kernel(Backend::cuda, name);
+  const GemmKernel* kernel = find_gemm_kernel(Backend::cpu, name);
+  return kernel != nullptr ? kernel : find_gemm_kernel(Backend::cuda, name);
 }
 
-std::vector<std::string_view> gemm_kernel_names() {
-  std::vector<std::string_view> names;
-  for (const GemmKernel* row : gemm_catalog()) {
-    if (std::find(names.begin(), names.end(), row->name) == names.end()) names.push_back(row->name);
+const GemmKernel* find_gemm_kernel(Backend backend, const GemmComposition& composition) {
+  for (const GemmKernel* kernel : gemm_catalog()) {
+    if (kernel->backend == backend && kernel->composition == composition) return kernel;
+  }
+  return nullptr;
+}
+
+const GemmKernel& kernel_of(Backend backend, const GemmPlan& plan) {
+  const GemmKernel* const kernel = find_gemm_kernel(backend, plan.composition);
+  TW_CHECK(kernel != nullptr, "no ", backend == Backend::cpu ? "CPU" : "CUDA", " kernel is called \"", name_of(plan.composition),
+           "\"; choose() makes a plan.");
+  return *kernel;
+}
+
+std::vector<std::string> gemm_kernel_names() {
+  std::vector<std::string> names;
+  for (const GemmKernel* kernel : gemm_catalog()) {
+    if (std::ranges::count(names, name_of(*kernel)) == 0) names.push_back(name_of(*kernel));
   }
   return names;
 }

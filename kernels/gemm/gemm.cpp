@@ -44,19 +44,19 @@ GemmCall check(const GemmArgs& args, const DeviceInfo& device) {
   TW_CHECK(args.a && args.b && args.d, "gemm ", name_of(args.role), ": A, B and D must have storage.");
   TW_CHECK(args.plan != nullptr, "gemm ", name_of(args.role), ": no plan; choose(problem_of(args), device) makes one.");
   const GemmPlan& plan = *args.plan;
-  const GemmKernel* row = find_gemm_kernel(device.backend, plan.row);
-  const bool built = row != nullptr && (device.backend == Backend::cpu ? row->launch_cpu != nullptr : row->launch_cuda != nullptr);
-  TW_CHECK(built, "gemm ", name_of(args.role), ": the plan's row \"", plan.row, "\" has no ",
-           device.backend == Backend::cpu ? "CPU" : "CUDA", " kernel here.");
-  TW_CHECK(std::count(row->tiles.begin(), row->tiles.end(), plan.tile) == 1 && plan.tiling.slots > 0, "gemm ", name_of(args.role),
-           ": the row ", row->name, " has no tile ", plan.tile.m, "x", plan.tile.n, " on ", plan.tiling.slots,
+  const std::string name = name_of(plan.composition);
+  const GemmKernel* const kernel = find_gemm_kernel(device.backend, plan.composition);
+  const bool built = kernel != nullptr && (device.backend == Backend::cpu ? kernel->launch_cpu != nullptr : kernel->launch_cuda != nullptr);
+  TW_CHECK(built, "gemm ", name_of(args.role), ": the plan's kernel \"", name, "\" has no ",
+           device.backend == Backend::cpu ? "CPU" : "CUDA", " code here.");
+  TW_CHECK(std::count(kernel->tiles.begin(), kernel->tiles.end(), plan.tile) == 1 && plan.tiling.slots > 0, "gemm ", name_of(args.role),
+           ": the kernel ", name, " has no tile ", plan.tile.m, "x", plan.tile.n, " on ", plan.tiling.slots,
            device.backend == Backend::cpu ? " threads" : " slots", "; choose(problem_of(args), device) makes a plan.");
-  const std::string refusal = row->refuse(problem, device, {&plan.tile, 1});
-  TW_CHECK(refusal.empty(), "gemm ", name_of(args.role), ": the plan's row ", plan.row, " does not run this problem: ", refusal);
-  GemmPlan planned = row->unpredicted_plan != nullptr ? row->unpredicted_plan(problem, plan.tile, device)
-                                                      : row->plan(problem, plan.tile, device, plan.split);
+  const std::string refusal = kernel->refuse(problem, device, {&plan.tile, 1});
+  TW_CHECK(refusal.empty(), "gemm ", name_of(args.role), ": the plan's kernel ", name, " does not run this problem: ", refusal);
+  GemmPlan planned = kernel->unpredicted_plan(problem, plan.tile, device, plan.split);
   planned.algorithm = plan.algorithm;
-  TW_CHECK(plan == planned, "gemm ", name_of(args.role), ": the plan (", plan.row, ", ", plan.tiling.tiles_m, " x ", plan.tiling.tiles_n,
+  TW_CHECK(plan == planned, "gemm ", name_of(args.role), ": the plan (", name, ", ", plan.tiling.tiles_m, " x ", plan.tiling.tiles_n,
            " tiles, ", plan.workspace_bytes, " bytes of workspace) was chosen for another problem or device than M x N x K = ", problem.m,
            " x ", problem.n, " x ", problem.k, " here; choose one with problem_of(args).");
   TW_CHECK(plan.workspace_bytes == 0 || args.workspace != nullptr, "gemm ", name_of(args.role), ": the plan needs ", plan.workspace_bytes,
@@ -64,7 +64,7 @@ GemmCall check(const GemmArgs& args, const DeviceInfo& device) {
   TW_CHECK(device.backend == Backend::cpu || reinterpret_cast<std::uintptr_t>(args.workspace) % 128 == 0, "gemm ", name_of(args.role),
            ": its workspace begins within 128 bytes.");
   check_overlap(args);
-  return {.args = args, .problem = problem, .plan = plan, .kernel = *row};
+  return {.args = args, .problem = problem, .plan = plan, .kernel = *kernel};
 }
 
 }  // namespace tilewave

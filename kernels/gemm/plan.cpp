@@ -1,4 +1,4 @@
-// Choosing: the rows of the device's back end that do not refuse, ranked by the predicted time of their best tile.
+// Choosing: the kernels of the device's back end that do not refuse, ranked by the predicted time of their best tile.
 #include "kernels/gemm/plan.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "kernels/core/error.h"
 #include "kernels/core/saturating.h"
 #include "kernels/gemm/catalog.h"
+#include "kernels/gemm/forced_gemm.h"
 #include "kernels/gemm/reference/naive.h"
 
 namespace tilewave {
@@ -17,7 +18,7 @@ namespace {
 
 std::string text(Tile tile) { return concat(tile.m, "x", tile.n); }
 
-constexpr std::size_t kNamedRows = 3;  // of the others, in a reason
+constexpr std::size_t kNamedKernels = 3;  // of the others, in a reason
 
 std::string decimals(double value, int count) {
   std::ostringstream stream;
@@ -32,33 +33,33 @@ std::string text(const GemmProblem& problem) {
                 " x ", problem.k);
 }
 
-// "<row>" or "<row>/<tile>", checked against the catalog: the row, and the tile named or all of them.
+// What GemmChoice::forced says, checked against the catalog: the kernel, the tile named or all of them, and the parts of K or 0.
 struct Forced {
-  const GemmKernel* row = nullptr;
+  const GemmKernel* kernel = nullptr;
   std::span<const Tile> tiles;
+  int split = 0;
 };
 
-Forced parse(std::string_view forced, Backend backend) {
-  const std::size_t slash = forced.find('/');
-  const std::string_view name = forced.substr(0, slash);
-  const GemmKernel* const row = find_gemm_kernel(backend, name);
-  Forced choice = {.row = row != nullptr ? row : find_gemm_kernel(name), .tiles = {}};
-  if (choice.row == nullptr) {
-    std::string known;
-    for (const std::string_view other : gemm_kernel_names()) known += concat(known.empty() ? "" : ", ", other);
-    throw InputError(concat("no GEMM kernel is called \"", name, "\"; the rows are ", known, "."));
-  }
-  choice.tiles = choice.row->tiles;
-  if (slash == std::string_view::npos) return choice;
-  const std::string_view tile = forced.substr(slash + 1);
+[[noreturn]] void throw_no_kernel(const std::string& name) {
   std::string known;
-  for (const Tile& one : choice.row->tiles) {
-    if (tile == text(one)) choice.tiles = {&one, 1};
+  for (const std::string& other : gemm_kernel_names()) known += concat(known.empty() ? "" : ", ", other);
+  throw InputError(concat("no GEMM kernel is called \"", name, "\"; there are ", known, "."));
+}
+
+Forced check_forced(const ForcedGemm& words, Backend backend) {
+  const GemmKernel* const here = find_gemm_kernel(backend, words.kernel);
+  Forced forced = {.kernel = here != nullptr ? here : find_gemm_kernel(words.kernel), .tiles = {}, .split = words.split};
+  if (forced.kernel == nullptr) throw_no_kernel(words.kernel);
+  forced.tiles = forced.kernel->tiles;
+  if (!words.tile) return forced;
+  std::string known;
+  for (const Tile& one : forced.kernel->tiles) {
+    if (*words.tile == one) forced.tiles = {&one, 1};
     known += concat(known.empty() ? "" : ", ", text(one));
   }
-  TW_CHECK_INPUT(choice.tiles.size() == 1 && tile == text(choice.tiles.front()), "the GEMM kernel ", choice.row->name, " has no tile \"",
-                 tile, "\"; its tiles are ", known, ".");
-  return choice;
+  TW_CHECK_INPUT(forced.tiles.size() == 1 && forced.tiles.front() == *words.tile, "the GEMM kernel ", name_of(*forced.kernel),
+                 " has no tile \"", text(*words.tile), "\"; its tiles are ", known, ".");
+  return forced;
 }
 
 // "... multiples of 8, unlike M = 33708, which D's rows run along; K = 4095."
@@ -90,46 +91,49 @@ std::string not_strict(const GemmProblem& problem) {
       multiple, ", unlike ", dimensions, ".");
 }
 
-std::string refusal_of(const GemmKernel& row, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device,
+std::string refusal_of(const GemmKernel& kernel, std::span<const Tile> tiles, const GemmProblem& problem, const DeviceInfo& device,
                        AlignmentPolicy policy) {
-  if (row.backend != device.backend)
-    return concat("it runs on a ", row.backend == Backend::cuda ? "GPU" : "CPU", ", and this is ", device.name,
+  if (kernel.backend != device.backend)
+    return concat("it runs on a ", kernel.backend == Backend::cuda ? "GPU" : "CPU", ", and this is ", device.name,
                   "; take gemm.choice = \"model\", or another --device.");
-  if (policy == AlignmentPolicy::strict && row.tensor_cores) {
+  if (policy == AlignmentPolicy::strict && kernel.tensor_cores) {
     if (size_of(problem.operand_dtype) != 2) {  // Matrix Multiplication Background, section 2.2: TF32 and FP64 came with cuBLAS 11
       return "gemm.alignment_policy = \"strict\" keeps Tensor Cores to operands of 16 bits.";
     }
     if (!strictly_aligned(problem)) return not_strict(problem);
   }
-  return row.refuse(problem, device, tiles);
+  return kernel.refuse(problem, device, tiles);
 }
 
 bool faster(const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.predicted_s; }
 
-// The rows that may run the problem, and why the others do not. Throws where there is none, or nobody can count the FLOPs.
+// The kernels that may run the problem, and why the others do not. Throws where there is none, or nobody can count the FLOPs.
 struct Willing {
   Forced forced;
-  std::vector<const GemmKernel*> rows;
+  std::vector<const GemmKernel*> kernels;
   std::string refusals;
+  int split = 0;  // as GemmChoice has it
 
-  std::span<const Tile> tiles_of(const GemmKernel& row) const { return forced.row != nullptr ? forced.tiles : row.tiles; }
+  std::span<const Tile> tiles_of(const GemmKernel& kernel) const { return forced.kernel != nullptr ? forced.tiles : kernel.tiles; }
 };
-Willing willing_rows(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
+Willing willing_kernels(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
   TW_CHECK_INPUT(problem.flops() != kUncountable, text(problem),
                  " has more than 2^63 FLOPs; lower batch.target_tokens, model.vocabulary or the layers' widths.");
-  Willing willing = {.forced = choice.forced.empty() ? Forced{} : parse(choice.forced, device.backend), .rows = {}, .refusals = {}};
-  const GemmKernel* const forced = willing.forced.row;
-  for (const GemmKernel* row : gemm_catalog()) {
-    if (forced != nullptr ? row != forced : row->backend != device.backend || row->reference || row->ladder) continue;
-    const std::string refusal = refusal_of(*row, willing.tiles_of(*row), problem, device, choice.alignment_policy);
+  Willing willing = {.forced = {}, .kernels = {}, .refusals = {}, .split = choice.split};
+  if (!choice.forced.empty()) willing.forced = check_forced(parse_forced_gemm(choice.forced), device.backend);
+  if (willing.forced.split > 0) willing.split = willing.forced.split;
+  const GemmKernel* const forced = willing.forced.kernel;
+  for (const GemmKernel* kernel : gemm_catalog()) {
+    if (forced != nullptr ? kernel != forced : kernel->backend != device.backend || kernel->reference || kernel->ladder) continue;
+    const std::string refusal = refusal_of(*kernel, willing.tiles_of(*kernel), problem, device, choice.alignment_policy);
     if (refusal.empty()) {
-      willing.rows.push_back(row);
+      willing.kernels.push_back(kernel);
     } else {
-      willing.refusals += concat(" ", row->name, ": ", refusal);
+      willing.refusals += concat(" ", name_of(*kernel), ": ", refusal);
     }
   }
-  TW_CHECK_INPUT(forced == nullptr || !willing.rows.empty(), text(problem), " cannot run as \"", choice.forced, "\":", willing.refusals);
-  TW_CHECK(!willing.rows.empty(), "no GEMM kernel runs ", text(problem), ":", willing.refusals);
+  TW_CHECK_INPUT(forced == nullptr || !willing.kernels.empty(), text(problem), " cannot run as \"", choice.forced, "\":", willing.refusals);
+  TW_CHECK(!willing.kernels.empty(), "no GEMM kernel runs ", text(problem), ":", willing.refusals);
   return willing;
 }
 
@@ -138,72 +142,102 @@ struct Posed {
   const DeviceInfo& device;
   int split = 0;  // as GemmChoice has it
 };
-// The row's plans with those of the tiles that fit and take K in so many parts, the least predicted time first.
-std::vector<GemmPlan> plans_of(const GemmKernel& row, std::span<const Tile> tiles, const Posed& posed) {
+// The kernel's plans with those of the tiles that fit and take K in so many parts, the least predicted time first.
+std::vector<GemmPlan> plans_of(const GemmKernel& kernel, std::span<const Tile> tiles, const Posed& posed) {
   std::vector<GemmPlan> plans;
   for (const Tile tile : tiles) {
-    if (!row.fits(tile, posed.device)) continue;
-    GemmPlan plan = row.plan(posed.problem, tile, posed.device, posed.split);
+    if (!kernel.fits(posed.problem, tile, posed.device)) continue;
+    GemmPlan plan = kernel.plan(posed.problem, tile, posed.device, posed.split);
     if (posed.split == 0 || (plan.split == posed.split && !plan.streams_k)) plans.push_back(std::move(plan));
   }
   std::stable_sort(plans.begin(), plans.end(), faster);
   return plans;
 }
 
-void check_split(bool some, const GemmProblem& problem, const GemmChoice& choice) {
+void check_split(bool some, const GemmProblem& problem, const GemmChoice& choice, int split) {
   TW_CHECK_INPUT(some, text(problem), ": no kernel", choice.forced.empty() ? "" : concat(" that \"", choice.forced, "\" names"),
-                 " takes its K in ", choice.split, choice.split == 1 ? " part" : " parts", "; let the model decide, or take fewer parts.");
+                 " takes its K in ", split, split == 1 ? " part" : " parts", "; let the model decide, or take fewer parts.");
+}
+
+// "predicted 12.3 us, 128x256 would take 13.0 us, one_wave/swap_ab 1.10 times as long; refused: ..."
+std::string reason_of(std::span<const GemmPlan> tiles, std::span<const GemmPlan> kernels, const std::string& refusals) {
+  const GemmPlan& best = tiles.front();
+  std::string reason = concat("predicted ", microseconds(best.predicted_s));
+  if (!best.inside.empty()) reason += concat(" (", best.inside, ")");
+  if (tiles.size() > 1) reason += concat(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
+  std::size_t named = 0;  // but for the oracle, which is there to be right
+  for (const GemmPlan& other : kernels) {
+    if (other.composition == best.composition || other.composition == kNaiveKernel.composition || named == kNamedKernels) continue;
+    ++named;
+    reason += concat(", ", name_of(other.composition), " ", decimals(other.predicted_s / kernels.front().predicted_s, 2), " times as long");
+  }
+  if (!refusals.empty()) reason += concat("; refused:", refusals);
+  return reason;
 }
 
 }  // namespace
 
+std::string_view name_of(RasterKind kind) {
+  switch (kind) {
+    case RasterKind::rows:
+      return "rows";
+    case RasterKind::grouped:
+      return "grouped";
+    case RasterKind::bands:
+      return "bands";
+    case RasterKind::columns:
+      return "columns";
+    case RasterKind::patches:
+      return "patches";
+    case RasterKind::library:
+      return "library";
+  }
+  throw Error("there is no such raster.");
+}
+
+std::string name_of(const GemmPlan& plan) {
+  const std::string name = name_of(plan.composition);
+  const std::size_t kernel = plan.composition.kernel.size();
+  return concat(plan.composition.kernel, "/", text(plan.tile), name.substr(kernel), plan.split > 1 ? concat("/k", plan.split) : "");
+}
+
 GemmPlan choose(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
-  const Willing willing = willing_rows(problem, device, choice);
-  // Rows may round differently, tiles never do: a CPU's row is chosen as for one thread, so that results do not depend on the number of
-  // threads, and as for operands along K; its tile is chosen for the threads and the matrices there are.
-  DeviceInfo row_device = device;
-  GemmProblem row_problem = problem;
+  const Willing willing = willing_kernels(problem, device, choice);
+  // Kernels may round differently, tiles never do: a CPU's kernel is chosen as for one thread, so that results do not depend on the number
+  // of threads, and as for operands along K; its tile is chosen for the threads and the matrices there are.
+  DeviceInfo kernel_device = device;
+  GemmProblem kernel_problem = problem;
   if (device.backend == Backend::cpu) {
-    row_device.sm_count = 1;
-    row_problem.a_major = row_problem.b_major = Major::k;
-    row_problem.d_major = Major::m;
+    kernel_device.sm_count = 1;
+    kernel_problem.a_major = kernel_problem.b_major = Major::k;
+    kernel_problem.d_major = Major::m;
   }
 
-  std::vector<GemmPlan> rows;  // the best plan of each row
-  for (const GemmKernel* row : willing.rows) {
-    const std::vector<GemmPlan> plans = plans_of(*row, row->tiles, {row_problem, row_device, choice.split});
-    if (!plans.empty()) rows.push_back(plans.front());
+  std::vector<GemmPlan> kernels;  // the best plan of each
+  for (const GemmKernel* kernel : willing.kernels) {
+    const std::vector<GemmPlan> plans = plans_of(*kernel, kernel->tiles, {kernel_problem, kernel_device, willing.split});
+    if (!plans.empty()) kernels.push_back(plans.front());
   }
-  check_split(!rows.empty(), problem, choice);
-  std::stable_sort(rows.begin(), rows.end(), faster);
-  const GemmKernel& row = *find_gemm_kernel(device.backend, rows.front().row);
-  const std::vector<GemmPlan> tiles = plans_of(row, willing.tiles_of(row), {problem, device, choice.split});
-  check_split(!tiles.empty(), problem, choice);
+  check_split(!kernels.empty(), problem, choice, willing.split);
+  std::stable_sort(kernels.begin(), kernels.end(), faster);
+  const GemmKernel& kernel = kernel_of(device.backend, kernels.front());
+  const std::vector<GemmPlan> tiles = plans_of(kernel, willing.tiles_of(kernel), {problem, device, willing.split});
+  check_split(!tiles.empty(), problem, choice, willing.split);
   GemmPlan best = tiles.front();
-  if (willing.forced.row != nullptr) {
-    best.reason = concat("forced by \"", choice.forced, "\"");
-  } else {
-    best.reason = concat("predicted ", microseconds(best.predicted_s));
-    if (!best.inside.empty()) best.reason += concat(" (", best.inside, ")");
-    if (tiles.size() > 1) best.reason += concat(", ", text(tiles[1].tile), " would take ", microseconds(tiles[1].predicted_s));
-    std::size_t named = 0;  // but for the oracle, which is there to be right
-    for (const GemmPlan& other : rows) {
-      if (other.row == best.row || other.row == kNaiveKernel.name || named == kNamedRows) continue;
-      ++named;
-      best.reason += concat(", ", other.row, " ", decimals(other.predicted_s / rows.front().predicted_s, 2), " times as long");
-    }
-    if (!willing.refusals.empty()) best.reason += concat("; refused:", willing.refusals);
-  }
+  const bool forced = willing.forced.kernel != nullptr;
+  best.reason = forced ? concat("forced by \"", choice.forced, "\"") : reason_of(tiles, kernels, willing.refusals);
   return best;
 }
 
 std::vector<GemmPlan> gemm_candidates(const GemmProblem& problem, const DeviceInfo& device, const GemmChoice& choice) {
-  const Willing willing = willing_rows(problem, device, choice);
+  const Willing willing = willing_kernels(problem, device, choice);
   std::vector<GemmPlan> candidates;
-  for (const GemmKernel* row : willing.rows) {
-    for (GemmPlan& plan : plans_of(*row, willing.tiles_of(*row), {problem, device, choice.split})) candidates.push_back(std::move(plan));
+  for (const GemmKernel* kernel : willing.kernels) {
+    for (GemmPlan& plan : plans_of(*kernel, willing.tiles_of(*kernel), {problem, device, willing.split})) {
+      candidates.push_back(std::move(plan));
+    }
   }
-  check_split(!candidates.empty(), problem, choice);
+  check_split(!candidates.empty(), problem, choice, willing.split);
   std::stable_sort(candidates.begin(), candidates.end(), faster);
   return candidates;
 }

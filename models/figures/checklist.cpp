@@ -51,8 +51,7 @@ ChecklistLine answered(const Question& question, const StepPlan& step) {
 std::vector<Question> questions(const DeviceInfo& device) {
   const char *cores = "enable Tensor Cores", *efficiency = "maximise execution efficiency", *math = "operate math-limited";
   return {
-      {cores, "do GEMMs run on Tensor Cores?",
-       [&](const GemmLine& line) { return find_gemm_kernel(device.backend, line.plan.row)->tensor_cores; }},
+      {cores, "do GEMMs run on Tensor Cores?", [&](const GemmLine& line) { return kernel_of(device.backend, line.plan).tensor_cores; }},
       {cores, "are K and the fastest-varying dimensions multiples of 16 bytes?",
        [](const GemmLine& line) { return strictly_aligned(line.problem); }},
       {cores, "does every row start on 16 bytes, as a pitch may see to?",

@@ -53,11 +53,12 @@ std::vector<TileDiagram> guide_diagrams(const FigureSetting& setting) {
 const Figure kDiagramsFigure = {
     .name = "diagrams",
     .references = "Matrix Multiplication Background, figures 1 and 6; Deep Learning Performance, figures 3, 4 and 9",
-    .shows = "outputs in tiles, coloured by the wave they run in",
+    .shows = "outputs in tiles, coloured by the wave they run in; on Hopper, what a CTA does from tile to tile",
     .claim =
         "An output is cut into tiles, which run in waves: 256 x 256 makes four of 128x128, one more column makes "
         "six, 1.5 times the arithmetic for 0.39 % more work; 12 tiles on 8 SMs leave half of the second wave idle.",
     .runs = false,
-    .diagrams = guide_diagrams};
+    .diagrams = guide_diagrams,
+    .lives = [](const FigureSetting& setting) { return tile_lives(setting.device); }};
 
 }  // namespace tilewave

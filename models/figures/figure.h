@@ -15,6 +15,7 @@
 #include "framework/tensor/shape.h"
 #include "kernels/core/device.h"
 #include "kernels/gemm/plan.h"
+#include "models/figures/tile_life.h"
 
 namespace tilewave {
 
@@ -127,6 +128,7 @@ struct Figure {
   std::function<FigurePoints(const FigureSetting& setting)> points = nullptr;
   std::function<std::vector<Effect>(const FigureRecords& records)> effects = nullptr;
   std::function<std::vector<TileDiagram>(const FigureSetting& setting)> diagrams = nullptr;
+  std::function<std::vector<TileLife>(const FigureSetting& setting)> lives = nullptr;
 };
 
 }  // namespace tilewave

@@ -31,9 +31,7 @@ HeldTile held_tile(const GemmProblem& problem, const DeviceInfo& device) {
   const std::vector<GemmPlan> plans = gemm_candidates(problem, device, {.split = 1});
   const auto far = [&](const GemmPlan& plan) { return std::abs(plan.tile.m - wanted.m) + std::abs(plan.tile.n - wanted.n); };
   const GemmPlan& plan = *std::ranges::min_element(plans, {}, far);  // of equals the first, which is the fastest
-  return {.choice = {.forced = concat(plan.row, '/', plan.tile.m, 'x', plan.tile.n), .split = 1},
-          .tile = plan.tile,
-          .slots = plan.tiling.slots};
+  return {.choice = {.forced = name_of(plan), .split = 1}, .tile = plan.tile, .slots = plan.tiling.slots};
 }
 
 FigurePoint chosen_point(const Place& place, const GemmProblem& problem) {

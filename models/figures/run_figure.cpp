@@ -31,7 +31,7 @@ FigureRecord begun(const FigurePoint& point) { return {.series = point.series, .
 
 void fill_plan(FigureRecord& record, const GemmPlan& plan) {
   const PlanWaves waves = waves_of(plan);
-  record.kernel = std::string(plan.row);
+  record.kernel = name_of(plan.composition);
   record.tile = concat(plan.tile.m, 'x', plan.tile.n);
   record.split = plan.split;
   record.tiles = plan.tiling.tiles;
@@ -62,7 +62,7 @@ std::optional<GemmPlan> plan_gemm(FigureRecord& record, const FigurePoint& point
   try {
     GemmPlan plan = choose(problem, setting.device, point.choice);
     if (point.library) {
-      record.kernel = std::string(plan.row);
+      record.kernel = name_of(plan.composition);
     } else {
       fill_plan(record, plan);
     }

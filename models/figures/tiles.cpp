@@ -53,7 +53,7 @@ FigurePoints tiles_points(const FigureSetting& setting) {
       auto place = std::ranges::find(labels, label);
       if (place == labels.end()) place = labels.insert(labels.end(), label);
       FigurePoint point = chosen_point({.series = series, .x = static_cast<double>(place - labels.begin()), .label = label}, problem);
-      point.choice = {.forced = concat(plan.row, '/', label), .split = 1};
+      point.choice = {.forced = name_of(plan), .split = 1};
       figure.points.push_back(std::move(point));
     }
   }

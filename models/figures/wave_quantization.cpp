@@ -42,7 +42,7 @@ FigurePoints wave_quantization_points(const FigureSetting& setting) {
 
   FigurePoints figure;
   const bool streams = std::ranges::any_of(gemm_candidates(problem_of(m, columns.back()), setting.device),
-                                           [](const GemmPlan& plan) { return plan.row == "stream_k"; });
+                                           [](const GemmPlan& plan) { return plan.composition.schedule == GemmSchedule::stream_k; });
   for (const std::int64_t n : columns) {
     const GemmProblem problem = problem_of(m, n);
     const auto x = static_cast<double>(n);

@@ -28,11 +28,12 @@ double cost_of_alignment(const GemmProblem& problem, const GemmPlan& plan, const
   const std::int64_t of_k = alignment_of(0, problem.k * size_of(problem.operand_dtype));
   if (std::min({problem.a_alignment, problem.b_alignment, problem.d_alignment, of_k}) >= kWanted) return 1.0;
   const GemmProblem other = aligned(problem);
-  const GemmKernel& row = *find_gemm_kernel(device.backend, plan.row);
+  const GemmKernel& kernel = kernel_of(device.backend, plan);
   const bool is_forced = choose(problem, device) != plan;
   double seconds = plan.predicted_s;
   if (!is_forced) seconds = choose(other, device).predicted_s;
-  if (is_forced && row.refuse(other, device, {&plan.tile, 1}).empty()) seconds = row.plan(other, plan.tile, device, plan.split).predicted_s;
+  if (is_forced && kernel.refuse(other, device, {&plan.tile, 1}).empty())
+    seconds = kernel.plan(other, plan.tile, device, plan.split).predicted_s;
   return std::max(1.0, plan.predicted_s / seconds);
 }
 
@@ -43,14 +44,14 @@ LaunchTerms launch_terms(const GemmProblem& problem, const GemmPlan& plan, const
   if (peak <= 0.0 || bandwidth <= 0.0 || plan.predicted_s <= 0.0) return {};
   const DType core_dtype = problem.operand_dtype == DType::f64 ? DType::f64 : DType::f32;  // 16 bits are summed in fp32
   const double cores_peak = peak_flops_per_s(device, core_dtype, MathMode::ieee);
-  const bool guides = plan.row.starts_with("guide_");
+  const bool guides = plan.composition.kernel.starts_with("guide_");
   const std::int64_t blocks = std::min(plan.streams_k ? plan.blocks : plan.items(), device.sm_count);
   const PlanWaves waves = waves_of(plan);
   return {.predicted_s = plan.predicted_s,
           .launch_s = guides ? kGuideLaunchSeconds : cost_model_of(device).launch_s,
           .memory_s = static_cast<double>(problem.bytes()) / bandwidth,
           .math_s = static_cast<double>(problem.flops()) / peak,
-          .cuda_cores = find_gemm_kernel(device.backend, plan.row)->tensor_cores ? 1.0 : std::max(1.0, peak / cores_peak),
+          .cuda_cores = kernel_of(device.backend, plan).tensor_cores ? 1.0 : std::max(1.0, peak / cores_peak),
           .alignment = cost_of_alignment(problem, plan, device),
           .tiles = 1.0 / plan.tiling.useful_fraction,
           .waves = waves.waves > 1.0 ? 1.0 / waves.efficiency : 1.0,

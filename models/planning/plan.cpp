@@ -95,7 +95,7 @@ double StepPlan::seconds_of_layer(std::string_view layer) const {
 Recipe predictable(const Recipe& recipe) {
   Recipe own = recipe;
   own.gemm.engine = GemmEngine::tilewave;
-  if (parse_plan_choice(own.gemm.choice).source == PlanSource::measure) own.gemm.choice = "model";
+  if (plan_source(own.gemm.choice) == PlanSource::measure) own.gemm.choice = "model";
   return own;
 }
 

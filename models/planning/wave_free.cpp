@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "kernels/core/error.h"
+#include "kernels/gemm/forced_gemm.h"
 #include "models/planning/layered_plan.h"
 
 namespace tilewave {

@@ -242,8 +242,8 @@ struct GemmConfig {
   void describe(Visitor& visit) {
     visit("engine", engine, {.meaning = "tilewave's GEMMs, or NVIDIA's libraries to compare with"});
     visit("choice", choice,
-          {.meaning = "who picks each GEMM's row and tile: `model` (least predicted time), `measure` (least measured time), or one for "
-                      "all: `<row>` or `<row>/<M>x<N>`"});
+          {.meaning = "who picks each GEMM's kernel and tile: `model` (least predicted time), `measure` (least measured time), or one for "
+                      "all: a kernel's name, and behind it a tile `<M>x<N>` and parts of K `k<parts>`"});
     visit("alignment_policy", alignment_policy,
           {.meaning = "`strict`: Tensor Cores only for operands of 16 bits where K and the fastest-varying dimension of each matrix are "
                       "multiples of 8, as cuBLAS before 11; on a CPU it changes nothing"});

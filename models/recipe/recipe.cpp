@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <iomanip>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "framework/data/token_file.h"
@@ -16,6 +14,7 @@
 #include "framework/recipe/schema.h"
 #include "kernels/core/error.h"
 #include "kernels/gemm/catalog.h"
+#include "kernels/gemm/forced_gemm.h"
 #include "models/recipe/foreign_names.h"
 
 namespace tilewave {
@@ -128,26 +127,35 @@ void validate_schedule(const Recipe& recipe) {
                  ", which is not after schedule.warmup_steps = ", schedule.warmup_steps, "; shorten the warm-up or end later.");
 }
 
+void validate_forced(std::string_view choice) {
+  const ForcedGemm asked = parse_forced_gemm(choice);
+  if (find_gemm_kernel(asked.kernel) != nullptr) return;
+  const std::string first(choice.substr(0, choice.find('/')));
+  if (const GemmKernel* kernel = first == choice ? nullptr : find_gemm_kernel(parse_forced_gemm(first).kernel); kernel != nullptr) {
+    const Tile tile = kernel->tiles.front();
+    const std::string rest = asked.kernel.substr(std::min(asked.kernel.size(), asked.kernel.find('/') + 1));
+    throw InputError(concat("gemm.choice = ", toml_string(choice), ": behind ", name_of(*kernel), ", ", toml_string(rest),
+                            " names no tile; write <kernel>/<M>x<N>, such as ", name_of(*kernel), "/", tile.m, "x", tile.n, "."));
+  }
+  std::string kernels;
+  const std::vector<std::string> known = gemm_kernel_names();
+  std::vector<std::string_view> names = {"model", "measure"};
+  for (const std::string& name : known) {
+    kernels += ", " + name;
+    names.push_back(name);
+  }
+  const std::string_view near = nearest_word(asked.kernel, names);
+  throw InputError(concat("gemm.choice = ", toml_string(choice), " names no kernel of the catalog; there are model, measure", kernels,
+                          near.empty() ? "" : " (did you mean ", near, near.empty() ? "." : "?)."));
+}
+
 void validate_gemm(const Recipe& recipe) {
   const std::string_view choice = recipe.gemm.choice;
-  const PlanChoice asked = parse_plan_choice(choice);
-  if (asked.source == PlanSource::forced) {
-    const GemmKernel* row = find_gemm_kernel(asked.kernel);
-    std::string rows;
-    std::vector<std::string_view> names = {"model", "measure"};
-    for (const std::string_view known : gemm_kernel_names()) {
-      rows += ", " + std::string(known);
-      names.push_back(known);
-    }
-    const std::string_view near = nearest_word(asked.kernel, names);
-    TW_CHECK_INPUT(row != nullptr, "gemm.choice = ", toml_string(choice), " names no kernel of the catalog; there are model, measure", rows,
-                   near.empty() ? "" : " (did you mean ", near, near.empty() ? "." : "?).");
-    TW_CHECK_INPUT(asked.well_formed, "gemm.choice = ", toml_string(choice), " names no tile; write <row>/<M>x<N>, such as ", row->name,
-                   "/", row->tiles.front().m, "x", row->tiles.front().n, ".");
-  }
-  TW_CHECK_INPUT(recipe.gemm.engine == GemmEngine::tilewave || asked.source != PlanSource::forced, "gemm.engine = \"",
+  const PlanSource source = plan_source(choice);
+  if (source == PlanSource::forced) validate_forced(choice);
+  TW_CHECK_INPUT(recipe.gemm.engine == GemmEngine::tilewave || source != PlanSource::forced, "gemm.engine = \"",
                  name_of(recipe.gemm.engine), "\" multiplies with a library, and gemm.choice = ", toml_string(choice),
-                 " names a row of tilewave's; set one of them.");
+                 " names a kernel of tilewave's; set one of them.");
   const std::string_view tile = recipe.guidelines.wave_tile;
   TW_CHECK_INPUT(tile == "chosen" || parse_tile(tile), "guidelines.wave_tile = ", toml_string(tile),
                  " names no tile; write \"chosen\" or <M>x<N>, such as \"256x128\".");
@@ -250,26 +258,9 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
   return {.recipe = std::move(numbers), .shapes = guided.shapes, .adjustments = std::move(guided.adjustments), .segments = segments};
 }
 
-std::optional<Tile> parse_tile(std::string_view text) {
-  constexpr std::int64_t kMax = std::int64_t{1} << 31;
-  Tile tile;
-  const char* end = text.data() + text.size();
-  const auto m = std::from_chars(text.data(), end, tile.m);
-  if (m.ec != std::errc() || m.ptr == end || *m.ptr != 'x') return std::nullopt;
-  const auto n = std::from_chars(m.ptr + 1, end, tile.n);
-  if (n.ec != std::errc() || n.ptr != end || tile.m < 1 || tile.n < 1 || tile.m > kMax || tile.n > kMax) return std::nullopt;
-  return tile;
-}
-
-PlanChoice parse_plan_choice(std::string_view text) {
-  if (text == "model") return {.source = PlanSource::model, .kernel = {}, .tile = {}};
-  if (text == "measure") return {.source = PlanSource::measure, .kernel = {}, .tile = {}};
-  const std::size_t slash = text.find('/');
-  PlanChoice choice{.source = PlanSource::forced, .kernel = text.substr(0, slash), .tile = {}};
-  if (slash == std::string_view::npos) return choice;
-  choice.tile = parse_tile(text.substr(slash + 1));
-  choice.well_formed = choice.tile.has_value();
-  return choice;
+PlanSource plan_source(std::string_view choice) {
+  if (choice == "model") return PlanSource::model;
+  return choice == "measure" ? PlanSource::measure : PlanSource::forced;
 }
 
 std::string to_toml(const Recipe& recipe) {

@@ -50,18 +50,9 @@ struct ResolvedRecipe {
 // InputError where guidelines.wave_free_batch asks for a device: models/planning/wave_free.h resolves on one.
 ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer = {});
 
-// "256x128" as a tile.
-std::optional<Tile> parse_tile(std::string_view text);
-
-// gemm.choice, taken apart.
+// What gemm.choice asks: the model or a measurement, or it forces a kernel.
 enum class PlanSource : std::uint8_t { model, measure, forced };
-struct PlanChoice {
-  PlanSource source = PlanSource::model;
-  std::string_view kernel;   // forced: its name in the catalog; a part of the text
-  std::optional<Tile> tile;  // forced: of the kernel's, where one is named
-  bool well_formed = true;   // what stands behind the kernel's name, if anything, is a tile
-};
-PlanChoice parse_plan_choice(std::string_view text);
+PlanSource plan_source(std::string_view choice);
 
 // Whether the data is text that a tokenizer turns into ids, rather than ids already.
 bool uses_tokenizer(const DataConfig& data);

@@ -10,7 +10,7 @@
 namespace tilewave {
 
 GemmPlans plans_for_step(const ResolvedRecipe& resolved, const StepPlansRequest& request) {
-  if (parse_plan_choice(resolved.recipe.gemm.choice).source != PlanSource::measure) return {};
+  if (plan_source(resolved.recipe.gemm.choice) != PlanSource::measure) return {};
   std::set<GemmProblem> problems;
   for (const TraceEntry& entry : trace_step(resolved, request.device).trace.entries) {
     if (entry.gemm) problems.insert(*entry.gemm);

@@ -12,7 +12,7 @@
 namespace tilewave {
 
 ContextOptions context_options(const Recipe& recipe) {
-  const bool forced = parse_plan_choice(recipe.gemm.choice).source == PlanSource::forced;
+  const bool forced = plan_source(recipe.gemm.choice) == PlanSource::forced;
   return {.precision = recipe.run.precision,
           .pitch = recipe.guidelines.row_pitch,
           .ffn_hidden_layout = recipe.guidelines.ffn_hidden_layout,

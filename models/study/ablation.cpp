@@ -64,7 +64,7 @@ struct Reference {
 // Nothing where a library multiplies: its times are not modelled.
 std::optional<double> predicted_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   for (const TraceEntry& entry : trace.trace.entries) {
-    if (entry.plan && find_gemm_kernel(device.backend, entry.plan->row)->reference) return std::nullopt;
+    if (entry.plan && kernel_of(device.backend, *entry.plan).reference) return std::nullopt;
   }
   return plan_step(resolved, trace, device).predicted_s();
 }
@@ -344,7 +344,7 @@ class Ablation {
                                            .role = entry.gemm->role,
                                            .problem = *entry.gemm,
                                            .plan = *entry.plan,
-                                           .library = find_gemm_kernel(request_.device.backend, entry.plan->row)->reference});
+                                           .library = kernel_of(request_.device.backend, *entry.plan).reference});
       }
       const auto times = static_cast<double>(entry.times);
       group->count += entry.times;

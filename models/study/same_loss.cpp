@@ -72,7 +72,7 @@ bool same_sums(const Trace& a, const Trace& b) {
     if (x.operation != y.operation || x.times != y.times || x.gemm.has_value() != y.gemm.has_value()) return false;
     if (!x.gemm || *x.gemm == *y.gemm) return x.plan == y.plan;
     const GemmPlan &p = *x.plan, &q = *y.plan;
-    return p.row == q.row && p.tile == q.tile && p.cluster == q.cluster && p.split == q.split && p.raster == q.raster &&
+    return p.composition == q.composition && p.tile == q.tile && p.cluster == q.cluster && p.split == q.split && p.raster == q.raster &&
            p.algorithm == q.algorithm && p.blocks == q.blocks &&
            (!shares_k(p) || (x.gemm->k == y.gemm->k && p.tiling.tiles == q.tiling.tiles && p.whole_tiles == q.whole_tiles));
   };

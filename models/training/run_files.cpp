@@ -116,7 +116,8 @@ void RunFiles::keep_profile(const std::vector<ProfiledLaunch>& launches) const {
       const GemmProblem& gemm = *launch.entry.gemm;
       line.add("role", name_of(gemm.role)).add("m", gemm.m).add("n", gemm.n).add("k", gemm.k);
     }
-    if (launch.entry.plan) line.add("row", launch.entry.plan->row).add("predicted_us", 1e6 * launch.entry.plan->predicted_s);
+    if (launch.entry.plan)
+      line.add("kernel", name_of(launch.entry.plan->composition)).add("predicted_us", 1e6 * launch.entry.plan->predicted_s);
     lines += line.text() + "\n";
   }
   write_file_atomically(folder_ / "profile.jsonl", lines);

@@ -29,7 +29,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("amx_tiles", problem, tile, device.sm_count);
+  GemmPlan plan = plan_tiles(problem, tile, device.sm_count);
   const AmxLayout layout(problem, tile);
   plan.workspace_bytes = layout.bytes(device.sm_count);
   const bool swapped = problem.d_major == Major::n;
@@ -51,7 +51,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kAmxTilesKernel = {
-    .name = "amx_tiles", .backend = Backend::cpu, .tiles = kAmxTiles, .own_refusal = refuse, .plan = plan, .launch_cpu = launch_amx_tiles};
+const GemmKernel kAmxTilesKernel = {.composition = {.kernel = "amx_tiles"},
+                                    .backend = Backend::cpu,
+                                    .tiles = kAmxTiles,
+                                    .own_refusal = refuse,
+                                    .own_plan = plan,
+                                    .launch_cpu = launch_amx_tiles};
 
 }  // namespace tilewave

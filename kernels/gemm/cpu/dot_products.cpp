@@ -31,7 +31,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("dot_products", problem, tile, device.sm_count);
+  GemmPlan plan = plan_tiles(problem, tile, device.sm_count);
   const std::int64_t size = size_of(problem.operand_dtype), lanes = std::max(device.vector_bytes, std::int64_t{16}) / size;
   const auto outputs = static_cast<double>(problem.m * problem.n);
   const double cycles = static_cast<double>(problem.m * problem.k * size * plan.tiling.tiles_n) / kBytesPerCycle +
@@ -42,11 +42,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kDotProductsKernel = {.name = "dot_products",
+const GemmKernel kDotProductsKernel = {.composition = {.kernel = "dot_products"},
                                        .backend = Backend::cpu,
                                        .tiles = kDotProductsTiles,
                                        .own_refusal = refuse,
-                                       .plan = plan,
+                                       .own_plan = plan,
                                        .launch_cpu = launch_dot_products};
 
 }  // namespace tilewave

@@ -23,7 +23,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("packed_pairs", problem, tile, device.sm_count);
+  GemmPlan plan = plan_tiles(problem, tile, device.sm_count);
   const PairsLayout layout(problem, tile);
   plan.workspace_bytes = layout.bytes(device.sm_count);
   const TileGrid& grid = layout.grid;
@@ -38,11 +38,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kPackedPairsKernel = {.name = "packed_pairs",
+const GemmKernel kPackedPairsKernel = {.composition = {.kernel = "packed_pairs"},
                                        .backend = Backend::cpu,
                                        .tiles = kPackedPairsTiles,
                                        .own_refusal = refuse,
-                                       .plan = plan,
+                                       .own_plan = plan,
                                        .launch_cpu = launch_packed_pairs};
 
 }  // namespace tilewave

@@ -33,7 +33,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
 }
 
 GemmPlan unpredicted_plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
-  GemmPlan plan = plan_tiles("packed_tiles", problem, tile, device.sm_count);
+  GemmPlan plan = plan_tiles(problem, tile, device.sm_count);
   const PackedLayout layout(problem, tile);
   plan.split = static_cast<int>(layout.grid.parts);
   plan.blocks = layout.grid.tiles();
@@ -77,12 +77,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kPackedTilesKernel = {.name = "packed_tiles",
+const GemmKernel kPackedTilesKernel = {.composition = {.kernel = "packed_tiles"},
                                        .backend = Backend::cpu,
                                        .tiles = kPackedTiles,
                                        .own_refusal = refuse,
-                                       .plan = plan,
-                                       .unpredicted_plan = unpredicted_plan,
+                                       .own_plan = plan,
+                                       .own_unpredicted_plan = unpredicted_plan,
                                        .launch_cpu = launch_packed_tiles};
 
 }  // namespace tilewave

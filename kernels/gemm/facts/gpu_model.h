@@ -33,11 +33,10 @@ constexpr std::int64_t resident_blocks(std::int64_t wanted, std::int64_t shared_
   return std::clamp<std::int64_t>((device.shared_bytes + kReserved) / (shared_bytes + kReserved), 1, wanted);
 }
 
-inline GemmPlan plan_on_gpu(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device,
-                            const GpuKernelModel& model) {
+inline GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceInfo& device, const GpuKernelModel& model) {
   const CostModel& time = cost_model_of(device);
   const std::int64_t slots = device.sm_count * model.blocks_per_sm;
-  GemmPlan plan = plan_tiles(row, problem, tile, slots);
+  GemmPlan plan = plan_tiles(problem, tile, slots);
   if (model.rows_covered > 0) {
     const bool rows_are_n = problem.d_major == Major::m;
     plan.tiling = tile_waves(rows_are_n ? problem.m : model.rows_covered, rows_are_n ? model.rows_covered : problem.n, tile, slots);

@@ -10,7 +10,7 @@ namespace tilewave {
 namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_stored_tiles("bulk_copy_wgmma", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles(problem, tile, device.sm_count);
   plan.stages = kBulkCopyWgmmaStages;
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .direct_stores = true}, device);
   const double one_tile = time.mmas / cost_model_of(device).unspecialized_fraction + time.epilogue;
@@ -20,14 +20,14 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kBulkCopyWgmmaKernel = {.name = "bulk_copy_wgmma",
+const GemmKernel kBulkCopyWgmmaKernel = {.composition = {.kernel = "bulk_copy_wgmma"},
                                          .backend = Backend::cuda,
                                          .tensor_cores = true,
                                          .ladder = true,
                                          .tiles = kBulkCopyWgmmaTiles,
                                          .shared_bytes = bulk_copy_wgmma_shared_bytes,
                                          .own_refusal = refuse_warpgroup,
-                                         .plan = plan,
+                                         .own_plan = plan,
                                          .launch_cuda = cuda_launch<launch_bulk_copy_wgmma>()};
 
 }  // namespace tilewave

@@ -9,7 +9,7 @@ namespace tilewave {
 namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
-  return plan_on_gpu("tensor_core", problem, tile, device,
+  return plan_on_gpu(problem, tile, device,
                      {.multiply_adds_per_cycle = cost_model_of(device).mma_one_stage_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .depth = 128 / size_of(problem.operand_dtype),
@@ -19,13 +19,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kTensorCoreKernel = {.name = "tensor_core",
+const GemmKernel kTensorCoreKernel = {.composition = {.kernel = "tensor_core"},
                                       .backend = Backend::cuda,
                                       .tensor_cores = true,
                                       .ladder = true,
                                       .tiles = kTensorCoreTiles,
                                       .own_refusal = refuse_without_tensor_cores,
-                                      .plan = plan,
+                                      .own_plan = plan,
                                       .launch_cuda = cuda_launch<launch_tensor_core>()};
 
 }  // namespace tilewave

@@ -9,7 +9,7 @@ namespace tilewave {
 namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_stored_tiles("warp_specialized", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles(problem, tile, device.sm_count);
   plan.stages = kWarpSpecializedStages;
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .direct_stores = true}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
@@ -19,14 +19,14 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kWarpSpecializedKernel = {.name = "warp_specialized",
+const GemmKernel kWarpSpecializedKernel = {.composition = {.kernel = "warp_specialized"},
                                            .backend = Backend::cuda,
                                            .tensor_cores = true,
                                            .ladder = true,
                                            .tiles = kWarpSpecializedTiles,
                                            .shared_bytes = warp_specialized_shared_bytes,
                                            .own_refusal = refuse_warpgroup,
-                                           .plan = plan,
+                                           .own_plan = plan,
                                            .launch_cuda = cuda_launch<launch_warp_specialized>()};
 
 }  // namespace tilewave

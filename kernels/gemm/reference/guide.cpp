@@ -59,9 +59,8 @@ std::string refuse_cuda_cores(const GemmProblem& problem, const DeviceInfo& devi
   return concat(device.name, " has no bf16; plan for it in fp16.");
 }
 
-GemmPlan plan(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device, std::int64_t blocks_per_sm) {
-  GemmPlan plan = plan_tiles(row, problem, tile, device.sm_count * blocks_per_sm);
-  const bool tensor_cores = row == kGuideTensorCoresKernel.name;
+GemmPlan guide_plan(bool tensor_cores, const GemmProblem& problem, Tile tile, const DeviceInfo& device, std::int64_t blocks_per_sm) {
+  GemmPlan plan = plan_tiles(problem, tile, device.sm_count * blocks_per_sm);
   const double peak = tensor_cores                          ? peak_flops_per_s(device, problem.operand_dtype, problem.math)
                       : problem.operand_dtype == DType::f64 ? peak_flops_per_s(device, DType::f64, MathMode::ieee)
                                                             : peak_flops_per_s(device, DType::f32, MathMode::ieee);
@@ -76,10 +75,10 @@ GemmPlan plan(std::string_view row, const GemmProblem& problem, Tile tile, const
 }
 
 GemmPlan plan_tensor_cores(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  return plan(kGuideTensorCoresKernel.name, problem, tile, device, guide_blocks_per_sm(tile));
+  return guide_plan(true, problem, tile, device, guide_blocks_per_sm(tile));
 }
 GemmPlan plan_cuda_cores(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  return plan(kGuideCudaCoresKernel.name, problem, tile, device, guide_blocks_per_sm(tile));
+  return guide_plan(false, problem, tile, device, guide_blocks_per_sm(tile));
 }
 
 }  // namespace
@@ -87,17 +86,22 @@ GemmPlan plan_cuda_cores(const GemmProblem& problem, Tile tile, const DeviceInfo
 GemmPlan plan_guide_tile(const GemmProblem& problem, Tile tile, const DeviceInfo& device, std::int64_t blocks_per_sm) {
   TW_CHECK_INPUT(tile.m > 0 && tile.n > 0 && blocks_per_sm > 0 && device.sm_count > 0, "tiles of ", tile.m, "x", tile.n, ", ",
                  blocks_per_sm, " on each of ", device.sm_count, " SMs: every one of these numbers is at least 1.");
-  const GemmKernel& row = on_tensor_cores(problem, device) ? kGuideTensorCoresKernel : kGuideCudaCoresKernel;
-  return plan(row.name, problem, tile, device, blocks_per_sm);
+  const bool tensor_cores = on_tensor_cores(problem, device);
+  GemmPlan plan = guide_plan(tensor_cores, problem, tile, device, blocks_per_sm);
+  plan.composition = (tensor_cores ? kGuideTensorCoresKernel : kGuideCudaCoresKernel).composition;
+  return plan;
 }
 
-const GemmKernel kGuideTensorCoresKernel = {.name = "guide_tensor_cores",
+const GemmKernel kGuideTensorCoresKernel = {.composition = {.kernel = "guide_tensor_cores"},
                                             .backend = Backend::cuda,
                                             .tensor_cores = true,
                                             .tiles = kGuideTiles,
                                             .own_refusal = refuse_tensor_cores,
-                                            .plan = plan_tensor_cores};
-const GemmKernel kGuideCudaCoresKernel = {
-    .name = "guide_cuda_cores", .backend = Backend::cuda, .tiles = kGuideTiles, .own_refusal = refuse_cuda_cores, .plan = plan_cuda_cores};
+                                            .own_plan = plan_tensor_cores};
+const GemmKernel kGuideCudaCoresKernel = {.composition = {.kernel = "guide_cuda_cores"},
+                                          .backend = Backend::cuda,
+                                          .tiles = kGuideTiles,
+                                          .own_refusal = refuse_cuda_cores,
+                                          .own_plan = plan_cuda_cores};
 
 }  // namespace tilewave

@@ -35,17 +35,11 @@ std::string refuse_cublaslt(const GemmProblem& problem, const DeviceInfo& device
   return refuse(problem, device);
 }
 
-GemmPlan plan_library(std::string_view row, const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
-  GemmPlan plan = plan_tiles(row, problem, tile, device.sm_count);
+GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
+  GemmPlan plan = plan_tiles(problem, tile, device.sm_count);
   plan.workspace_bytes = kLibraryWorkspace + library_sums_bytes(problem);
   plan.raster.kind = RasterKind::library;
   return plan;
-}
-GemmPlan plan_cublas(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  return plan_library("cublas", problem, tile, device);
-}
-GemmPlan plan_cublaslt(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  return plan_library("cublaslt", problem, tile, device);
 }
 
 struct Launches {
@@ -65,21 +59,21 @@ std::int64_t library_sums_bytes(const GemmProblem& problem) {
   return problem.epilogue == plain ? 0 : split_bytes(problem, 2) / 2;
 }
 
-const GemmKernel kCublasKernel = {.name = "cublas",
+const GemmKernel kCublasKernel = {.composition = {.kernel = "cublas"},
                                   .backend = Backend::cuda,
                                   .reference = true,
                                   .tiles = kLibraryTiles,
                                   .own_refusal = refuse,
-                                  .plan = plan_cublas,
+                                  .own_plan = plan,
                                   .launch_cuda = launches().cublas};
 
-const GemmKernel kCublasLtKernel = {.name = "cublaslt",
+const GemmKernel kCublasLtKernel = {.composition = {.kernel = "cublaslt"},
                                     .backend = Backend::cuda,
                                     .reference = true,
                                     .tiles = kLibraryTiles,
                                     .sums_outputs = true,
                                     .own_refusal = refuse_cublaslt,
-                                    .plan = plan_cublaslt,
+                                    .own_plan = plan,
                                     .launch_cuda = launches().cublaslt,
                                     .candidates = launches().candidates};
 

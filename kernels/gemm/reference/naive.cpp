@@ -19,7 +19,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo&) {
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("naive", problem, tile, device.sm_count);
+  GemmPlan plan = plan_tiles(problem, tile, device.sm_count);
   const double multiply_adds = static_cast<double>(problem.flops()) / 2.0;
   plan.predicted_s =
       seconds_of(kCyclesPerMultiplyAdd * multiply_adds / (static_cast<double>(device.sm_count) * plan.tiling.wave_efficiency), device);
@@ -32,7 +32,7 @@ std::string refuse_on_gpu(const GemmProblem& problem, const DeviceInfo& device) 
 }
 
 GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_tiles("naive", problem, tile, device.sm_count);
+  GemmPlan plan = plan_tiles(problem, tile, device.sm_count);
   const std::int64_t outputs = problem.m * problem.n;
   plan.tiling = tile_waves(outputs, 1, tile, device.sm_count);  // columns follow one another: only the last block is not full
   plan.blocks = plan.tiling.tiles;
@@ -46,20 +46,20 @@ GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceInfo& de
 
 }  // namespace
 
-const GemmKernel kNaiveKernel = {.name = "naive",
+const GemmKernel kNaiveKernel = {.composition = {.kernel = "naive"},
                                  .backend = Backend::cpu,
                                  .tiles = kNaiveTiles,
                                  .sums_outputs = true,
                                  .own_refusal = refuse,
-                                 .plan = plan,
+                                 .own_plan = plan,
                                  .launch_cpu = launch_naive};
 
-const GemmKernel kCudaNaiveKernel = {.name = "naive",
+const GemmKernel kCudaNaiveKernel = {.composition = {.kernel = "naive"},
                                      .backend = Backend::cuda,
                                      .tiles = kCudaNaiveTiles,
                                      .sums_outputs = true,
                                      .own_refusal = refuse_on_gpu,
-                                     .plan = plan_on_gpu,
+                                     .own_plan = plan_on_gpu,
                                      .launch_cuda = cuda_launch<launch_naive>()};
 
 }  // namespace tilewave

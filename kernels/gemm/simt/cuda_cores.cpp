@@ -19,7 +19,7 @@ constexpr double kFarCycles = 180.0;                           // and from behin
 constexpr std::int64_t kNearBytes = std::int64_t{128} * 1024;  // where the columns' operand is larger than this
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_stored_tiles("cuda_cores", problem, tile, device.sm_count * kBlocksPerSm);
+  GemmPlan plan = plan_stored_tiles(problem, tile, device.sm_count * kBlocksPerSm);
   const CostModel& time = cost_model_of(device);
   const SidesInMemory sides = sides_in_memory(problem);
   const double rate = cuda_core_rate(problem, device), multiplying = 32.0 / (time.one_output_fraction * rate);
@@ -43,11 +43,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kCudaCoresKernel = {.name = "cuda_cores",
+const GemmKernel kCudaCoresKernel = {.composition = {.kernel = "cuda_cores"},
                                      .backend = Backend::cuda,
                                      .tiles = kCudaCoresTiles,
                                      .own_refusal = refuse_without_cuda_cores,
-                                     .plan = plan,
+                                     .own_plan = plan,
                                      .launch_cuda = cuda_launch<launch_cuda_cores>()};
 
 }  // namespace tilewave

@@ -9,7 +9,7 @@ namespace tilewave {
 namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
-  return plan_on_gpu("shared_memory_tiles", problem, tile, device,
+  return plan_on_gpu(problem, tile, device,
                      {.multiply_adds_per_cycle = cost_model_of(device).cuda_core_fraction * cuda_core_rate(problem, device),
                       .peak_multiply_adds_per_cycle = cuda_core_rate(problem, device),
                       .depth = kSharedMemoryTilesDepth,
@@ -19,11 +19,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kSharedMemoryTilesKernel = {.name = "shared_memory_tiles",
+const GemmKernel kSharedMemoryTilesKernel = {.composition = {.kernel = "shared_memory_tiles"},
                                              .backend = Backend::cuda,
                                              .tiles = kSharedMemoryTiles,
                                              .own_refusal = refuse_without_cuda_cores,
-                                             .plan = plan,
+                                             .own_plan = plan,
                                              .launch_cuda = cuda_launch<launch_shared_memory_tiles>()};
 
 }  // namespace tilewave

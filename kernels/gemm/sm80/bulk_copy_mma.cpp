@@ -17,7 +17,7 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   const CostModel& time = cost_model_of(device);
   const bool engine_stores = problem.d_alignment >= 16 && stores_accumulators(problem);
-  return plan_on_gpu("bulk_copy_mma", problem, tile, device,
+  return plan_on_gpu(problem, tile, device,
                      {.multiply_adds_per_cycle = time.mma_bulk_copy_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .stages = kBulkCopyMmaStages,
@@ -31,13 +31,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kBulkCopyMmaKernel = {.name = "bulk_copy_mma",
+const GemmKernel kBulkCopyMmaKernel = {.composition = {.kernel = "bulk_copy_mma"},
                                        .backend = Backend::cuda,
                                        .tensor_cores = true,
                                        .tiles = kBulkCopyMmaTiles,
                                        .shared_bytes = bulk_copy_mma_shared_bytes,
                                        .own_refusal = refuse,
-                                       .plan = plan,
+                                       .own_plan = plan,
                                        .launch_cuda = cuda_launch<launch_bulk_copy_mma>()};
 
 }  // namespace tilewave

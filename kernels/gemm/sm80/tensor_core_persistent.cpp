@@ -27,7 +27,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const auto [rows, cols] = in_memory(problem, tile);
   const TensorCoreConfig config = tensor_core_persistent_config(rows, cols);
   const std::int64_t blocks = resident_blocks(config.blocks, shared_bytes(tile), device);
-  return plan_on_gpu("tensor_core_persistent", problem, tile, device,
+  return plan_on_gpu(problem, tile, device,
                      {.multiply_adds_per_cycle = efficiency(tile) * cost_model_of(device).mma_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .blocks_per_sm = static_cast<int>(blocks),
@@ -41,13 +41,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kTensorCorePersistentKernel = {.name = "tensor_core_persistent",
+const GemmKernel kTensorCorePersistentKernel = {.composition = {.kernel = "tensor_core_persistent"},
                                                 .backend = Backend::cuda,
                                                 .tensor_cores = true,
                                                 .tiles = kTensorCorePersistentTiles,
                                                 .shared_bytes = shared_bytes,
                                                 .own_refusal = refuse_persistent,
-                                                .plan = plan,
+                                                .own_plan = plan,
                                                 .launch_cuda = cuda_launch<launch_tensor_core_persistent>()};
 
 }  // namespace tilewave

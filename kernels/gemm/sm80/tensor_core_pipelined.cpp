@@ -15,7 +15,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                           : alignment == 8 ? time.mma_narrow_8_fraction
                           : alignment == 4 ? time.mma_narrow_4_fraction
                                            : time.mma_narrow_2_fraction;
-  return plan_on_gpu("tensor_core_pipelined", problem, tile, device,
+  return plan_on_gpu(problem, tile, device,
                      {.multiply_adds_per_cycle = fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .stages = kTensorCorePipelinedStages,
@@ -26,13 +26,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kTensorCorePipelinedKernel = {.name = "tensor_core_pipelined",
+const GemmKernel kTensorCorePipelinedKernel = {.composition = {.kernel = "tensor_core_pipelined"},
                                                .backend = Backend::cuda,
                                                .tensor_cores = true,
                                                .tiles = kTensorCorePipelinedTiles,
                                                .shared_bytes = [](Tile) { return kTensorCorePipelinedSharedBytes; },
                                                .own_refusal = refuse_without_tensor_cores,
-                                               .plan = plan,
+                                               .own_plan = plan,
                                                .launch_cuda = cuda_launch<launch_tensor_core_pipelined>()};
 
 }  // namespace tilewave

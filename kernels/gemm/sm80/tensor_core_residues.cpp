@@ -24,7 +24,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const std::int64_t tile_rows = in_memory(problem, tile).rows;
   const std::int64_t blocks = resident_blocks(2, kTensorCoreResiduesSharedBytes, device);
   const ResidueTiling tiling = residue_tiling(sides.rows, std::min<std::int64_t>(sides.row_alignment, 16), sides.rows_along_k, tile_rows);
-  return plan_on_gpu("tensor_core_residues", problem, tile, device,
+  return plan_on_gpu(problem, tile, device,
                      {.multiply_adds_per_cycle = 0.95 * cost_model_of(device).mma_fraction * mma_rate(problem, device),
                       .peak_multiply_adds_per_cycle = mma_rate(problem, device),
                       .blocks_per_sm = static_cast<int>(blocks),
@@ -37,13 +37,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kTensorCoreResiduesKernel = {.name = "tensor_core_residues",
+const GemmKernel kTensorCoreResiduesKernel = {.composition = {.kernel = "tensor_core_residues"},
                                               .backend = Backend::cuda,
                                               .tensor_cores = true,
                                               .tiles = kTensorCoreResiduesTiles,
                                               .shared_bytes = [](Tile) { return kTensorCoreResiduesSharedBytes; },
                                               .own_refusal = refuse,
-                                              .plan = plan,
+                                              .own_plan = plan,
                                               .launch_cuda = cuda_launch<launch_tensor_core_residues>()};
 
 }  // namespace tilewave

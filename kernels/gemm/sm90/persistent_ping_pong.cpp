@@ -12,7 +12,7 @@ namespace tilewave {
 namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_stored_tiles("persistent_ping_pong", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles(problem, tile, device.sm_count);
   plan.stages = ping_pong_stages(tile);
   plan.raster.kind = RasterKind::bands;
   const double rounds = plan_persistent(plan, device);
@@ -25,13 +25,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kPersistentPingPongKernel = {.name = "persistent_ping_pong",
+const GemmKernel kPersistentPingPongKernel = {.composition = {.kernel = "persistent", .schedule = GemmSchedule::ping_pong},
                                               .backend = Backend::cuda,
                                               .tensor_cores = true,
                                               .tiles = kPersistentPingPongTiles,
                                               .shared_bytes = persistent_ping_pong_shared_bytes,
                                               .own_refusal = refuse_warpgroup,
-                                              .plan = plan,
+                                              .own_plan = plan,
                                               .launch_cuda = cuda_launch<launch_persistent_ping_pong>()};
 
 }  // namespace tilewave

@@ -7,7 +7,7 @@
 #include "kernels/core/queue.h"
 #include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/facts/has_cuda.h"
-#include "kernels/gemm/sm90/persistent_late_store.h"
+#include "kernels/gemm/sm90/persistent_deferred.h"
 
 namespace tilewave {
 namespace {
@@ -27,7 +27,7 @@ GemmProblem aligned_problem(GemmProblem p) {
 }
 
 std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
-  std::string refusal = kPersistentCooperativeKernel.own_refusal(aligned_problem(problem), device);
+  std::string refusal = kPersistentDataParallelKernel.own_refusal(aligned_problem(problem), device);
   if (!refusal.empty()) return refusal;
   const Repacked copied = repacked(problem);
   return copied.a || copied.b || copied.d ? "" : "all rows start on multiples of 16 bytes already.";
@@ -68,11 +68,11 @@ Copies copies_of(const GemmProblem& p) {
   return copies;
 }
 
-bool is_deferred_tile(Tile tile) { return std::ranges::count(kPersistentLateStoreTiles, tile) > 0; }
+bool is_deferred_tile(Tile tile) { return std::ranges::count(kPersistentDeferredKernel.tiles, tile) > 0; }
 
 // Whoever multiplies.
 std::int64_t shared_bytes(Tile tile) {
-  return std::max(persistent_cooperative_shared_bytes(tile), is_deferred_tile(tile) ? persistent_late_store_shared_bytes(tile) : 0);
+  return std::max(persistent_data_parallel_shared_bytes(tile), is_deferred_tile(tile) ? persistent_deferred_shared_bytes(tile) : 0);
 }
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
@@ -80,10 +80,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const Copies copies = copies_of(problem);
   GemmPlan plan = kernel_of_repacked(aligned, tile, device).plan(aligned, tile, device, 0);
   const double seconds = copies.seconds(device);
-  plan.inside = concat(plan.row, " multiplies; ", std::round(1e7 * seconds) / 10.0, " us are for ", copies.passes,
+  plan.inside = concat(name_of(plan.composition), " multiplies; ", std::round(1e7 * seconds) / 10.0, " us are for ", copies.passes,
                        copies.passes == 1 ? " pass" : " passes", " over ",
                        std::round(0.5e-5 * static_cast<double>(copies.moved_bytes)) / 10.0, " MB");
-  plan.row = "repacked";
   plan.a_alignment = problem.a_alignment;
   plan.b_alignment = problem.b_alignment;
   plan.d_alignment = problem.d_alignment;
@@ -95,19 +94,20 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 }  // namespace
 
 const GemmKernel& kernel_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
-  const GemmKernel& deferred = kPersistentLateStoreKernel;
+  const GemmKernel& deferred = kPersistentDeferredKernel;
   const bool whole_eights = (problem.d_major == Major::m ? problem.m : problem.n) % 8 == 0;
-  const bool defers = whole_eights && is_deferred_tile(tile) && deferred.own_refusal(problem, device).empty();
-  return defers ? deferred : kPersistentCooperativeKernel;
+  const bool defers = whole_eights && is_deferred_tile(tile) && problem.epilogue.derivative == Activation::none &&
+                      deferred.own_refusal(problem, device).empty();
+  return defers ? deferred : kPersistentDataParallelKernel;
 }
 
-const GemmKernel kRepackedKernel = {.name = "repacked",
+const GemmKernel kRepackedKernel = {.composition = {.kernel = "repacked"},
                                     .backend = Backend::cuda,
                                     .tensor_cores = true,
                                     .tiles = kRepackedTiles,
                                     .shared_bytes = shared_bytes,
                                     .own_refusal = refuse,
-                                    .plan = plan,
+                                    .own_plan = plan,
                                     .launch_cuda = cuda_launch<launch_repacked>()};
 
 }  // namespace tilewave

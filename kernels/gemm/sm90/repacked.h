@@ -1,12 +1,12 @@
 // Passes around a row that wants aligned rows: what starts anywhere is copied to rows on multiples of 128 bytes and back.
 #pragma once
 
-#include "kernels/gemm/sm90/persistent_cooperative.h"
+#include "kernels/gemm/sm90/persistent_data_parallel.h"
 #include "kernels/gemm/sm90/warpgroup.h"
 
 namespace tilewave {
 
-inline constexpr std::span<const Tile> kRepackedTiles = kPersistentCooperativeTiles;
+inline constexpr std::span<const Tile> kRepackedTiles = kPersistentDataParallelTiles;
 
 // What is copied: a matrix whose rows do not start on multiples of 16 bytes, and of D and what lies like it all or none.
 struct Repacked {
@@ -20,8 +20,8 @@ constexpr std::int64_t repacked_bytes(std::int64_t rows, std::int64_t cols, std:
   return round_up(rows * repacked_pitch(cols) * element_bytes, 128);
 }
 
-// Who multiplies the copies of `problem` in such tiles: persistent_late_store where it can and D's rows are whole eights of elements, else
-// persistent_cooperative.
+// Who multiplies the copies of `problem` in such tiles: persistent_deferred_store where it can and D's rows are whole eights of elements,
+// else persistent_data_parallel.
 const GemmKernel& kernel_of_repacked(const GemmProblem& problem, Tile tile, const DeviceInfo& device);
 
 extern const GemmKernel kRepackedKernel;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kMaxRowsAlone = 64;  // of tiles: of more, one that a pair has too many costs less than what pairs save
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  GemmPlan plan = plan_stored_tiles("stream_k", problem, tile, device.sm_count);
+  GemmPlan plan = plan_stored_tiles(problem, tile, device.sm_count);
   plan.stages = stream_k_stages(tile);
   plan.raster.kind = RasterKind::bands;
   plan.streams_k = true;
@@ -41,13 +41,13 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kStreamKKernel = {.name = "stream_k",
+const GemmKernel kStreamKKernel = {.composition = {.kernel = "stream_k", .schedule = GemmSchedule::stream_k},
                                    .backend = Backend::cuda,
                                    .tensor_cores = true,
                                    .tiles = kStreamKTiles,
                                    .shared_bytes = stream_k_shared_bytes,
                                    .own_refusal = refuse_adding_alone,
-                                   .plan = plan,
+                                   .own_plan = plan,
                                    .launch_cuda = cuda_launch<launch_stream_k>()};
 
 }  // namespace tilewave

@@ -43,7 +43,7 @@ TEST_F(BenchCommand, MeasuresTheThreeRolesOfALayer) {
     for (const char* key : {"time_us", "tflops", "predicted_us", "lower_quartile_us", "upper_quartile_us"})
       EXPECT_GT(object.at(key), 0.0) << key;
     EXPECT_TRUE(object.at("floor_us").is_null()) << "a CPU's bandwidth is not known";
-    for (const char* key : {"device", "layer", "dtype", "row", "tile"}) EXPECT_FALSE(object.at(key).get<std::string>().empty()) << key;
+    for (const char* key : {"device", "layer", "dtype", "kernel", "tile"}) EXPECT_FALSE(object.at(key).get<std::string>().empty()) << key;
     EXPECT_EQ(object.at("rounds"), 3);
     EXPECT_EQ(object.at("block_ms"), 1.0);
     EXPECT_EQ(object.at("settle_ms"), 0.5);
@@ -61,7 +61,7 @@ TEST_F(BenchCommand, ClimbsTheLadderOfRows) {
   int refused = 0;
   for (std::string line; std::getline(lines, line);) {
     const nlohmann::json object = nlohmann::json::parse(line);
-    rows.push_back(object.at("row"));
+    rows.push_back(object.at("kernel"));
     if (object.contains("refuses")) {
       ++refused;
       continue;
@@ -70,7 +70,7 @@ TEST_F(BenchCommand, ClimbsTheLadderOfRows) {
   }
   std::vector<std::string> expected;
   for (const GemmKernel* row : gemm_catalog()) {
-    if (row->backend == Backend::cpu && row->name != "naive") expected.emplace_back(row->name);
+    if (row->backend == Backend::cpu && name_of(*row) != "naive") expected.emplace_back(name_of(*row));
   }
   EXPECT_EQ(rows, expected);
   EXPECT_GE(refused, 1) << "bf16's row has nothing to multiply";
@@ -181,10 +181,10 @@ TEST_F(BenchCommand, ATableThatNobodyCanReadIsNoSuccess) {
 
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
   for (const char* options :
-       {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'", "gemm --row fast --layer '65<-127@33'",
-        "gemm --against mkl", "gemm --against cublas --device cpu", "gemm --suite transformer --pitch aligned", "gemm --ladder --row naive",
+       {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'", "gemm --kernel fast --layer '65<-127@33'",
+        "gemm --against mkl", "gemm --against cublas --device cpu", "gemm --suite transformer --pitch aligned", "gemm --ladder --kernel naive",
         "gemm --ladder --form dgrad_gelu_bias --device cpu", "gemm --dtype f16 --device cpu --layer '65<-127@33'",
-        "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --row dot_products",
+        "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --kernel dot_products",
         "gemm --device cpu --layer '65<-127@33' --block-ms nan", "step nowhere.toml", "calibrate --device cpu",
         "gemm --suite transformer --device cpu", "gemm --suite portable", "op transpose", "op add --precision fp8",
         "op add --row-pitch wide"}) {
@@ -200,9 +200,9 @@ TEST_F(BenchCommand, NamesWhatIsUnknownAndTellsItFromWhatIsRefused) {
     const Outcome outcome = bench(options);
     EXPECT_NE(outcome.output.find(part), std::string::npos) << options << ": " << outcome.output;
   };
-  expect("gemm --row packed_tile",
-         "--row packed_tile: no kernel of the catalog is called so (did you mean packed_tiles?); there are naive, ");
-  expect("gemm --row nope", "--row nope: no kernel of the catalog is called so; there are naive, ");
+  expect("gemm --kernel packed_tile",
+         "--kernel packed_tile: no kernel of the catalog is called so (did you mean packed_tiles?); there are naive, ");
+  expect("gemm --kernel nope", "--kernel nope: no kernel of the catalog is called so; there are naive, ");
   expect("gemm --row tensor_core --device cpu", "cannot run as \"tensor_core\": tensor_core: it runs on a GPU, and this is ");
   expect("op softmaxx", "there is no such operation (did you mean softmax?); there are layer_norm, ");
 }

@@ -82,7 +82,7 @@ std::string which_kernel_when() {
       if (item.ours.form != form || item.ours.pitch != PitchPolicy::aligned || form == GemmForm::dgrad_gelu_bias) continue;
       const GemmPlan plan = choose(problem_of(item.ours, kTypes), device_profile("h200").device);
       const Layer& layer = item.ours.layer;
-      layers[std::string(plan.row)].insert(concat(layer.out, "<-", layer.in, "@", layer.tokens));
+      layers[std::string(name_of(plan.composition))].insert(concat(layer.out, "<-", layer.in, "@", layer.tokens));
     }
     std::string kernels;
     for (const auto& [kernel, its] : layers)

@@ -22,7 +22,7 @@ AblationReport report_of(const GemmPlan& plan, const GemmProblem& problem, const
 TEST(AblationFiles, SplitGemmsFillTheWavesThatPlanSays) {
   const DeviceInfo& h200 = device_profile("h200").device;
   const GemmProblem problem = plain_gemm({.out = 1024, .in = 4096, .tokens = 2048}, Precision::bf16, PitchPolicy::aligned);
-  const GemmPlan plan = choose(problem, h200, {.forced = "cluster_split_k/256x128"});
+  const GemmPlan plan = choose(problem, h200, {.forced = "split_k/cluster/256x128"});
   ASSERT_EQ(plan.split, 2);
   const auto json = ablation_json(report_of(plan, problem, h200));
   const auto& gemm = json["variants"][0]["gemms"][0];
@@ -32,7 +32,7 @@ TEST(AblationFiles, SplitGemmsFillTheWavesThatPlanSays) {
   EXPECT_DOUBLE_EQ(gemm["waves"], waves_of(plan).waves);
   const std::string page = ablation_page(json);
   for (const char* cell :
-       {">tail</th>", ">cluster_<wbr>split_<wbr>k/<wbr>256x128/<wbr>k2</td>", ">0.97</td>", ">97.0 %</td>", ">1.000 us</td>"}) {
+       {">tail</th>", ">split_<wbr>k/<wbr>256x128/<wbr>cluster/<wbr>k2</td>", ">0.97</td>", ">97.0 %</td>", ">1.000 us</td>"}) {
     EXPECT_NE(page.find(cell), std::string::npos) << cell << "\n" << page;
   }
 }

@@ -1,15 +1,20 @@
 // The drawer: what a picture shows is there, once, and within it; tiles are coloured by their wave, and padding is hatched.
 #include "app/text/chart.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
+#include "app/text/tile_life_svg.h"
 #include "kernels/core/device_profiles.h"
 #include "kernels/core/error.h"
 #include "models/figures/figures.h"
 #include "models/figures/run_figure.h"
+#include "tests/shell.h"
+#include "tests/test_environment.h"
 
 namespace tilewave {
 namespace {
@@ -110,6 +115,25 @@ TEST(TileDrawing, IsTheGuidesFigures) {
   EXPECT_EQ(waves_in(twelve).count(2), 4U);
   EXPECT_NE(twelve.find("4 of 8, 50.00 %"), std::string::npos);
   EXPECT_THROW(svg_of(TileDiagram{.title = "d", .m = 1 << 20, .n = 1 << 20, .k = 64, .tile = {64, 64}, .slots = 8}), InputError);
+}
+
+TEST(TileLifeDrawing, HasEveryLoadAndTile) {
+  const std::vector<TileLife> lives = tile_lives(device_profile("h200").device);
+  const std::string svg = svg_of(lives, "three tiles");
+  expect_well_formed(svg);
+  EXPECT_EQ(count(svg, "class=\"load\""), 3U * 3U * 16U);
+  EXPECT_EQ(count(svg, "class=\"mma\""), 3U * 3U);
+  for (const TileLife& life : lives) EXPECT_NE(svg.find(life.title.substr(0, life.title.find('\''))), std::string::npos) << life.title;
+}
+
+// TILEWAVE_WRITE_DOCS=1 tilewave_tests --gtest_filter=GemmDocument.* --data tests writes the picture instead.
+TEST(GemmDocument, DrawsATilesLife) {
+  const std::filesystem::path page = std::filesystem::absolute(test_environment().data).lexically_normal() / "../docs/understand/gemm.md";
+  if (!std::filesystem::exists(page)) GTEST_SKIP() << page << " is not beside --data";
+  const std::filesystem::path path = page.parent_path() / "tile-life.svg";
+  const std::string svg = svg_of(tile_lives(device_profile("h200").device), "Three tiles of a CTA on an NVIDIA H200");
+  if (std::getenv("TILEWAVE_WRITE_DOCS") != nullptr) return write_text(path, svg);
+  EXPECT_TRUE(file_text(path) == svg) << path << " is not what is drawn";
 }
 
 }  // namespace

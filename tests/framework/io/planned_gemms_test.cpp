@@ -3,11 +3,14 @@
 
 #include <fstream>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "framework/measure/calibration.h"
 #include "kernels/core/error.h"
 #include "tests/kernels/gemm/gpus.h"
 #include "tests/memory_folder.h"
+#include "tests/test_environment.h"
 
 namespace tilewave {
 namespace {
@@ -45,13 +48,42 @@ TEST_F(PlannedGemmsFile, ComeBackAsTheyWere) {
   }
 }
 
+// What version 0.1 wrote of an H200: a row's name said all of a kernel's composition.
+TEST_F(PlannedGemmsFile, OfRowsAreUnderstood) {
+  const std::filesystem::path former = std::filesystem::path(test_environment().data) / "fixtures/plans/of_rows.jsonl";
+  std::ifstream in(former);
+  std::string line;
+  std::getline(in, line);
+  std::set<std::string> rows, left_out;
+  const std::string header = line;
+  while (std::getline(in, line)) {
+    std::ofstream(path_) << header << '\n' << line << '\n';
+    const nlohmann::json said = nlohmann::json::parse(line);
+    const auto row = said.at("row").get<std::string>();
+    rows.insert(row);
+    const ReadGemms read = read_planned_gemms(path_, h200());
+    if (read.left_out > 0) {
+      left_out.insert(row);
+      continue;
+    }
+    ASSERT_EQ(read.gemms.gemms.size(), 1U);
+    const GemmPlan& plan = read.gemms.gemms.front().plan;
+    EXPECT_EQ(name_of(plan.composition), present_name(row));
+    EXPECT_EQ(plan.tile, (Tile{.m = said.at("tile_m").get<std::int64_t>(), .n = said.at("tile_n").get<std::int64_t>()})) << row;
+    EXPECT_EQ(plan.split, said.at("split").get<int>()) << row;
+  }
+  EXPECT_GE(rows.size(), 20U);
+  // They took rows that start on 16 bytes too.
+  EXPECT_EQ(left_out, (std::set<std::string>{"persistent_residues", "realigned_fragments"}));
+}
+
 TEST_F(PlannedGemmsFile, WhatADeviceCannotRunIsLeftOut) {
   const PlannedGemms written = all_plans();
   write_planned_gemms(path_, written);
   const ReadGemms read = read_planned_gemms(path_, a100());
   EXPECT_GT(read.left_out, 0u);
   EXPECT_EQ(read.left_out + read.gemms.gemms.size(), written.gemms.size());
-  for (const PlannedGemm& gemm : read.gemms.gemms) EXPECT_EQ(gemm.plan.row.find("wgmma"), std::string_view::npos);
+  for (const PlannedGemm& gemm : read.gemms.gemms) EXPECT_EQ(name_of(gemm.plan).find("wgmma"), std::string_view::npos);
 }
 
 TEST_F(PlannedGemmsFile, ASpoiltFileIsRefusedWithItsLine) {
@@ -84,7 +116,7 @@ TEST_F(PlannedGemmsFile, ASpoiltFileIsRefusedWithItsLine) {
   EXPECT_NE(spoilt("\"role\": \"forward\"", "\"role\": \"sideward\"").find("\"role\": \"sideward\" is unknown"), std::string::npos);
   EXPECT_NE(spoilt("\"m\": 2048", "\"m\": 0").find("M, N and K must be at least 1"), std::string::npos);
   EXPECT_EQ(spoilt("\"output_sums\": false, ", ""), "no error") << "lines of before there were any";
-  EXPECT_EQ(spoilt("\"row\": \"", "\"row\": \"un"), "no error") << "a row that is not there is left out, not refused";
+  EXPECT_EQ(spoilt("\"kernel\": \"", "\"kernel\": \"un"), "no error") << "a kernel that is not there is left out, not refused";
 }
 
 }  // namespace

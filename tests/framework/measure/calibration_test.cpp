@@ -49,7 +49,7 @@ std::vector<PlannedGemm> invented(const CostModel& truth, std::uint32_t seed) {
   std::vector<PlannedGemm> measured;
   for (const GemmProblem& problem : calibration_problems()) {
     for (const GemmPlan& plan : measurable_plans(problem, h200(), {}, 3.0)) {
-      const GemmKernel& row = *find_gemm_kernel(Backend::cuda, plan.row);
+      const GemmKernel& row = kernel_of(Backend::cuda, plan);
       const double seconds = row.plan(problem, plan.tile, device, plan.split).predicted_s;
       measured.push_back(
           {.problem = problem, .plan = plan, .seconds = seconds * std::exp(noise(random)) * (random() % 40 == 0 ? 1.5 : 1.0)});
@@ -66,7 +66,7 @@ double choice_by(const DeviceInfo& device, const DeviceInfo& truth, const std::v
   std::map<GemmProblem, Chosen> of;
   for (const PlannedGemm& gemm : measured) {
     Chosen& chosen = of[gemm.problem];
-    const GemmKernel& row = *find_gemm_kernel(Backend::cuda, gemm.plan.row);
+    const GemmKernel& row = kernel_of(Backend::cuda, gemm.plan);
     const auto by = [&](const DeviceInfo& one) { return row.plan(gemm.problem, gemm.plan.tile, one, gemm.plan.split).predicted_s; };
     const double seconds = by(truth), predicted_s = by(device);
     chosen.least_s = std::min(chosen.least_s, seconds);
@@ -106,7 +106,7 @@ TEST(Calibration, FindsTheModelThatMadeTheTimes) {
     GemmProblem problem = calibration_problems().front();
     problem.n = tokens;
     for (const GemmPlan& plan : measurable_plans(problem, real, {}, 1.5)) {
-      const GemmKernel& row = *find_gemm_kernel(Backend::cuda, plan.row);
+      const GemmKernel& row = kernel_of(Backend::cuda, plan);
       error += std::abs(std::log(row.plan(problem, plan.tile, fitted, plan.split).predicted_s / plan.predicted_s));
       ++count;
     }

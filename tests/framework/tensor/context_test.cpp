@@ -51,7 +51,7 @@ TEST_F(ContextTest, ForcedPlansAreTaken) {
   Context forced(make_cpu_queue(1), context.device(), {.precision = Precision::fp64, .gemm = {.forced = "naive"}});
   linear(forced, {.x = random_leaf(forced, {5, 8}, 1), .weight = random_leaf(forced, {4, 8}, 2)});
   ASSERT_EQ(forced.plans().size(), 1U);
-  EXPECT_EQ(forced.plans().begin()->second.row, "naive");
+  EXPECT_EQ(forced.plans().begin()->second.composition.kernel, "naive");
 }
 
 TEST_F(ContextTest, StepStateGoesToTheDeviceAndBack) {

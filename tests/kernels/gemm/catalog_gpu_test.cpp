@@ -12,11 +12,11 @@
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/reference/libraries.h"
 #include "kernels/gemm/reference/naive.h"
-#include "kernels/gemm/sm90/persistent_cooperative.h"
-#include "kernels/gemm/sm90/persistent_late_store.h"
+#include "kernels/gemm/sm90/persistent_data_parallel.h"
+#include "kernels/gemm/sm90/persistent_deferred.h"
 #include "kernels/gemm/sm90/persistent_ping_pong.h"
-#include "kernels/gemm/sm90/realigned_fragments.h"
-#include "kernels/gemm/sm90/transposed_ping_pong.h"
+#include "kernels/gemm/sm90/persistent_ping_pong_swap_ab.h"
+#include "kernels/gemm/sm90/unaligned.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
 namespace tilewave {
@@ -36,13 +36,13 @@ std::size_t few_cases() {
 // All rows, or the one that TILEWAVE_GEMM_ROW names.
 bool is_wanted(const GemmKernel& row) {
   const char* const wanted = std::getenv("TILEWAVE_GEMM_ROW");
-  return wanted == nullptr || row.name == wanted;
+  return wanted == nullptr || name_of(row) == wanted;
 }
 
 class GpuGemmCatalog : public GpuGemmTest {
  protected:
   void expect_as_naive(const GemmKernel& row, const Case& c, Operands ours) {
-    SCOPED_TRACE(concat(row.name, "/", text(c)));
+    SCOPED_TRACE(concat(name_of(row), "/", text(c)));
     Operands expected = ours;
     run_on(row, c, ours);
     Case by_naive = c;
@@ -81,7 +81,7 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
     ++rows;
     std::mt19937 random(11);
     std::vector<Case> cases = cases_of(*row, device_, row->tiles.first(1), kGpuLengths);
-    EXPECT_GE(cases.size(), 30u) << row->name;
+    EXPECT_GE(cases.size(), 30u) << name_of(*row);
     if (row->tiles.size() > 1) {
       std::vector<Case> others = cases_of(*row, device_, row->tiles.subspan(1), kGpuLengths);
       std::shuffle(others.begin(), others.end(), random);
@@ -95,9 +95,9 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
     }
     int refused = 0, failed = 0;
     for (const Case& c : cases) {
-      SCOPED_TRACE(concat(row->name, "/", text(c)));
+      SCOPED_TRACE(concat(name_of(*row), "/", text(c)));
       Operands ours(c, random), expected = ours, again = ours;
-      if (!row->refuse(problem_of(ours.args(c)), device_).empty()) {
+      if (!row->refuse(problem_of(ours.args(c)), device_, {&c.tile, 1}).empty()) {
         ++refused;
         continue;
       }
@@ -112,8 +112,8 @@ TEST_F(GpuGemmCatalog, EveryRowAgreesWithNaive) {
       if (HasFatalFailure()) return;
       if (HasFailure() && ++failed == 4) return;
     }
-    EXPECT_LE(refused, static_cast<int>(cases.size()) / (few_cases() > 0 ? 1 : 4)) << row->name;
-    std::printf("[          ] %s: %zu cases, %d refused\n", std::string(row->name).c_str(), cases.size(), refused);
+    EXPECT_LE(refused, static_cast<int>(cases.size()) / (few_cases() > 0 ? 1 : 4)) << name_of(*row);
+    std::printf("[          ] %s: %zu cases, %d refused\n", name_of(*row).c_str(), cases.size(), refused);
   }
   EXPECT_GE(rows, 1);
 }
@@ -230,7 +230,7 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
           fp32_in_parts, forward_in_parts, dgrad_in_parts, sums_in_parts, columns_in_parts, last_columns, last_column}) {
       Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
-      if (!row->refuse(problem, device_).empty()) continue;
+      if (!row->refuse(problem, device_, {&tile, 1}).empty()) continue;
       const GemmPlan plan = row->plan(problem, tile, device_, 0);
       if (plan.blocks >= plan.tiling.tiles) continue;
       expect_as_naive(*row, c, operands);
@@ -242,7 +242,7 @@ TEST_F(GpuGemmCatalog, BlocksThatStayTakeTileAfterTile) {
 
 // In more than two waves blocks share the loads of their columns, two and two; the last pair's second block has no tile here.
 TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
-  std::set<std::pair<std::string_view, std::string_view>> in_pairs;  // rows and cases
+  std::set<std::pair<std::string, std::string_view>> in_pairs;  // rows and cases
   for (const GemmKernel* row : gemm_catalog()) {
     if (row->launch_cuda == nullptr || row->reference || !row->tensor_cores || !is_wanted(*row)) continue;
     std::mt19937 random(15);
@@ -276,29 +276,29 @@ TEST_F(GpuGemmCatalog, BlocksThatShareColumnsTakeTileAfterTile) {
       for (const auto& [name, c] : cases) {
         Operands operands(*c, random);
         const GemmProblem problem = problem_of(operands.args(*c));
-        if (!row->refuse(problem, device_).empty()) continue;
+        if (!row->refuse(problem, device_, {&tile, 1}).empty()) continue;
         const GemmPlan plan = row->plan(problem, tile, device_, 0);
         if (plan.cluster != 2 || plan.split != 1) continue;
         expect_as_naive(*row, *c, operands);
-        in_pairs.emplace(row->name, name);
+        in_pairs.emplace(name_of(*row), name);
       }
     }
   }
   const auto expect = [&](const GemmKernel& row, std::initializer_list<std::string_view> cases) {
     if (device_.capability != 90 || !is_wanted(row)) return;
-    for (const std::string_view one : cases) EXPECT_TRUE(in_pairs.contains({row.name, one})) << row.name << ", " << one;
+    for (const std::string_view one : cases) EXPECT_TRUE(in_pairs.contains({name_of(row), one})) << name_of(row) << ", " << one;
   };
-  expect(kPersistentLateStoreKernel, {"wgrad", "dgrad", "forward", "last_columns", "biased", "activated"});
-  expect(kPersistentCooperativeKernel, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
+  expect(kPersistentDeferredKernel, {"wgrad", "dgrad", "forward", "last_columns", "biased", "activated"});
+  expect(kPersistentDataParallelKernel, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
   expect(kPersistentPingPongKernel, {"wgrad", "into_fp32", "dgrad", "forward", "biased", "activated"});
-  expect(kTransposedPingPongKernel, {"dgrad", "forward", "last_columns", "biased", "activated", "derivative"});
-  expect(kRealignedFragmentsKernel, {"odd_rows", "rows_of_fours"});
+  expect(kPersistentPingPongSwapAbKernel, {"dgrad", "forward", "last_columns", "biased", "activated", "derivative"});
+  expect(kUnalignedKernel, {"odd_rows", "rows_of_fours"});
 }
 
 // Consumers that take turns, each at two tiles and more, some of which end element by element or leave a few columns to the registers.
 TEST_F(GpuGemmCatalog, ConsumersThatTakeTurnsEndTilesInEveryWay) {
-  const GemmKernel& row = kTransposedPingPongKernel;
-  if (device_.capability != 90 || !is_wanted(row)) GTEST_SKIP() << row.name << " is not for this GPU, or not asked for";
+  const GemmKernel& row = kPersistentPingPongSwapAbKernel;
+  if (device_.capability != 90 || !is_wanted(row)) GTEST_SKIP() << name_of(row) << " is not for this GPU, or not asked for";
   std::mt19937 random(17);
   for (const Tile tile : row.tiles) {
     Case sums = {.operand_dtype = DType::bf16, .output_dtype = DType::bf16, .side_dtype = DType::bf16, .tile = tile};

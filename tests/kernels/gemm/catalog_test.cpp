@@ -108,17 +108,17 @@ TEST(GemmCatalog, NaiveAgreesWithALiteralTripleLoop) {
 void sweep(const GemmKernel& row, const std::vector<Case>& cases) {
   std::mt19937 random(11);
   for (const Case& c : cases) {
-    SCOPED_TRACE(concat(row.name, "/", text(c)));
+    SCOPED_TRACE(concat(name_of(row), "/", text(c)));
     Operands ours(c, random), expected = ours;
     const Operands fresh = ours;
-    run_on(std::string(row.name), 1, c, ours);
+    run_on(name_of(row), 1, c, ours);
     Case by_naive = c;
     by_naive.tile = {.m = 1, .n = 1};
     run_on("naive", 2, by_naive, expected);
     compare(ours, expected, c, sums_of(c));
     for (const int threads : {2, 3, 5}) {
       Operands again = fresh;
-      run_on(std::string(row.name), threads, c, again);
+      run_on(name_of(row), threads, c, again);
       EXPECT_TRUE(again.d == ours.d && again.saved_input == ours.saved_input && again.bias_gradient == ours.bias_gradient)
           << "other bits with " << threads << " threads";
     }
@@ -129,7 +129,7 @@ void sweep(const GemmKernel& row, const std::vector<Case>& cases) {
 TEST(GemmCatalog, EveryRowAgreesWithNaiveOnAnyNumberOfThreads) {
   int rows = 0;
   for (const GemmKernel* row : gemm_catalog()) {
-    if (row->launch_cpu == nullptr || row->name == "naive") continue;
+    if (row->launch_cpu == nullptr || name_of(*row) == "naive") continue;
     if (row == &kPackedPairsKernel && !cpu_multiplies_bf16_pairs()) {
       std::cerr << "packed_pairs is not swept: this CPU has no AVX512-BF16.\n";
       continue;
@@ -140,7 +140,7 @@ TEST(GemmCatalog, EveryRowAgreesWithNaiveOnAnyNumberOfThreads) {
     }
     ++rows;
     const std::vector<Case> cases = cases_of(*row, probe_cpu(1), row->tiles, kCpuLengths);
-    EXPECT_GE(cases.size(), row->tiles.size() * 7u) << row->name;
+    EXPECT_GE(cases.size(), row->tiles.size() * 7u) << name_of(*row);
     sweep(*row, cases);
   }
   EXPECT_GE(rows, 1);
@@ -160,8 +160,8 @@ TEST(GemmCatalog, PartsOfKAddUp) {
 
 TEST(GemmCatalog, RowsHaveNamesTilesAndSentences) {
   for (const GemmKernel* row : gemm_catalog()) {
-    EXPECT_EQ(find_gemm_kernel(row->backend, row->name), row);
-    EXPECT_FALSE(row->tiles.empty()) << row->name;
+    EXPECT_EQ(find_gemm_kernel(row->backend, name_of(*row)), row);
+    EXPECT_FALSE(row->tiles.empty()) << name_of(*row);
     const std::string refusal =
         row->refuse({.m = 8, .n = 8, .k = 8, .operand_dtype = DType::bf16, .output_dtype = DType::bf16}, probe_cpu(1));
     EXPECT_TRUE(refusal.empty() || refusal.back() == '.') << refusal;
@@ -187,15 +187,15 @@ TEST(GemmCatalog, SumsOfDAreForTheOraclesAndCublasLt) {
   int rows = 0;
   for (const GemmKernel* row : gemm_catalog()) {
     const std::string refusal = row->refuse(through_gelu, row->backend == Backend::cpu ? probe_cpu(1) : h200());
-    if (row->name == "naive" || row->name == "cublaslt") {
-      EXPECT_EQ(refusal, "") << row->name;
+    if (name_of(*row) == "naive" || name_of(*row) == "cublaslt") {
+      EXPECT_EQ(refusal, "") << name_of(*row);
       ++rows;
     } else {
-      EXPECT_NE(refusal.find("no sums of D over N"), std::string::npos) << row->name << ": " << refusal;
+      EXPECT_NE(refusal.find("no sums of D over N"), std::string::npos) << name_of(*row) << ": " << refusal;
     }
   }
   EXPECT_EQ(rows, 3);
-  EXPECT_EQ(choose(through_gelu, h200()).row, "naive");
+  EXPECT_EQ(name_of(choose(through_gelu, h200()).composition), "naive");
 
   std::vector<GemmProblem> others(5, through_gelu);
   others[0].epilogue.derivative = Activation::gelu_erf;

@@ -6,8 +6,8 @@
 
 #include "kernels/gemm/ladder/warp_specialized.h"
 #include "kernels/gemm/reference/naive.h"
-#include "kernels/gemm/sm90/sliced_k.h"
-#include "kernels/gemm/sm90/transposed_tiles.h"
+#include "kernels/gemm/sm90/one_wave_sliced_k.h"
+#include "kernels/gemm/sm90/one_wave_swap_ab.h"
 #include "tests/kernels/gemm/gpu_gemm.h"
 
 namespace tilewave {
@@ -15,7 +15,7 @@ namespace {
 
 using namespace gemm_sweep;
 
-const GemmKernel* const kAssignedKernels[] = {&kTransposedTilesKernel, &kSlicedKKernel};
+const GemmKernel* const kAssignedKernels[] = {&kOneWaveSwapAbKernel, &kOneWaveSlicedKKernel};
 
 class GpuGemmPlaces : public GpuGemmTest {
  protected:
@@ -55,7 +55,7 @@ TEST_F(GpuGemmPlaces, EveryTileIsDoneOnce) {
       Case into_fp32 = full;
       into_fp32.output_dtype = DType::f32, into_fp32.accumulate = true;
       std::vector<Case> cases = {full, odd, into_fp32};
-      if (row == &kTransposedTilesKernel) {  // the other one has places for sums alone
+      if (row == &kOneWaveSwapAbKernel) {  // the other one has places for sums alone
         Case biased = full, activated = full, with_side = full;
         with_side.residual = Residual::in_place;
         biased.bias = activated.bias = activated.saved_input = true;
@@ -63,7 +63,7 @@ TEST_F(GpuGemmPlaces, EveryTileIsDoneOnce) {
         cases.insert(cases.end(), {biased, activated, with_side});
       }
       for (const Case& c : cases) {
-        SCOPED_TRACE(concat(row->name, "/", text(c)));
+        SCOPED_TRACE(concat(name_of(*row), "/", text(c)));
         Operands ours(c, random);
         const GemmProblem problem = problem_of(ours.args(c));
         ASSERT_EQ(row->refuse(problem, device_), "");
@@ -97,7 +97,7 @@ TEST_F(GpuGemmPlaces, BlocksThatFindTheirTileTakenTakeAnother) {
   std::mt19937 random(22);
   for (const GemmKernel* row : kAssignedKernels) {
     const Case c = gradient(row->tiles.front(), 4, device_.sm_count / 4);
-    SCOPED_TRACE(concat(row->name, "/", text(c)));
+    SCOPED_TRACE(concat(name_of(*row), "/", text(c)));
     const Operands inputs(c, random);
     const Operands expected = by_naive(c, inputs);
     for (int time = 0; time < 8; ++time) {

@@ -38,15 +38,15 @@ std::string message_of(const std::function<void()>& call) {
 }
 
 TEST(GemmPlan, LargeProblemsArePackedAndFewTokensAreNot) {
-  EXPECT_EQ(choose(problem(512, 1536, 128), cpu(2)).row, "packed_tiles");
+  EXPECT_EQ(name_of(choose(problem(512, 1536, 128), cpu(2)).composition), "packed_tiles");
   GemmProblem tf32 = problem(512, 1536, 128);
   tf32.math = MathMode::tf32;
-  EXPECT_EQ(choose(tf32, cpu(2)).row, cpu_has_amx() ? "amx_tiles" : "packed_tiles");
-  EXPECT_EQ(choose(problem(512, 1, 128), cpu(2)).row, "dot_products");
+  EXPECT_EQ(name_of(choose(tf32, cpu(2)).composition), cpu_has_amx() ? "amx_tiles" : "packed_tiles");
+  EXPECT_EQ(name_of(choose(problem(512, 1, 128), cpu(2)).composition), "dot_products");
   GemmProblem half = problem(512, 1536, 128);
   half.operand_dtype = half.output_dtype = DType::f16;
   const GemmPlan plan = choose(half, cpu(2));
-  EXPECT_EQ(plan.row, "naive");
+  EXPECT_EQ(name_of(plan.composition), "naive");
   EXPECT_NE(plan.reason.find("packed_tiles: it multiplies f32 and f64, not f16."), std::string::npos) << plan.reason;
 }
 
@@ -80,7 +80,8 @@ TEST(GemmPlan, TheRowDoesNotDependOnTheNumberOfThreads) {
     for (const std::int64_t n : {1, 2, 5, 8, 11, 12, 13, 16, 33, 1536}) {
       for (const std::int64_t k : {1, 16, 127, 512}) {
         const GemmPlan one = choose(problem(m, n, k), cpu(1));
-        for (const int threads : {2, 3, 5, 64}) EXPECT_EQ(choose(problem(m, n, k), cpu(threads)).row, one.row) << m << " " << n << " " << k;
+        for (const int threads : {2, 3, 5, 64})
+          EXPECT_EQ(choose(problem(m, n, k), cpu(threads)).composition, one.composition) << m << " " << n << " " << k;
       }
     }
   }
@@ -88,9 +89,9 @@ TEST(GemmPlan, TheRowDoesNotDependOnTheNumberOfThreads) {
 
 TEST(GemmPlan, Forced) {
   const GemmProblem p = problem(512, 1536, 128);
-  EXPECT_EQ(choose(p, cpu(2), {.forced = "naive"}).row, "naive");
+  EXPECT_EQ(name_of(choose(p, cpu(2), {.forced = "naive"}).composition), "naive");
   const GemmPlan plan = choose(p, cpu(2), {.forced = "packed_tiles/96x96"});
-  EXPECT_EQ(plan.row, "packed_tiles");
+  EXPECT_EQ(name_of(plan.composition), "packed_tiles");
   EXPECT_EQ(plan.tile, (Tile{.m = 96, .n = 96}));
   EXPECT_NE(plan.reason.find("forced by \"packed_tiles/96x96\""), std::string::npos) << plan.reason;
   const GemmPlan best = choose(p, cpu(2), {.forced = "packed_tiles"});
@@ -111,7 +112,7 @@ TEST(GemmPlan, Forced) {
   gpu.backend = Backend::cuda;
   gpu.capability = 80;
   EXPECT_THROW(choose(p, gpu, {.forced = "packed_tiles"}), InputError);
-  EXPECT_EQ(choose(p, gpu, {.forced = "naive"}).row, "naive");  // each back end has one
+  EXPECT_EQ(name_of(choose(p, gpu, {.forced = "naive"}).composition), "naive");  // each back end has one
   gpu.capability = 75;
   EXPECT_THROW(choose(p, gpu, {.forced = "naive"}), InputError) << "for which nothing is compiled";
 }
@@ -126,8 +127,8 @@ TEST(GemmPlan, RungsAreForcedAndNeverChosen) {
   for (const GemmKernel* kernel : gemm_catalog()) {
     if (!kernel->ladder) continue;
     ++rungs;
-    EXPECT_EQ(choose(p, h200, {.forced = std::string(kernel->name)}).row, kernel->name);
-    EXPECT_EQ(std::ranges::count(candidates, kernel->name, &GemmPlan::row), 0) << kernel->name;
+    EXPECT_EQ(name_of(choose(p, h200, {.forced = name_of(*kernel)}).composition), name_of(*kernel));
+    EXPECT_EQ(std::ranges::count(candidates, kernel->composition, &GemmPlan::composition), 0) << name_of(*kernel);
   }
   EXPECT_GE(rungs, 3);
 }
@@ -162,10 +163,9 @@ TEST(GemmPlan, TilesThatFitTheDevice) {
   p.operand_dtype = p.output_dtype = DType::bf16;
   p.a_alignment = p.b_alignment = p.d_alignment = 128;
   const GemmPlan plan = choose(p, l4);
-  EXPECT_EQ(plan.row, "tensor_core_persistent") << plan.reason;
+  EXPECT_EQ(name_of(plan.composition), "tensor_core_persistent") << plan.reason;
   EXPECT_EQ(plan.tile, (Tile{.m = 128, .n = 128}));
-  for (const GemmPlan& candidate : gemm_candidates(p, l4))
-    EXPECT_TRUE(find_gemm_kernel(Backend::cuda, candidate.row)->fits(candidate.tile, l4));
+  for (const GemmPlan& candidate : gemm_candidates(p, l4)) EXPECT_TRUE(kernel_of(Backend::cuda, candidate).fits(p, candidate.tile, l4));
 
   EXPECT_EQ(choose(p, l4, {.forced = "tensor_core_persistent/64x128"}).tile, (Tile{.m = 64, .n = 128}));
   EXPECT_EQ(message_of([&] { choose(p, l4, {.forced = "tensor_core_persistent/256x128"}); }),
@@ -222,13 +222,13 @@ TEST(GemmPlan, TheCopyEngineFeedsMmaWhereThereIsOne) {
   EXPECT_EQ(row.refuse(p, h200), "");
   EXPECT_LT(row.plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s,
             find_gemm_kernel("tensor_core_persistent")->plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s);
-  EXPECT_NE(choose(p, h200).row, row.name);
+  EXPECT_NE(name_of(choose(p, h200).composition), name_of(row));
   GemmProblem odd = p;
   odd.d_alignment = 8;
   EXPECT_GT(row.plan(odd, {.m = 256, .n = 128}, h200, 0).predicted_s, row.plan(p, {.m = 256, .n = 128}, h200, 0).predicted_s)
       << "warps store what the engine cannot";
   const DeviceInfo b200 = probed("b200");  // which none of the rows on wgmma runs on
-  EXPECT_EQ(choose(p, b200).row, row.name) << choose(p, b200).reason;
+  EXPECT_EQ(name_of(choose(p, b200).composition), name_of(row)) << choose(p, b200).reason;
   DeviceInfo small = b200;
   small.capability = 120, small.shared_bytes = 99 << 10;
   EXPECT_EQ(row.refuse(p, small), "a block of 256x128 needs 213248 bytes of shared memory, and the device gives 101376.");
@@ -300,7 +300,7 @@ TEST(GemmRun, RefusesWhatThePlanWasNotChosenFor) {
   EXPECT_FLOAT_EQ(d[0], 32.0f);
 
   GemmPlan stranger = plan, no_tile = plan, other = choose(problem(64, 48, 64), probe_cpu(2), {.forced = "packed_tiles"});
-  stranger.row = "fast";
+  stranger.composition.kernel = "fast";
   no_tile.tile = {};
   expect("no plan", [](GemmArgs& args) { args.plan = nullptr; });
   expect("\"fast\"", [&](GemmArgs& args) { args.plan = &stranger; });
@@ -358,14 +358,14 @@ TEST(GemmPlan, TheSplitOfKCanBeForced) {
   p.operand_dtype = p.output_dtype = DType::bf16;
   p.a_alignment = p.b_alignment = p.d_alignment = 128;
   const GemmPlan free = choose(p, h200);
-  EXPECT_TRUE(free.split > 1 || free.streams_k) << "the shape is one that the model splits: " << free.row;
+  EXPECT_TRUE(free.split > 1 || free.streams_k) << "the shape is one that the model splits: " << name_of(free);
   const GemmPlan whole = choose(p, h200, {.split = 1});
   EXPECT_EQ(whole.split, 1);
   EXPECT_FALSE(whole.streams_k);
   EXPECT_GE(whole.predicted_s, free.predicted_s);
   for (const GemmPlan& plan : gemm_candidates(p, h200, {.split = 1})) {
-    EXPECT_EQ(plan.split, 1) << plan.row;
-    EXPECT_FALSE(plan.streams_k) << plan.row;
+    EXPECT_EQ(plan.split, 1) << name_of(plan.composition);
+    EXPECT_FALSE(plan.streams_k) << name_of(plan.composition);
   }
   EXPECT_EQ(choose(p, h200, {.split = 2}).split, 2);
   const std::string many = message_of([&] { choose(p, h200, {.split = 65}); });

@@ -193,7 +193,7 @@ TEST_F(GpuLargeMatrix, EveryGemmRowReachesTheEndOfD) {
     const GemmArgs args{.a = a, .b = b, .d = d};
     if (row->launch_cuda == nullptr || !row->refuse(problem_of(args), device_).empty()) continue;
     ++rows;
-    SCOPED_TRACE(row->name);
+    SCOPED_TRACE(name_of(*row));
     fill_bytes(queue_, d.data, 0xff, kBytes);
     multiply(*row, b, d);
     expect_same(d, alone, "gemm");

@@ -306,7 +306,7 @@ TEST(Guide, ASmallerPowerOfTwoStillHelps) {
 constexpr std::string_view kTensorCoreGpus[] = {"v100", "t4", "a100", "l4", "h200", "b200"};
 
 bool on_tensor_cores(const GemmProblem& problem, std::string_view key, AlignmentPolicy policy) {
-  return find_gemm_kernel(Backend::cuda, choose(problem, device(key), {.alignment_policy = policy}).row)->tensor_cores;
+  return kernel_of(Backend::cuda, choose(problem, device(key), {.alignment_policy = policy})).tensor_cores;
 }
 
 // The three GEMMs of a layer: forward, activation gradient, weight gradient.

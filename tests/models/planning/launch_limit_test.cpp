@@ -68,7 +68,8 @@ TEST(LaunchLimit, HoldsOfRandomGemmsOnEveryProfile) {
       const LaunchTerms terms = launch_terms(problem, plan, profile.device);
       const Limit limit = limit_of(terms);
       ++seen[limit];
-      SCOPED_TRACE(concat(profile.key, " ", problem.m, " ", problem.n, " ", problem.k, " ", plan.row, " ", name_of(limit)));
+      SCOPED_TRACE(
+          concat(profile.key, " ", problem.m, " ", problem.n, " ", problem.k, " ", name_of(plan.composition), " ", name_of(limit)));
       for (const double factor : {terms.cuda_cores, terms.alignment, terms.tiles, terms.waves, terms.idle_sms}) EXPECT_GE(factor, 1.0);
       EXPECT_NE(limit, Limit::unknown);
       EXPECT_LE(std::max(terms.memory_s, terms.math_s), terms.predicted_s);
@@ -82,7 +83,8 @@ TEST(LaunchLimit, HoldsOfRandomGemmsOnEveryProfile) {
         EXPECT_LE(terms.predicted_s, 3.0 * terms.launch_s);
       }
       if (limit == Limit::cuda_cores) {
-        EXPECT_NE(plan.row.find("guide_cuda_cores") == std::string_view::npos, plan.row.starts_with("guide_"));
+        EXPECT_NE(name_of(plan.composition).find("guide_cuda_cores") == std::string_view::npos,
+                  name_of(plan.composition).starts_with("guide_"));
       }
     }
   }

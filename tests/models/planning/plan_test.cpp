@@ -91,7 +91,7 @@ TEST(Profiles, RowsAreTilewavesOrTheGuides) {
     const GemmProblem problem = plain_gemm({.out = 4096, .in = 1024, .tokens = 5120}, half_of(profile.device), PitchPolicy::aligned);
     const GemmPlan plan = choose(problem, profile.device);
     const bool guides = profile.device.capability < 80 || profile.device.capability >= 100;
-    EXPECT_EQ(plan.row == "guide_tensor_cores", guides) << profile.key << " " << plan.row;
+    EXPECT_EQ(name_of(plan.composition) == "guide_tensor_cores", guides) << profile.key << " " << name_of(plan.composition);
     const double share =
         static_cast<double>(problem.flops()) / plan.predicted_s / peak_flops_per_s(profile.device, problem.operand_dtype, problem.math);
     EXPECT_LE(share, 1.0) << profile.key;
@@ -221,8 +221,8 @@ TEST(Plans, FeatureMajorHiddenActivationsStayOnTensorCores) {
                                 "batch.source_tokens=" + rows, "batch.target_tokens=" + rows}));
       int feature_major = 0;
       for (const GemmLine& line : plan_step(resolved, device_profile(key).device).gemms) {
-        EXPECT_TRUE(find_gemm_kernel(Backend::cuda, line.plan.row)->tensor_cores)
-            << key << " " << rows << " rows, " << line.layer << " " << name_of(line.problem.role) << ": " << line.plan.row;
+        EXPECT_TRUE(kernel_of(Backend::cuda, line.plan).tensor_cores)
+            << key << " " << rows << " rows, " << line.layer << " " << name_of(line.problem.role) << ": " << name_of(line.plan);
         feature_major += line.problem.role == GemmRole::wgrad && line.problem.b_major == Major::k && line.problem.epilogue.bias_gradient;
       }
       EXPECT_GT(feature_major, 0);

@@ -76,7 +76,7 @@ TEST_F(StepPlans, AreMeasuredOnceAndThenRemembered) {
   ASSERT_EQ(first.size(), 2u);
   EXPECT_TRUE(said("measured 2 GEMMs")) << notes_;
   for (const auto& [problem, plan] : first) {
-    EXPECT_EQ(plan.row, choose(problem, probe_cpu(2)).row) << "on a CPU another row may round otherwise";
+    EXPECT_EQ(name_of(plan.composition), name_of(choose(problem, probe_cpu(2)).composition)) << "on a CPU another row may round otherwise";
     EXPECT_NE(plan.reason.find("the fastest of"), std::string::npos) << plan.reason;
   }
   const GemmPlans again = measured(probe_cpu(2));

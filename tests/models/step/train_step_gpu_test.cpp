@@ -210,7 +210,7 @@ TEST_F(GpuTrainStep, HoppersRowsFollowThePortableOnes) {
     older.capability = 80;
     const auto plans = run.context.plans();
     EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), [&](const auto& one) {
-      return !find_gemm_kernel(Backend::cuda, one.second.row)->refuse(one.first, older).empty();
+      return !kernel_of(Backend::cuda, one.second).refuse(one.first, older).empty();
     })) << "no plan is of one of Hopper's own rows";
   }
 }
@@ -222,16 +222,15 @@ TEST_F(GpuTrainStep, StrictAlignmentKeepsTensorCoresToMultiplesOf8) {
   EXPECT_LE(difference(strict.losses(3), any.losses(3)), 1e-2);
   int on_tensor_cores = 0, off_them = 0, odd_tokens = 0;
   for (const auto& [problem, plan] : strict.context.plans()) {
-    const GemmKernel* const row = find_gemm_kernel(Backend::cuda, plan.row);
+    const GemmKernel* const row = &kernel_of(Backend::cuda, plan);
     ASSERT_NE(row, nullptr);
-    EXPECT_TRUE(strictly_aligned(problem) || !row->tensor_cores) << plan.row;
+    EXPECT_TRUE(strictly_aligned(problem) || !row->tensor_cores) << name_of(plan.composition);
     ++(row->tensor_cores ? on_tensor_cores : off_them);
     odd_tokens += row->tensor_cores && problem.n % 8 != 0 ? 1 : 0;
   }
   EXPECT_GT(off_them, 0);
   EXPECT_GT(odd_tokens, 0) << "500 tokens are nobody's fastest-varying dimension in forward and dgrad";
-  for (const auto& [problem, plan] : any.context.plans())
-    on_tensor_cores += find_gemm_kernel(Backend::cuda, plan.row)->tensor_cores ? 1 : 0;
+  for (const auto& [problem, plan] : any.context.plans()) on_tensor_cores += kernel_of(Backend::cuda, plan).tensor_cores ? 1 : 0;
   EXPECT_GT(on_tensor_cores, 0);
 }
 
@@ -240,7 +239,7 @@ TEST_F(GpuTrainStep, StrictAlignmentKeepsTf32OffTensorCores) {
                                          "batch.target_tokens=504"};
   SmallRun any = on_gpu(base), strict = on_gpu(with(base, {"gemm.alignment_policy=strict"}));
   EXPECT_LE(difference(strict.losses(3), any.losses(3)), 1e-2);
-  const auto on_tensor_cores = [](const auto& one) { return find_gemm_kernel(Backend::cuda, one.second.row)->tensor_cores; };
+  const auto on_tensor_cores = [](const auto& one) { return kernel_of(Backend::cuda, one.second).tensor_cores; };
   const auto strict_plans = strict.context.plans(), any_plans = any.context.plans();
   EXPECT_FALSE(strict_plans.empty());
   EXPECT_TRUE(std::none_of(strict_plans.begin(), strict_plans.end(), on_tensor_cores));

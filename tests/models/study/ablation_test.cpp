@@ -337,14 +337,18 @@ TEST_F(Ablating, AGuidelineWithoutAnAnswerLeavesTheOthersTheirs) {
 // Where blocks share a tile's K they begin and end where K and the number of tiles say; elsewhere zeros may follow K.
 TEST(SameLoss, SharedSumsAreTheSameOfTheSameKAndTilesAlone) {
   struct Product {
-    std::string_view row;
+    std::string_view kernel;
     int split = 1;
     bool streams_k = false;
     std::int64_t n = 4096, k = 50304, tiles = 96;
   };
   const auto same = [](const Product& a, const Product& b) {
     const auto traced = [](const Product& product) {
-      GemmPlan plan{.row = product.row, .tile = {256, 128}, .split = product.split, .blocks = 132, .streams_k = product.streams_k};
+      GemmPlan plan{.composition = {.kernel = product.kernel},
+                    .tile = {256, 128},
+                    .split = product.split,
+                    .blocks = 132,
+                    .streams_k = product.streams_k};
       plan.tiling.tiles = product.tiles;
       TraceEntry entry;
       entry.operation = GemmArgs::kOperation;
@@ -356,17 +360,17 @@ TEST(SameLoss, SharedSumsAreTheSameOfTheSameKAndTilesAlone) {
     };
     return same_sums(traced(a), traced(b));
   };
-  for (const Product& shared : {Product{.row = "stream_k", .streams_k = true}, Product{.row = "persistent_residues", .split = 2}}) {
+  for (const Product& shared : {Product{.kernel = "stream_k", .streams_k = true}, Product{.kernel = "unaligned", .split = 2}}) {
     Product longer = shared, wider = shared, more_tiles = shared;
     longer.k = 50432;
     wider.n = 4095;
     more_tiles.n = 4224;
     more_tiles.tiles = 99;
-    EXPECT_TRUE(same(shared, wider)) << shared.row;
-    EXPECT_FALSE(same(shared, longer)) << shared.row;
-    EXPECT_FALSE(same(shared, more_tiles)) << shared.row;
+    EXPECT_TRUE(same(shared, wider)) << shared.kernel;
+    EXPECT_FALSE(same(shared, longer)) << shared.kernel;
+    EXPECT_FALSE(same(shared, more_tiles)) << shared.kernel;
   }
-  EXPECT_TRUE(same({.row = "persistent_late_store"}, {.row = "persistent_late_store", .n = 4224, .k = 50432, .tiles = 99}));
+  EXPECT_TRUE(same({.kernel = "persistent"}, {.kernel = "persistent", .n = 4224, .k = 50432, .tiles = 99}));
 }
 
 // The proof itself can fail: gradients with a planted wrong term, in the precision of the run or in the reference's, and weights from

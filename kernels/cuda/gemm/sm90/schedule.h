@@ -1,4 +1,4 @@
-// Which tiles a CTA's consumers take, and who multiplies when. The kernels of persistent.h, persistent_late_store.h and their like have
+// Which tiles a CTA's consumers take, and who multiplies when. The kernels of persistent.h, persistent_deferred_store.h and their like have
 // their CTAs stay: a cluster takes every `clusters`th turn of the raster.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Adds to persistent_cooperative: no block waits for another's last tile. While all blocks have a whole tile they take whole ones; the
+// Adds to persistent_data_parallel: no block waits for another's last tile. While all blocks have a whole tile they take whole ones; the
 // K of the tiles that are left is cut into one equal share a block, and a share's end goes on in the next block. What a block has of a
 // tile that another one ends, it leaves in the workspace, and goes on; the one that ends the tile adds all that was left of it, which its
 // producer brings through the ring as soon as it is there. fp32 sums need less: a tile's first part goes straight into D, and the last

@@ -1,7 +1,7 @@
-// What the first warpgroup of persistent_cooperative and persistent_ping_pong does, and in part the producers of transposed_tiles,
-// sliced_k and paired_k: one thread loads tile after tile, a stage at a time, and where fp32 sums are to be added to D in L2, a warp beside
-// it sees to it that D is there by then, which otherwise comes from memory while everybody waits. The loading thread itself has no time
-// for it: its stages would come late.
+// What the first warpgroup of persistent_data_parallel and persistent_ping_pong does, and in part the producers of one_wave_swap_ab,
+// one_wave_sliced_k and one_wave_paired_k: one thread loads tile after tile, a stage at a time, and where fp32 sums are to be added to D in
+// L2, a warp beside it sees to it that D is there by then, which otherwise comes from memory while everybody waits. The loading thread
+// itself has no time for it: its stages would come late.
 #pragma once
 
 #include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"

@@ -1,6 +1,7 @@
-// How transposed_ping_pong finishes what it computes of sums: part by part, 64 of M by 32 of N, each through a slot of shared memory that
-// the consumers fill in turn and a warp beside the loading ones sends from. So the warps of a consumer meet nowhere. A part is computed
-// before what the part before it put down is told of: shared memory is busy with products, and both ways through it take their time.
+// How persistent_ping_pong_swap_ab finishes what it computes of sums: part by part, 64 of M by 32 of N, each through a slot of shared
+// memory that the consumers fill in turn and a warp beside the loading ones sends from. So the warps of a consumer meet nowhere. A part is
+// computed before what the part before it put down is told of: shared memory is busy with products, and both ways through it take their
+// time.
 #pragma once
 
 #include "kernels/cuda/gemm/sm90/transposed.h"

@@ -91,7 +91,7 @@ TEST(CostModel, NoPredictionBeatsTheDevicesPeaks) {
       const double math_s = static_cast<double>(p.flops()) / (2.0 * rate * static_cast<double>(device.sm_count) * device.clock_hz);
       const double memory_s = static_cast<double>(p.bytes()) / device.bandwidth_bytes_per_s;
       for (const GemmPlan& plan : gemm_candidates(p, device)) {
-        EXPECT_GT(plan.predicted_s, std::max(math_s, memory_s)) << plan.row << " " << i;
+        EXPECT_GT(plan.predicted_s, std::max(math_s, memory_s)) << name_of(plan.composition) << " " << i;
       }
     }
   }
@@ -107,10 +107,10 @@ TEST(Choose, TakesTheLeastPredictedTimeAndAlwaysTheSamePlan) {
       const std::vector<GemmPlan> candidates = gemm_candidates(p, device);
       EXPECT_TRUE(std::is_sorted(candidates.begin(), candidates.end(),
                                  [](const GemmPlan& a, const GemmPlan& b) { return a.predicted_s < b.predicted_s; }));
-      EXPECT_EQ(plan, candidates.front()) << plan.row << " " << candidates.front().row << " " << i;
+      EXPECT_EQ(plan, candidates.front()) << name_of(plan.composition) << " " << name_of(candidates.front()) << " " << i;
       EXPECT_EQ(plan, choose(p, device));
       EXPECT_DOUBLE_EQ(plan.predicted_s, choose(p, device).predicted_s);
-      rows.insert(plan.row);
+      rows.insert(name_of(plan.composition));
     }
   }
   EXPECT_GE(rows.size(), 5u) << "the problems reach few rows";
@@ -128,7 +128,7 @@ TEST(Choose, APlanHoldsUnderAnotherModel) {
   for (int i = 0; i < 300; ++i) {
     const GemmProblem p = random_problem(random);
     const GemmPlan plan = choose(p, h200());
-    EXPECT_EQ(plan, find_gemm_kernel(Backend::cuda, plan.row)->plan(p, plan.tile, other, plan.split)) << plan.row << " " << i;
+    EXPECT_EQ(plan, kernel_of(Backend::cuda, plan).plan(p, plan.tile, other, plan.split)) << name_of(plan.composition) << " " << i;
     differ += plan == choose(p, other) ? 0 : 1;
   }
   EXPECT_GT(differ, 0) << "the other model is no other";

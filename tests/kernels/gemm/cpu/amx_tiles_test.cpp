@@ -122,7 +122,7 @@ TEST_F(AmxTiles, RefusesWhatItDoesNotMultiply) {
   EXPECT_EQ(kAmxTilesKernel.refuse(problem, probe_cpu(1)), "");
   problem.math = MathMode::ieee;
   EXPECT_EQ(kAmxTilesKernel.refuse(problem, probe_cpu(1)), "it multiplies bf16 and, where math is tf32, f32; not f32 with ieee math.");
-  EXPECT_EQ(choose(problem, probe_cpu(1)).row, "packed_tiles");
+  EXPECT_EQ(name_of(choose(problem, probe_cpu(1)).composition), "packed_tiles");
   problem.math = MathMode::tf32, problem.output_dtype = DType::bf16;
   EXPECT_EQ(kAmxTilesKernel.refuse(problem, probe_cpu(1)), "it stores f32 or the operands' type, f32, not bf16.");
 }

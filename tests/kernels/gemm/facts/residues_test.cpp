@@ -1,4 +1,4 @@
-// Rows that start on any element, without a GPU: the arithmetic that the rows persistent_residues and realigned_fragments launch with,
+// Rows that start on any element, without a GPU: the arithmetic that the rows unaligned_deferred and unaligned launch with,
 // followed address by address. Every element of D is written once, every product is made once, and what another row owns is
 // neither multiplied nor written.
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/sm80/tensor_core_residues.h"
-#include "kernels/gemm/sm90/persistent_residues.h"
-#include "kernels/gemm/sm90/realigned_fragments.h"
+#include "kernels/gemm/sm90/unaligned.h"
+#include "kernels/gemm/sm90/unaligned_deferred.h"
 #include "tests/kernels/gemm/cases.h"
 #include "tests/kernels/gemm/gpus.h"
 
@@ -81,7 +81,7 @@ TEST(Residues, RowsOfOneAreAnAlignedMatrixThatBeginsEarly) {
   }
 }
 
-// A launch of persistent_residues: what each tile reads, multiplies and writes.
+// A launch of unaligned_deferred: what each tile reads, multiplies and writes.
 class ResidueLaunch {
  public:
   ResidueLaunch(const GemmArgs& args, Tile tile)
@@ -158,7 +158,7 @@ TEST(Residues, TilesOfOneWriteEveryElementOnceAndMakeEveryProductOnce) {
     const ConstMatrixView b = forward ? draw.aligned(n, k) : draw.matrix(n, k), d = forward ? draw.matrix(n, m) : draw.aligned(n, m);
     const GemmArgs args = args_of(a, forward ? Major::k : Major::m, b, Major::k, d);
     SCOPED_TRACE(concat(forward ? "forward " : "dgrad ", m, "x", n, "x", k, " tile ", tile.m, "x", tile.n, " pitches ", b.ld, " ", d.ld));
-    const std::string refused = kPersistentResiduesKernel.refuse(problem_of(args), h200());
+    const std::string refused = kUnalignedDeferredKernel.refuse(problem_of(args), h200());
     if (refused.starts_with("rows that start on 16 bytes")) {  // then there are no residues
       ++aligned;
       continue;
@@ -187,11 +187,11 @@ GemmProblem packed(GemmRole role, std::int64_t out, std::int64_t in, std::int64_
 TEST(Residues, PartsOfTheLastTilesCoverTheirKOnce) {
   int cut_plans = 0;
   for (const auto& [n, k] : {std::array<std::int64_t, 2>{5120, 33708}, {16384, 50257}, {4095, 151937}, {700, 1023}, {9, 77}}) {
-    for (const Tile tile : kPersistentResiduesTiles) {
+    for (const Tile tile : kUnalignedDeferredTiles) {
       for (const int wanted : {0, 1, 3, 8}) {
         const GemmProblem problem = packed(GemmRole::dgrad, k, 1024, n);
-        const GemmPlan plan = kPersistentResiduesKernel.plan(problem, tile, h200(), wanted);
-        EXPECT_EQ(plan, kPersistentResiduesKernel.plan(problem, tile, h200(), plan.split)) << "a stored plan says the same again";
+        const GemmPlan plan = kUnalignedDeferredKernel.plan(problem, tile, h200(), wanted);
+        EXPECT_EQ(plan, kUnalignedDeferredKernel.plan(problem, tile, h200(), plan.split)) << "a stored plan says the same again";
         const int tiles = static_cast<int>(plan.tiling.tiles);
         const int whole = static_cast<int>(plan.whole_tiles), cut = tiles - whole;
         EXPECT_EQ(cut, split_tiles(tiles, plan.tiling.slots, plan.split));
@@ -220,7 +220,7 @@ TEST(Residues, EachKIsTakenOnceWithTheSameRowOfBothOperands) {
     const std::int64_t m = draw(1, 40), n = draw(1, 90), k = draw(1, 1200);
     const ConstMatrixView x = draw.aligned(k, m), dy = draw.matrix(k, n);
     const GemmArgs args = args_of(x, Major::m, dy, Major::n, draw.aligned(n, m));
-    ASSERT_EQ(kRealignedFragmentsKernel.refuse(problem_of(args), h200()).empty(), problem_of(args).b_alignment < 16);
+    ASSERT_EQ(kUnalignedKernel.refuse(problem_of(args), h200()).empty(), problem_of(args).b_alignment < 16);
     const ResiduesOfK of = residues_of_k(problem_of(args));
     std::vector<int> taken(static_cast<std::size_t>(k));
     std::int64_t blocks = 0;
@@ -261,13 +261,13 @@ TEST(Residues, AStageHoldsEveryElementThatAShiftReaches) {
 
 TEST(Residues, AVocabularyThatNoOnePaddedRunsOnWgmma) {
   for (const auto& [out, in, tokens] : {std::array<std::int64_t, 3>{33708, 1024, 5120}, {50257, 768, 16384}, {151937, 1024, 4095}}) {
-    EXPECT_EQ(choose(packed(GemmRole::forward, out, in, tokens), h200()).row, "persistent_residues");
-    EXPECT_EQ(choose(packed(GemmRole::dgrad, out, in, tokens), h200()).row, "persistent_residues");
+    EXPECT_EQ(name_of(choose(packed(GemmRole::forward, out, in, tokens), h200()).composition), "unaligned/deferred");
+    EXPECT_EQ(name_of(choose(packed(GemmRole::dgrad, out, in, tokens), h200()).composition), "unaligned/deferred");
     GemmProblem wgrad = packed(GemmRole::wgrad, out, in, tokens);
-    EXPECT_EQ(choose(wgrad, h200()).row, "realigned_fragments");
+    EXPECT_EQ(name_of(choose(wgrad, h200()).composition), "unaligned");
     wgrad.output_dtype = DType::f32;
     wgrad.epilogue.accumulate = wgrad.epilogue.bias_gradient = true;
-    EXPECT_EQ(choose(wgrad, h200()).row, "realigned_fragments");
+    EXPECT_EQ(name_of(choose(wgrad, h200()).composition), "unaligned");
   }
 }
 
@@ -275,53 +275,54 @@ TEST(Residues, AlignedRowsAreLeftToTheOthers) {
   for (const GemmProblem& problem : {packed(GemmRole::forward, 4096, 1024, 5120), packed(GemmRole::dgrad, 4096, 1024, 65536),
                                      packed(GemmRole::wgrad, 4096, 1024, 5120), packed(GemmRole::forward, 768, 65536, 768)}) {
     std::int64_t refuse = 0;
-    for (const GemmKernel* row : {&kPersistentResiduesKernel, &kRealignedFragmentsKernel, &kTensorCoreResiduesKernel}) {
+    for (const GemmKernel* row : {&kUnalignedDeferredKernel, &kUnalignedKernel, &kTensorCoreResiduesKernel}) {
       if (row->refuse(problem, h200()) == "rows that start on 16 bytes need no residues.") ++refuse;
     }
     EXPECT_GE(refuse, 1) << "of those for such majors";
-    for (const GemmPlan& plan : gemm_candidates(problem, h200())) EXPECT_EQ(plan.row.find("residues"), std::string_view::npos);
+    for (const GemmPlan& plan : gemm_candidates(problem, h200()))
+      EXPECT_EQ(name_of(plan.composition).find("residues"), std::string_view::npos);
   }
 }
 
 TEST(Residues, RowsSayWhatTheyRefuse) {
   const auto expect = [](const GemmKernel& row, const GemmProblem& problem, const std::string& text) {
-    EXPECT_NE(row.refuse(problem, h200()).find(text), std::string::npos) << row.name << ": " << row.refuse(problem, h200());
+    EXPECT_NE(row.refuse(problem, h200()).find(text), std::string::npos) << name_of(row) << ": " << row.refuse(problem, h200());
   };
   const GemmProblem forward = packed(GemmRole::forward, 50257, 768, 256), dgrad = packed(GemmRole::dgrad, 50257, 768, 256),
                     wgrad = packed(GemmRole::wgrad, 50257, 768, 256);
-  expect(kPersistentResiduesKernel, wgrad, "must lie along K");
-  expect(kRealignedFragmentsKernel, forward, "both operands must lie across it");
-  expect(kRealignedFragmentsKernel, dgrad, "both operands must lie across it");
+  expect(kUnalignedDeferredKernel, wgrad, "must lie along K");
+  expect(kUnalignedKernel, forward, "both operands must lie across it");
+  expect(kUnalignedKernel, dgrad, "both operands must lie across it");
   GemmProblem other = forward;
   other.epilogue.bias = true;
-  expect(kPersistentResiduesKernel, other, "has an epilogue");
+  expect(kUnalignedDeferredKernel, other, "has an epilogue");
   other = forward;
   other.output_dtype = DType::f32;
-  expect(kPersistentResiduesKernel, other, "not in f32");
+  expect(kUnalignedDeferredKernel, other, "not in f32");
   other = forward;
   other.b_alignment = 2;
-  expect(kPersistentResiduesKernel, other, "moves the other's K");
+  expect(kUnalignedDeferredKernel, other, "moves the other's K");
   other = dgrad;
   other.d_alignment = 2;
-  expect(kPersistentResiduesKernel, other, "columns of D");
+  expect(kUnalignedDeferredKernel, other, "columns of D");
   other = dgrad;
   other.a_alignment = 2;
-  expect(kPersistentResiduesKernel, other, "base and pitch of A");
+  expect(kUnalignedDeferredKernel, other, "base and pitch of A");
   other = wgrad;
   other.epilogue.accumulate = true;
-  expect(kRealignedFragmentsKernel, other, "in f32 alone");
+  expect(kUnalignedKernel, other, "in f32 alone");
   other.epilogue = {.bias = true};
-  expect(kRealignedFragmentsKernel, other, "another epilogue");
+  expect(kUnalignedKernel, other, "another epilogue");
 }
 
 TEST(Residues, PlansFitTheDevice) {
-  for (const Tile tile : kPersistentResiduesTiles) {
-    const GemmPlan plan = kPersistentResiduesKernel.plan(packed(GemmRole::dgrad, 50257, 768, 9), tile, h200(), 0);
+  for (const Tile tile : kUnalignedDeferredTiles) {
+    const GemmPlan plan = kUnalignedDeferredKernel.plan(packed(GemmRole::dgrad, 50257, 768, 9), tile, h200(), 0);
     EXPECT_EQ(plan.tiling.tiles_n, 8) << "a tile for each residue, of which one has two rows";
     EXPECT_GE(plan.stages, 3);
   }
-  for (const Tile tile : kRealignedFragmentsTiles) {
-    EXPECT_LE(realigned_fragments_shared_bytes(tile), h200().shared_bytes);
+  for (const Tile tile : kUnalignedTiles) {
+    EXPECT_LE(unaligned_shared_bytes(tile), h200().shared_bytes);
     EXPECT_GE(realigned_stages(tile), 3);
   }
   EXPECT_EQ(residues_of_k(packed(GemmRole::wgrad, 50257, 768, 5)).used, 5);
@@ -329,7 +330,7 @@ TEST(Residues, PlansFitTheDevice) {
 
 // What the sweep on a GPU would run, and of it what these rows turn down.
 TEST(Residues, TheSweepReachesThem) {
-  for (const GemmKernel* row : {&kPersistentResiduesKernel, &kRealignedFragmentsKernel}) {
+  for (const GemmKernel* row : {&kUnalignedDeferredKernel, &kUnalignedKernel}) {
     std::mt19937 random(11);
     const std::vector<gemm_sweep::Case> cases = gemm_sweep::cases_of(*row, h200(), row->tiles.first(1), {.ks = {1, 2, 7, 64, 129, 200}});
     EXPECT_GE(cases.size(), 30u);
@@ -338,13 +339,13 @@ TEST(Residues, TheSweepReachesThem) {
       gemm_sweep::Operands operands(c, random);
       const GemmProblem problem = problem_of(operands.args(c));
       const bool aligned = sides_in_memory(problem).row_alignment >= 16 &&
-                           (row == &kRealignedFragmentsKernel || problem.d_alignment >= 16);  // as packed rows happen to be
+                           (row == &kUnalignedKernel || problem.d_alignment >= 16);  // as packed rows happen to be
       EXPECT_EQ(!row->refuse(problem, h200()).empty(), aligned) << row->refuse(problem, h200());
       if (aligned) ++refused;
       if (problem.b_alignment < 16 || problem.a_alignment < 16 || problem.d_alignment < 16) ++narrow;
     }
-    EXPECT_LE(4 * refused, static_cast<std::int64_t>(cases.size())) << row->name;
-    EXPECT_GE(4 * narrow, static_cast<std::int64_t>(cases.size())) << row->name;
+    EXPECT_LE(4 * refused, static_cast<std::int64_t>(cases.size())) << name_of(*row);
+    EXPECT_GE(4 * narrow, static_cast<std::int64_t>(cases.size())) << name_of(*row);
   }
 }
 

@@ -11,18 +11,17 @@
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/ladder/bulk_copy_wgmma.h"
 #include "kernels/gemm/ladder/warp_specialized.h"
-#include "kernels/gemm/sm90/cluster_split_k.h"
-#include "kernels/gemm/sm90/paired_k.h"
-#include "kernels/gemm/sm90/persistent_cooperative.h"
-#include "kernels/gemm/sm90/persistent_late_derivative.h"
-#include "kernels/gemm/sm90/persistent_late_store.h"
+#include "kernels/gemm/sm90/one_wave_paired_k.h"
+#include "kernels/gemm/sm90/one_wave_sliced_k.h"
+#include "kernels/gemm/sm90/one_wave_swap_ab.h"
+#include "kernels/gemm/sm90/persistent_data_parallel.h"
+#include "kernels/gemm/sm90/persistent_deferred.h"
 #include "kernels/gemm/sm90/persistent_ping_pong.h"
-#include "kernels/gemm/sm90/persistent_residues.h"
-#include "kernels/gemm/sm90/sliced_k.h"
+#include "kernels/gemm/sm90/persistent_ping_pong_swap_ab.h"
+#include "kernels/gemm/sm90/split_k.h"
+#include "kernels/gemm/sm90/split_k_cluster.h"
 #include "kernels/gemm/sm90/stream_k.h"
-#include "kernels/gemm/sm90/transposed_ping_pong.h"
-#include "kernels/gemm/sm90/transposed_tiles.h"
-#include "kernels/gemm/sm90/workspace_split_k.h"
+#include "kernels/gemm/sm90/unaligned_deferred.h"
 #include "tests/kernels/gemm/cases.h"
 #include "tests/kernels/gemm/gpus.h"
 
@@ -32,14 +31,14 @@ namespace {
 constexpr std::int64_t kSharedBytes = 232448;
 const GemmKernel* const kHopperRows[] = {&kBulkCopyWgmmaKernel,
                                          &kWarpSpecializedKernel,
-                                         &kPersistentCooperativeKernel,
-                                         &kPersistentLateStoreKernel,
+                                         &kPersistentDataParallelKernel,
+                                         &kPersistentDeferredKernel,
                                          &kPersistentPingPongKernel,
-                                         &kTransposedTilesKernel,
-                                         &kTransposedPingPongKernel,
-                                         &kClusterSplitKKernel,
-                                         &kWorkspaceSplitKKernel,
-                                         &kSlicedKKernel,
+                                         &kOneWaveSwapAbKernel,
+                                         &kPersistentPingPongSwapAbKernel,
+                                         &kSplitKClusterKernel,
+                                         &kSplitKKernel,
+                                         &kOneWaveSlicedKKernel,
                                          &kStreamKKernel};
 
 GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -60,9 +59,9 @@ GemmProblem aligned(std::int64_t m, std::int64_t n, std::int64_t k) {
 TEST(HopperRows, SayWhatTheyRefuse) {
   const GemmProblem problem = aligned(256, 256, 256);
   for (const GemmKernel* row : kHopperRows) {
-    EXPECT_EQ(row->refuse(problem, h200()), "") << row->name;
+    EXPECT_EQ(row->refuse(problem, h200()), "") << name_of(*row);
     const auto expect_refusal = [&](const GemmProblem& refused, const DeviceInfo& device, const std::string& text) {
-      EXPECT_NE(row->refuse(refused, device).find(text), std::string::npos) << row->name << ": " << row->refuse(refused, device);
+      EXPECT_NE(row->refuse(refused, device).find(text), std::string::npos) << name_of(*row) << ": " << row->refuse(refused, device);
     };
     DeviceInfo small = h200();
     small.shared_bytes = 100 << 10;
@@ -76,10 +75,10 @@ TEST(HopperRows, SayWhatTheyRefuse) {
     expect_refusal(other, h200(), "or f32, not f16");
     other = problem;
     other.d_major = Major::n;
-    if (row == &kTransposedTilesKernel || row == &kTransposedPingPongKernel) {
+    if (row == &kOneWaveSwapAbKernel || row == &kPersistentPingPongSwapAbKernel) {
       expect_refusal(other, h200(), "along rows of D");
     } else {
-      EXPECT_EQ(row->refuse(other, h200()), "") << row->name;
+      EXPECT_EQ(row->refuse(other, h200()), "") << name_of(*row);
     }
     other.epilogue.bias_gradient = true;
     expect_refusal(other, h200(), "make D m-major");
@@ -96,29 +95,28 @@ TEST(HopperRows, SayWhatTheyRefuse) {
 TEST(HopperRows, PlansFitTheDevice) {
   const auto fits = [](const GemmKernel& row, auto&& shared_bytes) {
     for (const Tile tile : row.tiles) {
-      EXPECT_LE(shared_bytes(tile), kSharedBytes) << row.name << " " << tile.m << "x" << tile.n;
+      EXPECT_LE(shared_bytes(tile), kSharedBytes) << name_of(row) << " " << tile.m << "x" << tile.n;
     }
   };
   fits(kBulkCopyWgmmaKernel, bulk_copy_wgmma_shared_bytes);
   fits(kWarpSpecializedKernel, warp_specialized_shared_bytes);
-  fits(kPersistentCooperativeKernel, persistent_cooperative_shared_bytes);
-  fits(kPersistentLateStoreKernel, persistent_late_store_shared_bytes);
-  fits(kPersistentLateDerivativeKernel, persistent_late_derivative_shared_bytes);
+  fits(kPersistentDataParallelKernel, persistent_data_parallel_shared_bytes);
+  fits(kPersistentDeferredKernel, persistent_deferred_shared_bytes);
   fits(kPersistentPingPongKernel, persistent_ping_pong_shared_bytes);
-  fits(kTransposedTilesKernel, transposed_tiles_shared_bytes);
-  fits(kTransposedPingPongKernel, transposed_ping_pong_shared_bytes);
-  fits(kClusterSplitKKernel, cluster_split_k_shared_bytes);
-  fits(kWorkspaceSplitKKernel, workspace_split_k_shared_bytes);
-  fits(kSlicedKKernel, sliced_k_shared_bytes);
-  fits(kPairedKKernel, paired_k_shared_bytes);
+  fits(kOneWaveSwapAbKernel, one_wave_swap_ab_shared_bytes);
+  fits(kPersistentPingPongSwapAbKernel, persistent_ping_pong_swap_ab_shared_bytes);
+  fits(kSplitKClusterKernel, split_k_cluster_shared_bytes);
+  fits(kSplitKKernel, split_k_shared_bytes);
+  fits(kOneWaveSlicedKKernel, one_wave_sliced_k_shared_bytes);
+  fits(kOneWavePairedKKernel, one_wave_paired_k_shared_bytes);
   fits(kStreamKKernel, stream_k_shared_bytes);
   for (const GemmKernel* row : kHopperRows) {
     for (const Tile tile : row->tiles) {
       for (const GemmProblem& problem : {aligned(1, 1, 1), aligned(4096, 5120, 1024), aligned(768, 768, 65536), aligned(50257, 129, 768)}) {
         const GemmPlan plan = row->plan(problem, tile, h200(), 0);
         EXPECT_GE(plan.blocks, 1);
-        EXPECT_EQ(plan.blocks % plan.cluster, 0) << row->name;
-        EXPECT_GE(plan.stages, 3) << row->name;
+        EXPECT_EQ(plan.blocks % plan.cluster, 0) << name_of(*row);
+        EXPECT_GE(plan.stages, 3) << name_of(*row);
         EXPECT_GT(plan.predicted_s, 0.0);
         EXPECT_LE(plan.split, ceil_div(problem.k, kKTile)) << "every block has products to add";
       }
@@ -128,14 +126,14 @@ TEST(HopperRows, PlansFitTheDevice) {
 
 TEST(HopperRows, FewTilesShareTheirK) {
   const GemmPlan plan = choose(aligned(768, 768, 65536), h200());
-  EXPECT_EQ(plan.row, kWorkspaceSplitKKernel.name) << plan.reason;
-  EXPECT_GE(choose(aligned(768, 768, 65536), h200(), {.forced = "cluster_split_k"}).split, 2);
+  EXPECT_EQ(name_of(plan.composition), name_of(kSplitKKernel)) << plan.reason;
+  EXPECT_GE(choose(aligned(768, 768, 65536), h200(), {.forced = "split_k/cluster"}).split, 2);
   EXPECT_EQ(choose(aligned(8192, 8192, 8192), h200()).split, 1);
 }
 
 TEST(HopperRows, SlicesOfKFillAWave) {
-  EXPECT_EQ(kSlicedKKernel.plan(aligned(1024, 1024, 4096), {128, 64}, h200(), 0).blocks, 128);
-  EXPECT_EQ(choose(aligned(1024, 1024, 1024), h200()).row, kSlicedKKernel.name);
+  EXPECT_EQ(kOneWaveSlicedKKernel.plan(aligned(1024, 1024, 4096), {128, 64}, h200(), 0).blocks, 128);
+  EXPECT_EQ(name_of(choose(aligned(1024, 1024, 1024), h200()).composition), name_of(kOneWaveSlicedKKernel));
 }
 
 // A weight's gradient, both operands across K.
@@ -153,26 +151,26 @@ TEST(HopperRows, SmallBuffersMakeRoomForAStage) {
   };
   for (const Tile tile : {Tile{192, 128}, Tile{128, 192}}) {
     GemmProblem problem = gradient(1024, 3072, 4096);
-    EXPECT_EQ(stages(kPersistentCooperativeKernel, problem, tile), 5);
+    EXPECT_EQ(stages(kPersistentDataParallelKernel, problem, tile), 5);
     problem.m = 1023;  // elements at the right edge take more
-    EXPECT_EQ(stages(kPersistentCooperativeKernel, problem, tile), 4);
+    EXPECT_EQ(stages(kPersistentDataParallelKernel, problem, tile), 4);
     problem.m = 1028;
-    EXPECT_EQ(stages(kPersistentCooperativeKernel, problem, tile), 4);
+    EXPECT_EQ(stages(kPersistentDataParallelKernel, problem, tile), 4);
     problem.output_dtype = DType::f32;
-    EXPECT_EQ(stages(kPersistentCooperativeKernel, problem, tile), 5) << "four of fp32 are 16 bytes";
+    EXPECT_EQ(stages(kPersistentDataParallelKernel, problem, tile), 5) << "four of fp32 are 16 bytes";
     problem.d_major = Major::n;
-    EXPECT_EQ(stages(kPersistentCooperativeKernel, problem, tile), 5);
+    EXPECT_EQ(stages(kPersistentDataParallelKernel, problem, tile), 5);
     problem.n = 3071;
-    EXPECT_EQ(stages(kPersistentCooperativeKernel, problem, tile), 4) << "it is n that D's rows run along";
-    EXPECT_EQ(stages(kPersistentCooperativeKernel, aligned(1024, 3072, 4096), tile), 4) << "it may have a side input";
+    EXPECT_EQ(stages(kPersistentDataParallelKernel, problem, tile), 4) << "it is n that D's rows run along";
+    EXPECT_EQ(stages(kPersistentDataParallelKernel, aligned(1024, 3072, 4096), tile), 4) << "it may have a side input";
   }
   GemmProblem forward = aligned(3072, 16384, 768);
   forward.epilogue.bias = true;
-  EXPECT_EQ(stages(kTransposedPingPongKernel, forward, {128, 192}), 5);
+  EXPECT_EQ(stages(kPersistentPingPongSwapAbKernel, forward, {128, 192}), 5);
   forward.epilogue.activation = Activation::relu;
-  EXPECT_EQ(stages(kTransposedPingPongKernel, forward, {128, 192}), 5);
+  EXPECT_EQ(stages(kPersistentPingPongSwapAbKernel, forward, {128, 192}), 5);
   forward.m = 3071;
-  EXPECT_EQ(stages(kTransposedPingPongKernel, forward, {128, 192}), 4) << "elements at the right edge take more";
+  EXPECT_EQ(stages(kPersistentPingPongSwapAbKernel, forward, {128, 192}), 4) << "elements at the right edge take more";
 }
 
 TEST(HopperRows, TurnedTilesFillAWaveOfAWeightsGradient) {
@@ -182,12 +180,12 @@ TEST(HopperRows, TurnedTilesFillAWaveOfAWeightsGradient) {
       problem.output_dtype = output;
       problem.epilogue.accumulate = output == DType::f32;
       const GemmPlan plan = choose(problem, h200());
-      EXPECT_EQ(plan.row, kTransposedTilesKernel.name) << plan.reason;
+      EXPECT_EQ(name_of(plan.composition), name_of(kOneWaveSwapAbKernel)) << plan.reason;
       EXPECT_EQ(plan.tile, (Tile{192, 96}));
       EXPECT_EQ(plan.blocks, 128);
     }
     problem.epilogue.bias_gradient = true;
-    EXPECT_EQ(kTransposedTilesKernel.refuse(problem, h200()), "it sums no bias gradient.");
+    EXPECT_EQ(kOneWaveSwapAbKernel.refuse(problem, h200()), "it sums no bias gradient.");
   }
 }
 
@@ -198,20 +196,20 @@ TEST(HopperRows, AnActivationLeavesWithItsInputUnderLaterProducts) {
     GemmProblem problem = aligned(m, n, k);
     problem.epilogue = {.bias = true, .activation = Activation::gelu_tanh, .saved_input = true};
     const GemmPlan plan = choose(problem, h200());
-    EXPECT_EQ(plan.row, row.name) << n << " tokens: " << plan.reason;
+    EXPECT_EQ(name_of(plan.composition), name_of(row)) << n << " tokens: " << plan.reason;
     problem.epilogue = {.bias = true};
     EXPECT_LT(choose(problem, h200()).predicted_s, plan.predicted_s) << n << " tokens";
   };
-  expect_row(kPersistentLateStoreKernel, 4096, 2048, 1024);
-  expect_row(kTransposedPingPongKernel, 4096, 16384, 1024);
-  expect_row(kTransposedPingPongKernel, 3072, 65536, 768);
+  expect_row(kPersistentDeferredKernel, 4096, 2048, 1024);
+  expect_row(kPersistentPingPongSwapAbKernel, 4096, 16384, 1024);
+  expect_row(kPersistentPingPongSwapAbKernel, 3072, 65536, 768);
 }
 
 TEST(HopperRows, TurnsRefuseWhatTheyHaveNoPlaceFor) {
   const auto expect_refusal = [](auto&& change, const std::string& text) {
     GemmProblem problem = aligned(4096, 16384, 1024);
     change(problem);
-    const std::string refusal = kTransposedPingPongKernel.refuse(problem, h200());
+    const std::string refusal = kPersistentPingPongSwapAbKernel.refuse(problem, h200());
     EXPECT_NE(refusal.find(text), std::string::npos) << refusal;
   };
   expect_refusal([](GemmProblem& p) { p.output_dtype = DType::f32; }, "not in f32");
@@ -222,7 +220,7 @@ TEST(HopperRows, TurnsRefuseWhatTheyHaveNoPlaceFor) {
 
 TEST(HopperRows, TurnsComeInPairsAlongM) {
   const auto plan = [](std::int64_t m, std::int64_t n) {
-    return kTransposedPingPongKernel.plan(aligned(m, n, 1024), {128, 160}, h200(), 0);
+    return kPersistentPingPongSwapAbKernel.plan(aligned(m, n, 1024), {128, 160}, h200(), 0);
   };
   EXPECT_EQ(plan(4096, 16384).cluster, 2);
   EXPECT_EQ(plan(4096, 16384).tiling.tiles_m, 32);
@@ -236,32 +234,32 @@ TEST(HopperRows, BlocksShareColumnsWhereNoneTakesATurnMore) {
   const auto cluster = [](const GemmKernel& row, std::int64_t m, std::int64_t n, std::int64_t k) {
     return row.plan(aligned(m, n, k), {256, 128}, h200(), 0).cluster;
   };
-  for (const GemmKernel* row : {&kPersistentLateStoreKernel, &kPersistentCooperativeKernel}) {
-    EXPECT_EQ(cluster(*row, 4096, 5120, 1024), 2) << row->name;
-    EXPECT_EQ(cluster(*row, 50304, 16384, 768), 2) << row->name;
-    EXPECT_EQ(cluster(*row, 4096, 4224, 1024), 1) << row->name << ": 528 tiles are four waves, of which pairs would make five";
-    EXPECT_EQ(cluster(*row, 4096, 2048, 1024), 1) << row->name << ": less than two waves";
+  for (const GemmKernel* row : {&kPersistentDeferredKernel, &kPersistentDataParallelKernel}) {
+    EXPECT_EQ(cluster(*row, 4096, 5120, 1024), 2) << name_of(*row);
+    EXPECT_EQ(cluster(*row, 50304, 16384, 768), 2) << name_of(*row);
+    EXPECT_EQ(cluster(*row, 4096, 4224, 1024), 1) << name_of(*row) << ": 528 tiles are four waves, of which pairs would make five";
+    EXPECT_EQ(cluster(*row, 4096, 2048, 1024), 1) << name_of(*row) << ": less than two waves";
   }
   GemmProblem ragged = aligned(4095, 5120, 1024);
   EXPECT_EQ(deferred_store_last_columns(ragged), 7);
-  EXPECT_EQ(kPersistentLateStoreKernel.plan(ragged, {256, 128}, h200(), 0).cluster, 2);
+  EXPECT_EQ(kPersistentDeferredKernel.plan(ragged, {256, 128}, h200(), 0).cluster, 2);
   ragged.d_alignment = 2;
-  EXPECT_EQ(kPersistentLateStoreKernel.plan(ragged, {256, 128}, h200(), 0).cluster, 1) << "element by element";
+  EXPECT_EQ(kPersistentDeferredKernel.plan(ragged, {256, 128}, h200(), 0).cluster, 1) << "element by element";
 }
 
 TEST(HopperRows, OneWaveHasNeighboursOnNeighbouringSms) {
   const auto cluster = [](const GemmKernel& row, std::int64_t n) {
     return row.plan(aligned(1024, n, 5120), row.tiles[0], h200(), 0).cluster;
   };
-  EXPECT_EQ(cluster(kSlicedKKernel, 1024), 2);
-  EXPECT_EQ(cluster(kSlicedKKernel, 960), 1) << "fifteen tiles along N";
-  EXPECT_EQ(cluster(kTransposedTilesKernel, 5120), 2);
-  EXPECT_EQ(cluster(kTransposedTilesKernel, 160 * 31), 1);
+  EXPECT_EQ(cluster(kOneWaveSlicedKKernel, 1024), 2);
+  EXPECT_EQ(cluster(kOneWaveSlicedKKernel, 960), 1) << "fifteen tiles along N";
+  EXPECT_EQ(cluster(kOneWaveSwapAbKernel, 5120), 2);
+  EXPECT_EQ(cluster(kOneWaveSwapAbKernel, 160 * 31), 1);
 }
 
 TEST(HopperRows, TilesHavePlacesWhereOneWaveReadsMoreThanL2Keeps) {
   const auto raster = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    const GemmPlan plan = kTransposedTilesKernel.plan(gradient(m, n, k), {192, 96}, h200(), 0);
+    const GemmPlan plan = kOneWaveSwapAbKernel.plan(gradient(m, n, k), {192, 96}, h200(), 0);
     EXPECT_TRUE(plan.raster.kind != RasterKind::patches || plan.cluster == 1) << "blocks choose by themselves";
     return plan.raster.kind;
   };
@@ -272,7 +270,7 @@ TEST(HopperRows, TilesHavePlacesWhereOneWaveReadsMoreThanL2Keeps) {
 }
 
 TEST(HopperRows, SlicesOfKHavePlacesWhereTheyAreLong) {
-  const auto raster = [](const GemmProblem& problem) { return kSlicedKKernel.plan(problem, {128, 64}, h200(), 0).raster.kind; };
+  const auto raster = [](const GemmProblem& problem) { return kOneWaveSlicedKKernel.plan(problem, {128, 64}, h200(), 0).raster.kind; };
   EXPECT_EQ(raster(gradient(1024, 1024, 2048)), RasterKind::patches);
   EXPECT_EQ(raster(gradient(1024, 1024, 1024)), RasterKind::columns) << "a choice takes longer than it saves";
   EXPECT_EQ(raster(gradient(2048, 1024, 2048)), RasterKind::columns) << "two waves";
@@ -285,19 +283,19 @@ TEST(HopperRows, SlicesOfKHavePlacesWhereTheyAreLong) {
 TEST(HopperRows, PairsHalveTheKOfAWeightsGradient) {
   const GemmProblem problem = gradient(1024, 1024, 4096);
   const GemmPlan plan = choose(problem, h200());
-  EXPECT_EQ(plan.row, kPairedKKernel.name) << plan.reason;
+  EXPECT_EQ(name_of(plan.composition), name_of(kOneWavePairedKKernel)) << plan.reason;
   EXPECT_EQ(plan.blocks, 128) << "64 tiles, two blocks each";
   EXPECT_EQ(plan.cluster, 2);
-  EXPECT_NE(kPairedKKernel.refuse(aligned(1024, 1024, 4096), h200()).find("across K"), std::string::npos) << "a forward";
+  EXPECT_NE(kOneWavePairedKKernel.refuse(aligned(1024, 1024, 4096), h200()).find("across K"), std::string::npos) << "a forward";
   GemmProblem changed = problem;
   changed.epilogue.bias_gradient = true;
-  EXPECT_NE(kPairedKKernel.refuse(changed, h200()), "");
+  EXPECT_NE(kOneWavePairedKKernel.refuse(changed, h200()), "");
   changed = problem;
   changed.m = 1023;
-  EXPECT_NE(kPairedKKernel.refuse(changed, h200()), "") << "rows that end anywhere";
+  EXPECT_NE(kOneWavePairedKKernel.refuse(changed, h200()), "") << "rows that end anywhere";
   changed = problem;
   changed.output_dtype = DType::f32, changed.epilogue.accumulate = true;
-  EXPECT_EQ(kPairedKKernel.refuse(changed, h200()), "");
+  EXPECT_EQ(kOneWavePairedKKernel.refuse(changed, h200()), "");
 }
 
 TEST(HopperRows, PatchesHaveAsMuchInCommonAsTheyCan) {
@@ -329,8 +327,8 @@ TEST(HopperRows, TilesEndBeforeColumnsThatMakeNoWholeWord) {
   GemmProblem problem = aligned(50257, 16384, 768);
   problem.d_pitch = 50304;
   EXPECT_EQ(deferred_store_last_columns(problem), 1);
-  EXPECT_NE(kPersistentResiduesKernel.refuse(problem, h200()), "") << "one kernel is for these";
-  const auto plan = [&] { return kPersistentLateStoreKernel.plan(problem, {256, 128}, h200(), 0); };
+  EXPECT_NE(kUnalignedDeferredKernel.refuse(problem, h200()), "") << "one kernel is for these";
+  const auto plan = [&] { return kPersistentDeferredKernel.plan(problem, {256, 128}, h200(), 0); };
   EXPECT_EQ(plan().tiling.tiles_m, 197);
   const double ragged = plan().predicted_s;
   problem.m = 50256;
@@ -357,7 +355,7 @@ TEST(HopperRows, TilesEndBeforeColumnsThatMakeNoWholeWord) {
 TEST(HopperRows, TheSweepHasWorkForEveryRow) {
   int rows = 0;
   for (const GemmKernel* row : gemm_catalog()) {
-    if (row->backend != Backend::cuda || row->reference || row->name.starts_with("guide_")) continue;  // those only plan
+    if (row->backend != Backend::cuda || row->reference || name_of(*row).starts_with("guide_")) continue;  // those only plan
     ++rows;
     std::mt19937 random(11);
     const std::vector<gemm_sweep::Case> cases =
@@ -366,15 +364,15 @@ TEST(HopperRows, TheSweepHasWorkForEveryRow) {
       gemm_sweep::Operands operands(c, random);
       return !row->refuse(problem_of(operands.args(c)), h200()).empty();
     });
-    EXPECT_GE(cases.size(), 30u) << row->name;
-    EXPECT_LE(8 * refused, std::ssize(cases)) << row->name;
+    EXPECT_GE(cases.size(), 30u) << name_of(*row);
+    EXPECT_LE(8 * refused, std::ssize(cases)) << name_of(*row);
   }
   EXPECT_GE(rows, 20);
 }
 
 // What the sweep on a GPU runs, by what becomes of packed sums on their way to D.
 TEST(HopperRows, TheSweepReachesEveryFormOfALateStore) {
-  const GemmKernel& row = kPersistentLateStoreKernel;
+  const GemmKernel& row = kPersistentDeferredKernel;
   std::mt19937 random(11);
   int whole = 0, activated = 0, ragged = 0, last_columns = 0, unaligned = 0;
   for (const gemm_sweep::Case& c : gemm_sweep::cases_of(row, h200(), row.tiles, {.ks = {1, 2, 7, 64, 129, 200}})) {
@@ -404,15 +402,16 @@ TEST(HopperRows, DerivativesMeetSumsUnderTheNextTilesProducts) {
   problem.a_major = Major::m;
   problem.a_pitch = 1024;
   problem.epilogue.derivative = Activation::relu;
-  const GemmKernel& row = kPersistentLateDerivativeKernel;
+  const GemmKernel& row = kPersistentDeferredKernel;
   EXPECT_EQ(row.refuse(problem, h200()), "");
-  for (const Tile tile : row.tiles) EXPECT_GE(row.plan(problem, tile, h200(), 0).stages, 4);
+  for (const Tile tile : kPersistentDeferredDerivativeTiles) EXPECT_GE(row.plan(problem, tile, h200(), 0).stages, 4);
+  const Tile other_tile = {.m = 192, .n = 128};
+  EXPECT_EQ(row.refuse(problem, h200(), {&other_tile, 1}), "its tiles for such a problem are 256x128, 128x128.");
   const auto expect_refusal = [&](auto&& change, const std::string& text) {
     GemmProblem other = problem;
     change(other);
     EXPECT_NE(row.refuse(other, h200()).find(text), std::string::npos) << row.refuse(other, h200());
   };
-  expect_refusal([](GemmProblem& p) { p.epilogue.derivative = Activation::none; }, "by ReLU's derivative");
   expect_refusal([](GemmProblem& p) { p.epilogue.derivative = Activation::gelu_tanh; }, "GELU's derivative");
   expect_refusal([](GemmProblem& p) { p.epilogue.residual = true; }, "beside a derivative it finishes nothing");
   expect_refusal([](GemmProblem& p) { p.output_dtype = DType::f32; }, "not in f32");
@@ -430,7 +429,7 @@ TEST(HopperRows, ADerivativeMultipliesUnderTheOtherConsumersProducts) {
   for (const Activation activation : {Activation::relu, Activation::gelu_tanh}) {
     problem.epilogue.derivative = activation;
     const GemmPlan plan = choose(problem, h200());
-    EXPECT_EQ(plan.row, kTransposedPingPongKernel.name) << plan.reason;
+    EXPECT_EQ(name_of(plan.composition), name_of(kPersistentPingPongSwapAbKernel)) << plan.reason;
     EXPECT_EQ(plan.stages, 5);
   }
 }
@@ -460,11 +459,11 @@ TEST(HopperRows, AnEpilogueHasAKernelOfItsOwnWhereItIsWholeAndOne) {
 }
 
 TEST(HopperRows, BlocksThatMeetInTheWorkspaceAllRunAtOnce) {
-  const GemmKernel& row = kWorkspaceSplitKKernel;
+  const GemmKernel& row = kSplitKKernel;
   const GemmPlan plan = row.plan(aligned(768, 768, 65536), {256, 128}, h200(), 0);
   EXPECT_EQ(plan.split, 7);  // of 18 tiles
   EXPECT_EQ(plan.blocks, 126);
-  EXPECT_EQ(plan.workspace_bytes, workspace_split_k_bytes(18, 7, {256, 128}));
+  EXPECT_EQ(plan.workspace_bytes, split_k_bytes(18, 7, {256, 128}));
   EXPECT_EQ(row.plan(aligned(768, 768, 65536), {256, 128}, h200(), 100).split, 7);
   EXPECT_EQ(row.plan(aligned(1, 1, 130), {256, 128}, h200(), 0).split, 3);
   EXPECT_EQ(row.refuse(aligned(66 * 256, 128, 65), h200()), "");

@@ -5,7 +5,7 @@
 
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/cost/cost_model.h"
-#include "kernels/gemm/sm90/persistent_late_store.h"
+#include "kernels/gemm/sm90/persistent_deferred_store.h"
 #include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {
@@ -42,7 +42,7 @@ TEST(Repacked, CopiesWhatStartsAnywhereAndNoMore) {
   const GemmPlan plan = kRepackedKernel.plan(feature_major_forward(4095), tile, h200(), 0);
   EXPECT_EQ(plan.workspace_bytes, 4096 * 4096 * 2);
   EXPECT_EQ(plan.b_alignment, 2);
-  const GemmPlan inner = kPersistentLateStoreKernel.plan(feature_major_forward(4096), tile, h200(), 0);
+  const GemmPlan inner = kPersistentDeferredKernel.plan(feature_major_forward(4096), tile, h200(), 0);
   const CostModel& model = cost_model_of(h200());
   const double pass = model.launch_s + 2.0 * 4095 * 4096 * 2 / (model.repack_fraction * h200().bandwidth_bytes_per_s);
   EXPECT_NEAR(plan.predicted_s, inner.predicted_s + pass, 0.01 * pass);
@@ -58,18 +58,18 @@ TEST(Repacked, CopiesWhatStartsAnywhereAndNoMore) {
 
 TEST(Repacked, IsMultipliedByTheRowThatStoresLateWhereThatCan) {
   GemmProblem problem = feature_major_forward(4096);
-  EXPECT_EQ(kernel_of_repacked(problem, {256, 128}, h200()).name, "persistent_late_store");
-  EXPECT_EQ(kernel_of_repacked(problem, {128, 256}, h200()).name, "persistent_cooperative") << "which has that tile";
+  EXPECT_EQ(name_of(kernel_of_repacked(problem, {256, 128}, h200())), "persistent/deferred");
+  EXPECT_EQ(name_of(kernel_of_repacked(problem, {128, 256}, h200())), "persistent") << "which has that tile";
   problem.epilogue.residual = true;
-  EXPECT_EQ(kernel_of_repacked(problem, {256, 128}, h200()).name, "persistent_cooperative");
+  EXPECT_EQ(name_of(kernel_of_repacked(problem, {256, 128}, h200())), "persistent");
 }
 
 TEST(Repacked, IsChosenWhereTheProductsAreLongAndTheCopiesShort) {
   const GemmPlan plan = choose(feature_major_forward(4095), h200());
-  EXPECT_EQ(plan.row, "repacked");
-  EXPECT_NE(plan.reason.find("persistent_late_store multiplies; "), std::string::npos) << plan.reason;
+  EXPECT_EQ(name_of(plan.composition), "repacked");
+  EXPECT_NE(plan.reason.find("persistent/deferred multiplies; "), std::string::npos) << plan.reason;
   EXPECT_NE(plan.reason.find(" us are for 1 pass over 33.5 MB"), std::string::npos) << plan.reason;
-  EXPECT_NE(choose(feature_major_forward(4096), h200()).row, "repacked");
+  EXPECT_NE(name_of(choose(feature_major_forward(4096), h200()).composition), "repacked");
   GemmProblem vocabulary = feature_major_forward(5120);  // dW of 50,257 columns of logits: more bytes than products
   vocabulary.role = GemmRole::wgrad;
   vocabulary.m = 768, vocabulary.n = 50257, vocabulary.k = 5120;
@@ -77,7 +77,7 @@ TEST(Repacked, IsChosenWhereTheProductsAreLongAndTheCopiesShort) {
   vocabulary.epilogue = {};
   vocabulary.a_pitch = 768, vocabulary.b_pitch = 50257, vocabulary.d_pitch = 768;
   vocabulary.b_alignment = 2;
-  EXPECT_EQ(choose(vocabulary, h200()).row, "realigned_fragments");
+  EXPECT_EQ(name_of(choose(vocabulary, h200()).composition), "unaligned");
 }
 
 }  // namespace
