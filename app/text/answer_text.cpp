@@ -1,6 +1,8 @@
 #include "app/text/answer_text.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <ostream>
 
 #include "app/text/gemm_table.h"
@@ -14,7 +16,23 @@ namespace {
 
 std::string times_as_long(double times) { return number_text(times, "%.3g times as long"); }
 
-std::string megabytes_text(std::int64_t bytes) { return number_text(1e-6 * static_cast<double>(bytes), "%.4g MB"); }
+// "17.18 GFLOP", "5.44 kB"
+std::string in_thousands(std::int64_t count, std::string_view unit) {
+  constexpr std::string_view kPrefixes[] = {"", "k", "M", "G", "T", "P"};
+  auto value = static_cast<double>(count);
+  std::size_t prefix = 0;
+  for (; value >= 999.95 && prefix + 1 < std::size(kPrefixes); ++prefix) value /= 1000.0;
+  return concat(number_text(value, "%.4g"), ' ', kPrefixes[prefix], unit);
+}
+
+std::string work_text(const Cost& cost) {
+  return concat(in_thousands(cost.flops, "FLOP"), " over ", in_thousands(cost.bytes, "B"), " are ", number_text(intensity(cost), "%.4g"),
+                " FLOP/B");
+}
+
+std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
+  return concat(count_text(count), ' ', count == 1 ? one : many);
+}
 
 // What the limit means here, in numbers.
 std::string bound_text(const GemmLine& line, const DeviceInfo& device) {
@@ -50,10 +68,10 @@ std::string bound_text(const GemmLine& line, const DeviceInfo& device) {
 std::string parallelism_text(const GemmLine& line, const DeviceInfo& device) {
   if (device.backend != Backend::cuda) return {};
   const std::int64_t items = line.plan.items(), asked = kGuidesCtasPerSm * device.sm_count;
-  return concat(count_text(items), " CTAs' worth of tiles, ",
+  return concat(counted(items, "CTA's", "CTAs'"), " worth of tiles, ",
                 number_text(static_cast<double>(items) / static_cast<double>(device.sm_count), "%.3g"), " per SM; the guide asks for ",
                 kGuidesCtasPerSm, " per SM, ", count_text(asked), ", before it calls parallelism enough",
-                items >= asked ? "" : ", which these are not");
+                items >= asked ? "" : ", and this is less");
 }
 
 // What rows start on, and whether a pitch or a padded size mends it.
@@ -85,8 +103,8 @@ std::string waves_text(const GemmQuestion& question, GemmRole role) {
   if (!period) return phase + "its last tiles share their K, so that no wave needs to be whole";
   const std::string_view size = question.as == AskedAs::gemm ? "N" : role == GemmRole::wgrad ? "out" : "tokens";
   return concat(phase, "whole waves at multiples of ", size, " = ", *period, " or just below (", plan.tile.m, 'x', plan.tile.n, ": ",
-                plan.tiling.tiles_m, " tiles down, ", plan.split > 1 ? concat("each ", plan.split, " parts, ") : std::string(),
-                plan.tiling.slots, " at a time)");
+                counted(plan.tiling.tiles_m, "tile", "tiles"), " down, ",
+                plan.split > 1 ? concat("each ", plan.split, " parts, ") : std::string(), plan.tiling.slots, " at a time)");
 }
 
 std::string better_text(const BetterSize& one, AskedAs as) {
@@ -104,8 +122,7 @@ std::string facts_text(const GemmLine& line, const DeviceInfo& device) {
   const GemmProblem& problem = line.problem;
   const double ratio = ops_per_byte(device, problem.operand_dtype, problem.math), least = roofline_s(line, device);
   const double seconds = predicted_or_nan(line.predicted_s(), device);
-  std::string text = concat(number_text(1e-9 * static_cast<double>(problem.flops()), "%.4g"), " GFLOP over ",
-                            megabytes_text(problem.bytes()), " are ", number_text(intensity(cost_of(problem)), "%.4g"), " FLOP/B");
+  std::string text = work_text(cost_of(problem));
   if (ratio > 0.0) text += concat(", where math limits from ", number_text(ratio, "%.1f"), " on");
   if (std::isfinite(seconds)) text += concat("; ", flops_text(static_cast<double>(problem.flops()) / seconds));
   if (least > 0.0)
@@ -127,7 +144,7 @@ void print_answer(std::ostream& stream, const GemmQuestion& question, const Devi
   if (device.backend == Backend::cuda) {
     for (const GemmRole role : question.roles()) line(waves_text(question, role));
   }
-  line(multiples_text(question, device));
+  if (device.backend == Backend::cuda) line(multiples_text(question, device));
   const std::vector<BetterSize> better = better_sizes(question);
   line(better.empty() ? "no size near it makes half a percent more FLOP/s" : "sizes near it that are better, each alone");
   for (const BetterSize& one : better) line("  " + better_text(one, question.as));
@@ -159,10 +176,10 @@ void print_operation(std::ostream& stream, const OperationAnswer& answer, const 
   const auto line = [&](const std::string& text) { stream << wrapped(text, page) << '\n'; };
   const double ratio = ops_per_byte(device, answer.dtype, MathMode::ieee);
   const std::string_view limit = name_of(answer.limit);
-  line(concat(answer.name, " of ", answer.shape.rows, 'x', answer.shape.cols, " on ", device_text(device), " is predicted to take ",
-              time_text(answer.predicted_s), limit.empty() ? std::string() : concat(", bound by ", limit)));
-  std::string facts = concat(number_text(1e-6 * static_cast<double>(answer.cost.flops), "%.4g"), " MFLOP over ",
-                             megabytes_text(answer.cost.bytes), " are ", number_text(intensity(answer.cost), "%.3g"), " FLOP/B");
+  const std::string where = concat(answer.name, " of ", answer.shape.rows, 'x', answer.shape.cols, " on ", device_text(device));
+  line(answer.predicted_s > 0.0 ? concat(where, " is predicted to take ", time_text(answer.predicted_s), ", bound by ", limit)
+                                : concat(where, ": its time is unknown, as the device's bandwidth is; name a GPU with --for"));
+  std::string facts = work_text(answer.cost);
   if (ratio > 0.0) facts += concat(", where math limits from ", number_text(ratio, "%.1f"), " on");
   if (answer.predicted_s > 0.0) {
     facts += concat("; ", rate_text(1e-9 * static_cast<double>(answer.cost.bytes) / answer.predicted_s), " GB/s of ",
@@ -171,10 +188,7 @@ void print_operation(std::ostream& stream, const OperationAnswer& answer, const 
   line(facts);
   line(concat(answer.launches, answer.launches == 1 ? " launch" : " launches",
               "; only fewer bytes make it faster: a narrower type, fewer elements, or fewer passes over them"));
-  if (!answer.fused.empty()) {
-    line(concat("worth fusing: a step of tilewave's has it in ", answer.fused, ", and saves this pass of ", time_text(answer.predicted_s)));
-  }
-  if (device.bandwidth_bytes_per_s <= 0.0) line("times are unknown, as the device's bandwidth is; name a GPU with --for");
+  if (!answer.fused.empty()) line(concat("worth fusing: a step of tilewave's has it in ", answer.fused, ", and saves this pass"));
 }
 
 void print_operation_json(std::ostream& stream, const OperationAnswer& answer, const DeviceInfo& device) {

@@ -1,10 +1,7 @@
 // The operation's own launch, traced.
 #include "models/planning/operation_answer.h"
 
-#include <algorithm>
-
 #include "framework/measure/operation_work.h"
-#include "framework/recipe/nearest.h"
 #include "kernels/core/error.h"
 #include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/cost/operation_time.h"
@@ -14,21 +11,6 @@ namespace {
 
 constexpr std::int64_t kMaxOperationRows = std::int64_t{1} << 24,
                        kMaxOperationElements = std::int64_t{1} << 34;  // an optimizer's launch is one of matrices
-
-const BenchedOperation& operation_called(const std::string& name) {
-  const std::span<const BenchedOperation> all = benched_operations();
-  const auto found = std::ranges::find_if(all, [&](const BenchedOperation& one) { return one.name == name; });
-  if (found != all.end()) return *found;
-  std::vector<std::string_view> names;
-  std::string known;
-  for (const BenchedOperation& one : all) {
-    names.emplace_back(one.name);
-    known += concat(known.empty() ? "" : ", ", one.name);
-  }
-  const std::string_view near = nearest_word(name, names);
-  throw InputError(concat("--op ", name, ": there is no such operation", near.empty() ? "" : concat(" (did you mean ", near, "?)"),
-                          "; there are ", known, ". GEMMs are --gemm and --layer; attention is part of a recipe's plan."));
-}
 
 // What tilewave's steps launch instead of the operation by itself.
 std::string_view fused_into(std::string_view name) {
@@ -41,7 +23,7 @@ std::string_view fused_into(std::string_view name) {
 }  // namespace
 
 OperationAnswer answer(const OperationQuestion& question, const DeviceInfo& device) {
-  const BenchedOperation& operation = operation_called(question.name);
+  const BenchedOperation& operation = benched_operation(question.name);
   const Shape shape = question.shape.rows > 0 ? question.shape : operation.shape;
   TW_CHECK_INPUT(shape.rows <= kMaxOperationRows && shape.cols <= kMaxOperationElements / shape.rows, "--op ", question.name, " ",
                  shape.rows, "x", shape.cols, ": at most ", kMaxOperationRows, " rows and ", kMaxOperationElements,

@@ -496,7 +496,7 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect("--gemm 2000000x2000000x2000000 --for h200", "has more multiply-adds than");
   expect("--layer '16777216<-1048576@16777216' --for h200", "has more multiply-adds than");
   expect("--gemm 512x512x512 --device cpu --tile 128x128", "counts on a GPU's SMs");
-  expect("--op layernorm 8x8 --for h200", "there is no such operation (did you mean layer_norm?); there are layer_norm, ");
+  expect("--op layernorm 8x8 --for h200", "there is no operation called layernorm (did you mean layer_norm?); there are layer_norm, ");
   expect("--op softmax 8 --for h200", "--op softmax 8: a matrix is written rows x columns, for example 65536x1024.");
   expect("--op softmax 8x8 --gemm 1x2x3 --for h200", "--op softmax is no GEMM");
   expect("--op softmax 8x8 --set run.steps=1", "--set and --switch change a recipe");
