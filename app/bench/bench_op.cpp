@@ -9,7 +9,6 @@
 #include "app/bench/bench.h"
 #include "app/bench/bench_operands.h"
 #include "app/bench/bench_progress.h"
-#include "app/options/usage.h"
 #include "app/text/table.h"
 #include "app/text/units.h"
 #include "framework/io/json_lines.h"
@@ -39,17 +38,8 @@ std::vector<BenchedOperation> chosen(const OpOptions& options) {
   if (options.names.empty()) return all;
   std::vector<BenchedOperation> result;
   for (const std::string& name : options.names) {
-    const auto is_it = [&](const BenchedOperation& operation) { return operation.name == name; };
-    if (std::none_of(all.begin(), all.end(), is_it)) {
-      std::vector<std::string_view> all_names;
-      std::string known;
-      for (const BenchedOperation& operation : large) {
-        all_names.emplace_back(operation.name);
-        known += concat(known.empty() ? "" : ", ", operation.name);
-      }
-      throw InputError(
-          concat("bench op ", name, ": there is no such operation", nearest_text(name, all_names), "; there are ", known, "."));
-    }
+    const std::string_view known = benched_operation(name).name;
+    const auto is_it = [&](const BenchedOperation& operation) { return operation.name == known; };
     std::copy_if(all.begin(), all.end(), std::back_inserter(result), is_it);
   }
   return result;

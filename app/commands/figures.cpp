@@ -68,7 +68,7 @@ Session session_of(const FiguresArguments& options) {
                  options.device.device, " name two devices; figures are of one.");
   Session session;
   FigureSetting& setting = session.setting;
-  setting.device = options.profile.empty() ? options.device.probe() : device_profile(options.profile).device;
+  setting.device = options.profile.empty() ? options.device.probe() : profile_named(options.profile);
   session.runs = options.profile.empty();
   const DeviceInfo& device = setting.device;
   setting.precision = !options.precision.empty()        ? precision_of(options.precision, device.backend)

@@ -1,10 +1,13 @@
 // tilewave plan: what a step, a layer or a GEMM will cost on a device, here or not, and which numbers would be better.
+#include <cmath>
 #include <iostream>
+#include <optional>
 #include <tuple>
 
 #include "app/bench/bench_operands.h"
 #include "app/options/command.h"
 #include "app/options/literals.h"
+#include "app/text/answer_text.h"
 #include "app/text/chart.h"
 #include "app/text/plan_text.h"
 #include "app/text/units.h"
@@ -20,19 +23,24 @@ struct PlanArguments {
   RecipeOptions recipe;
   DeviceOptions device;
   std::string profile;
-  std::string gemm, layer, tile, precision;
+  std::string gemm, layer, tile, precision, policy = "any";
+  std::vector<std::string> operation;  // its name, and its shape where that is said
+  std::int64_t steps = 0, tokens = 0;  // of a run; 0: not given
+  double price = 0.0;                  // of a GPU for an hour; 0: not given
   std::vector<std::string> switches;
   std::string pitch = "packed";
   std::int64_t sms = 0, blocks_per_sm = 0;  // 0: not given
   PageOptions page;
   std::filesystem::path draw;
   bool json = false;
+
+  bool exercise() const { return !gemm.empty() || !layer.empty() || !operation.empty(); }
 };
 
 // The device to plan for: --for, else the one of --device; exercises without a GPU are the guide's, on its V100. With the SMs of --sm.
 PlannedDevice device_of(const PlanArguments& options) {
-  const bool exercise = (!options.gemm.empty() || !options.layer.empty()) && (options.sms > 0 || !options.tile.empty());
-  DeviceInfo device = options.profile.empty() ? options.device.probe() : device_profile(options.profile).device;
+  const bool exercise = options.exercise() && (options.sms > 0 || !options.tile.empty());
+  DeviceInfo device = options.profile.empty() ? options.device.probe() : profile_named(options.profile);
   if (options.profile.empty() && exercise && device.backend == Backend::cpu && options.device.device == "auto") {
     device = device_profile("v100").device;
   }
@@ -65,6 +73,20 @@ int exit_code_of(const std::vector<PredictedSetting>& settings) {
   return code;
 }
 
+// What --steps or --tokens ask for.
+std::optional<RunCost> cost_of_run(const PlanArguments& options, const PlannedStep& planned, RealTokenCounter& tokens) {
+  if (options.steps == 0 && options.tokens == 0) return std::nullopt;
+  const double per_step = tokens(planned.resolved).target;
+  const bool whole = planned.step.other_s > 0.0;  // else GEMMs alone have times
+  RunCost cost{
+      .steps = options.steps > 0 ? options.steps : static_cast<std::int64_t>(std::ceil(static_cast<double>(options.tokens) / per_step)),
+      .price_per_hour = options.price > 0.0 ? std::optional(options.price) : std::nullopt,
+      .error = step_error(planned.device, planned.step)};
+  cost.tokens = static_cast<double>(cost.steps) * per_step;
+  cost.seconds = whole ? static_cast<double>(cost.steps) * planned.step.predicted_s() : NAN;
+  return cost;
+}
+
 int plan_recipe(const PlanArguments& options) {
   const Recipe asked = options.recipe.read(), recipe = predictable(asked);
   if (recipe != asked) std::cerr << "planned with tilewave's own GEMMs: a library's times and measured ones are not predicted\n";
@@ -78,25 +100,34 @@ int plan_recipe(const PlanArguments& options) {
   const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device.info, tokens);
   const PlannedStep planned = {
       .resolved = resolved, .trace = trace, .step = step, .advice = advice, .settings = settings, .device = device.info};
+  const std::optional<RunCost> run = cost_of_run(options, planned, tokens);
   if (options.json) {
     print_json(std::cout, planned);
+    if (run) print_run_json(std::cout, *run);
   } else {
-    print_plan(std::cout, {.planned = planned, .device = device, .tokens = tokens}, options.page.of_stdout());
+    const std::string costs = run ? text_of(*run) : std::string();
+    print_plan(std::cout, {.planned = planned, .device = device, .tokens = tokens, .run = costs}, options.page.of_stdout());
   }
   return exit_code_of(settings);
 }
 
-GemmLine planned(const std::string& name, const GemmProblem& problem, const PlanArguments& options, const DeviceInfo& device) {
-  if (options.tile.empty()) return {.layer = name, .problem = problem, .plan = choose(problem, device)};
+// How the options have a GEMM planned.
+std::function<GemmPlan(const GemmProblem&)> planner_of(const PlanArguments& options, const DeviceInfo& device) {
+  if (options.tile.empty()) {
+    const AlignmentPolicy policy = options.policy == "strict" ? AlignmentPolicy::strict : AlignmentPolicy::any;
+    return [&device, policy](const GemmProblem& problem) { return choose(problem, device, {.forced = {}, .alignment_policy = policy}); };
+  }
   const Tile tile = tile_of({"--tile", options.tile});
   TW_CHECK_INPUT(device.backend == Backend::cuda, "--tile ", options.tile, " counts on a GPU's SMs, and ", device.name,
                  " is none; name a GPU with --for.");
   const BlocksPerSm blocks =
       options.blocks_per_sm > 0 ? BlocksPerSm{options.blocks_per_sm, "as --blocks-per-sm says"} : assumed_blocks_per_sm(tile);
-  GemmLine line = {.layer = name, .problem = problem, .plan = plan_guide_tile(problem, tile, device, blocks.blocks)};
-  line.plan.reason = concat("in ", tile.m, "x", tile.n, " with ", blocks.blocks, blocks.blocks == 1 ? " CTA" : " CTAs",
-                            " of it per SM at a time, ", blocks.source);
-  return line;
+  return [&device, tile, blocks](const GemmProblem& problem) {
+    GemmPlan plan = plan_guide_tile(problem, tile, device, blocks.blocks);
+    plan.reason = concat("in ", tile.m, "x", tile.n, " with ", blocks.blocks, blocks.blocks == 1 ? " CTA" : " CTAs",
+                         " of it per SM at a time, ", blocks.source);
+    return plan;
+  };
 }
 
 // Its tiles by the waves that they run in.
@@ -112,52 +143,90 @@ void draw_tiles(const std::filesystem::path& path, const GemmLine& line, const D
                                                  .slots = line.plan.tiling.slots}));
 }
 
+Precision precision_for(const PlanArguments& options, const DeviceInfo& device) {
+  const Precision precision = !options.precision.empty()        ? precision_of(options.precision, device.backend)
+                              : device.backend == Backend::cuda ? Precision::fp16
+                                                                : Precision::fp32;
+  const std::optional<Precision> instead = precision_instead(precision, device);
+  TW_CHECK_INPUT(!instead, device.name, " has no units for --precision ", name_of(precision), "; use --precision ", name_of(*instead), ".");
+  return precision;
+}
+
 int plan_gemms(const PlanArguments& options) {
   if (!options.draw.empty()) check_output_file("--draw", options.draw);
   const PlannedDevice planned_for = device_of(options);
   const DeviceInfo& device = planned_for.info;
-  const Precision precision = !options.precision.empty()        ? precision_of(options.precision, device.backend)
-                              : device.backend == Backend::cuda ? Precision::fp16
-                                                                : Precision::fp32;
-  const PitchPolicy pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed;
-  const std::optional<Precision> instead = precision_instead(precision, device);
-  TW_CHECK_INPUT(!instead, device.name, " has no units for --precision ", name_of(precision), "; use --precision ", name_of(*instead), ".");
+  const GemmQuestion asked = {.precision = precision_for(options, device),
+                              .pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed,
+                              .plan = planner_of(options, device)};
+  std::vector<GemmQuestion> questions;
   std::vector<GemmLine> lines;
-  if (!options.gemm.empty()) {
-    const Layer layer = gemm_of({"--gemm", options.gemm});
-    const GemmProblem problem = plain_gemm({.out = layer.out, .in = layer.in, .tokens = layer.tokens}, precision, pitch);
-    lines.push_back(planned(options.gemm, problem, options, device));
-  }
-  if (!options.layer.empty()) {
-    const Layer layer = layer_of({"--layer", options.layer});
-    for (const GemmRole role : {GemmRole::forward, GemmRole::dgrad, GemmRole::wgrad}) {
-      const GemmProblem problem = plain_gemm({.role = role, .out = layer.out, .in = layer.in, .tokens = layer.tokens}, precision, pitch);
-      lines.push_back(planned(options.layer, problem, options, device));
+  const auto ask = [&](const std::string& name, AskedAs as, const Layer& layer) {
+    GemmQuestion& question = questions.emplace_back(asked);
+    question.as = as;
+    question.layer = {.out = layer.out, .in = layer.in, .tokens = layer.tokens};
+    for (const GemmRole role : question.roles()) {
+      const GemmProblem problem = question.problem(role);
+      lines.push_back({.layer = name, .problem = problem, .plan = question.plan(problem)});
     }
-  }
+  };
+  if (!options.gemm.empty()) ask(options.gemm, AskedAs::gemm, gemm_of({"--gemm", options.gemm}));
+  if (!options.layer.empty()) ask(options.layer, AskedAs::layer, layer_of({"--layer", options.layer}));
   if (!options.draw.empty()) draw_tiles(options.draw, lines.front(), device);
   if (!options.json) {
-    print_exercise(std::cout, {.lines = lines, .device = planned_for, .precision = precision}, options.page.of_stdout());
+    print_exercise(std::cout, {.lines = lines, .questions = questions, .device = planned_for, .precision = asked.precision},
+                   options.page.of_stdout());
     return 0;
   }
   double seconds = 0.0;
   for (const GemmLine& line : lines) seconds += line.predicted_s();
   for (const GemmLine& line : lines) print_json(std::cout, {.line = line, .device = device, .step_s = seconds});
+  for (const GemmQuestion& question : questions) print_answer_json(std::cout, question, device);
   return 0;
 }
 
+int plan_operation(const PlanArguments& options) {
+  const PlannedDevice planned_for = device_of(options);
+  const DeviceInfo& device = planned_for.info;
+  OperationQuestion question{.name = options.operation.front(), .precision = precision_for(options, device)};
+  if (options.operation.size() > 1) {
+    const Matrix matrix = matrix_of({concat("--op ", question.name), options.operation.back()});
+    question.shape = {matrix.rows, matrix.cols};
+  }
+  const OperationAnswer operation = answer(question, device);
+  options.json ? print_operation_json(std::cout, operation, device)
+               : print_operation_answer(std::cout, operation, planned_for, options.page.of_stdout());
+  return 0;
+}
+
+void check_exercise(const PlanArguments& options) {
+  TW_CHECK_INPUT(options.recipe.overrides.empty() && options.switches.empty(),
+                 "--set and --switch change a recipe, and --gemm, --layer and --op take none: --precision and --pitch say how they lie.");
+  TW_CHECK_INPUT(options.steps == 0 && options.tokens == 0,
+                 "--steps and --tokens are a run's, and --gemm, --layer and --op are no recipe; name one.");
+  TW_CHECK_INPUT(options.policy == "any" || options.tile.empty(), "--policy ", options.policy, " chooses a kernel, and --tile ",
+                 options.tile, " is one of the guide's; leave out either.");
+  const bool operation = !options.operation.empty();
+  TW_CHECK_INPUT(!operation || (options.gemm.empty() && options.layer.empty() && options.tile.empty() && options.policy == "any"), "--op ",
+                 options.operation.empty() ? "" : options.operation.front(),
+                 " is no GEMM: it goes with none of --gemm, --layer, --tile and --policy.");
+}
+
 int run_plan(const PlanArguments& options) {
-  const bool exercise = !options.gemm.empty() || !options.layer.empty();
-  TW_CHECK_INPUT(exercise != !options.recipe.path.empty(),
-                 "plan takes a recipe, or --gemm MxNxK, or --layer out<-in@tokens: one kind of them, and not none.");
-  TW_CHECK_INPUT(!exercise || (options.recipe.overrides.empty() && options.switches.empty()),
-                 "--set and --switch change a recipe, and --gemm and --layer take none: --precision and --pitch say how they lie.");
+  const bool exercise = options.exercise();
+  TW_CHECK_INPUT(
+      exercise != !options.recipe.path.empty(),
+      "plan takes a recipe, or --gemm MxNxK, or --layer out<-in@tokens, or --op NAME ROWSxCOLS: one kind of them, and not none.");
+  if (exercise) check_exercise(options);
+  TW_CHECK_INPUT(options.price == 0.0 || options.steps > 0 || options.tokens > 0,
+                 "--price is what an hour costs, and nobody said how many: add --steps N or --tokens N.");
   TW_CHECK_INPUT(exercise || options.tile.empty(),
                  "--tile goes with --gemm and --layer; a recipe's tiles are forced with --set gemm.choice=<kernel>/<M>x<N>.");
   TW_CHECK_INPUT(options.draw.empty() || (!options.gemm.empty() && options.layer.empty()), "--draw ", options.draw.string(),
                  ": a picture is of one GEMM's tiles; name it with --gemm MxNxK.");
   TW_CHECK_INPUT(options.profile.empty() || options.device.device == "auto", "--for ", options.profile, " and --device ",
                  options.device.device, " name two devices; a plan is made for one.");
+  if (!options.operation.empty()) return plan_operation(options);
   return exercise ? plan_gemms(options) : plan_recipe(options);
 }
 
@@ -178,6 +247,10 @@ Command add_plan(CLI::App& program) {
       ->type_name("KEY=VALUE,VALUE");
   command->add_option("--gemm", options->gemm, "this GEMM alone")->type_name("MxNxK");
   command->add_option("--layer", options->layer, "this layer's three GEMMs alone")->type_name("OUT<-IN@TOKENS");
+  command->add_option("--op", options->operation, "an operation that is no GEMM, layer_norm for example, on rows x columns")
+      ->expected(1, 2)
+      ->excludes(command->get_option("recipe"))
+      ->type_name("NAME ROWSxCOLS");
   command->add_option("--tile", options->tile, "with --gemm or --layer: this tile, as the guide counts")->type_name("MxN");
   command
       ->add_option("--blocks-per-sm", options->blocks_per_sm,
@@ -188,12 +261,22 @@ Command add_plan(CLI::App& program) {
       ->excludes(command->get_option("recipe"))
       ->type_name("FILE");
   command->add_option("--sm", options->sms, "so many SMs instead of the device's")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--precision", options->precision, "with --gemm or --layer: fp32, tf32, bf16, fp16 or fp64")
+  command->add_option("--precision", options->precision, "with --gemm, --layer or --op: fp32, tf32, bf16, fp16 or fp64")
       ->excludes(command->get_option("recipe"));
   command->add_option("--pitch", options->pitch, "with --gemm or --layer: how rows follow one another")
       ->check(CLI::IsMember({"packed", "aligned"}))
       ->excludes(command->get_option("recipe"))
       ->capture_default_str();
+  command->add_option("--policy", options->policy, "with --gemm or --layer: where Tensor Cores multiply, as gemm.alignment_policy")
+      ->check(CLI::IsMember({"any", "strict"}))
+      ->excludes(command->get_option("recipe"))
+      ->capture_default_str();
+  CLI::Option* steps =
+      command->add_option("--steps", options->steps, "with a recipe: hours that so many steps take")->check(CLI::Range(1, 1 << 30));
+  command->add_option("--tokens", options->tokens, "with a recipe: the same for so many real target tokens")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
+      ->excludes(steps);
+  command->add_option("--price", options->price, "with --steps or --tokens: what a GPU costs an hour")->check(CLI::PositiveNumber);
   command->add_flag("--json", options->json, "one JSON object a line");
   options->page.add_to(*command);
   return {command, [options] { return run_plan(*options); }};

@@ -71,7 +71,7 @@ int dry_run(const TrainArguments& options) {
                  options.device.device, " name a device each; leave one of them out.");
   const Recipe recipe = options.recipe.read();
   check_files(recipe);
-  const DeviceInfo device = options.planned_for.empty() ? options.device.probe() : device_profile(options.planned_for).device;
+  const DeviceInfo device = options.planned_for.empty() ? options.device.probe() : profile_named(options.planned_for);
   check_plannable(recipe, device);
   RealTokenCounter tokens(recipe);
   const ResolvedRecipe resolved = resolve(recipe, {}, device, tokens);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "framework/measure/calibration.h"
+#include "kernels/core/device_profiles.h"
 
 namespace tilewave {
 namespace {
@@ -53,6 +54,13 @@ Page PageOptions::of_stderr() const { return page_of(STDERR_FILENO, columns); }
 
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) std::cerr << "tilewave: " << note << '\n';
+}
+
+DeviceInfo profile_named(const std::string& name) {
+  DeviceInfo device = device_profile(name).device;
+  const std::string note = profile_note(name);
+  if (!note.empty()) print_notes({note});
+  return device;
 }
 
 void DeviceOptions::add_to(CLI::App& command) {

@@ -65,6 +65,9 @@ struct PageOptions {
 // What a person should read beside the results, a line each on stderr.
 void print_notes(const std::vector<std::string>& notes);
 
+// The device of the profile that --for names; what else the name stands for is said on stderr.
+DeviceInfo profile_named(const std::string& name);
+
 // --device and --threads.
 struct DeviceOptions {
   std::string device = "auto";

@@ -59,6 +59,13 @@ Tile tile_of(const Literal& literal) {
   return *tile;
 }
 
+Matrix matrix_of(const Literal& literal) {
+  const auto sizes = numbers_in<2>(literal.text, {"x"});
+  TW_CHECK_INPUT(sizes, literal.option, " ", literal.text, ": a matrix is written rows x columns, for example 65536x1024.");
+  const auto [rows, cols] = *sizes;
+  return {.rows = rows, .cols = cols};
+}
+
 std::vector<std::int64_t> range_of(const Literal& literal) {
   const auto range = numbers_in<3>(literal.text, {":", ":"});
   const auto [first, last, step] = range.value_or(std::array<std::int64_t, 3>{1, 0, 1});

@@ -19,6 +19,10 @@ struct Layer {
   std::string text() const { return concat(out, "<-", in, "@", tokens); }
 };
 
+struct Matrix {
+  std::int64_t rows = 0, cols = 0;
+};
+
 struct Literal {
   std::string_view option;  // "--layer"
   std::string_view text;
@@ -27,6 +31,7 @@ struct Literal {
 Layer layer_of(const Literal& literal);                      // "512<-128@1536"
 Layer gemm_of(const Literal& literal);                       // "MxNxK", as the layer whose forward GEMM it is
 Tile tile_of(const Literal& literal);                        // "256x128", M by N
+Matrix matrix_of(const Literal& literal);                    // "65536x1024", rows by columns
 std::vector<std::int64_t> range_of(const Literal& literal);  // "first:last:step", at most 10,000 numbers
 
 // A layer or a GEMM, one of whose sizes is a range: "2304x8:6400:8x4096" has a size for N from 8 to 6400.

@@ -5,6 +5,7 @@
 
 #include "app/text/gemm_table.h"
 #include "framework/io/json_lines.h"
+#include "models/planning/gemm_answer.h"
 #include "models/planning/launch_limit.h"
 
 namespace tilewave {
@@ -30,6 +31,7 @@ void print_advice(std::ostream& stream, const Advice& advice) {
   object.add("advised", advice.advised).add("part", advice.part).add("part_gain_fraction", advice.part_gain);
   object.add("step_gain_fraction", advice.step_gain).add("cost_rows", advice.cost_rows).add("cost_bytes", advice.cost_bytes);
   object.add("cost_parameters", advice.cost_parameters).add("set", advice.set).add("section", advice.section);
+  object.add("remark", advice.remark);
   stream << object.text() << '\n';
 }
 
@@ -65,7 +67,7 @@ void print_json(std::ostream& stream, const PlannedLine& planned) {
   object.add("a_alignment_bytes", problem.a_alignment)
       .add("b_alignment_bytes", problem.b_alignment)
       .add("d_alignment_bytes", problem.d_alignment);
-  object.add("flops_per_byte", intensity(cost_of(problem)));
+  object.add("flops", problem.flops()).add("bytes", problem.bytes()).add("flops_per_byte", intensity(cost_of(problem)));
   const double ratio = ops_per_byte(device, problem.operand_dtype, problem.math);
   object.add("ops_per_byte", ratio > 0.0 ? ratio : NAN).add("limit", name_of(limit_of(problem, plan, device)));
   const GemmComposition& composition = plan.composition;
@@ -73,11 +75,18 @@ void print_json(std::ostream& stream, const PlannedLine& planned) {
   object.add("epilogue", name_of(composition.epilogue)).add("tile", concat(plan.tile.m, 'x', plan.tile.n)).add("stages", plan.stages);
   object.add("raster", name_of(plan.raster.kind)).add("raster_group", plan.raster.group);
   object.add("split", plan.split).add("tiles", plan.tiling.tiles);
+  object.add("tiles_m", plan.tiling.tiles_m).add("tiles_n", plan.tiling.tiles_n).add("tail_tiles", plan.tiling.tail_tiles);
   object.add("useful_fraction", plan.tiling.useful_fraction).add("blocks_per_sm", ctas_per_sm(plan, device));
   object.add("waves", waves.waves).add("tail_fraction", waves.tail_fraction).add("wave_fraction", waves.efficiency);
+  const auto period = period_of_whole_waves(plan);
+  period ? object.add("whole_waves_n", *period) : object.add("whole_waves_n", NAN);
+  object.add("ctas", plan.items());
+  device.backend == Backend::cuda ? object.add("guides_ctas", kGuidesCtasPerSm * device.sm_count) : object.add("guides_ctas", NAN);
   const double least = roofline_s(line, device);
   object.add("least_us", least > 0.0 ? 1e6 * least : NAN);
   object.add("predicted_us", 1e6 * predicted_or_nan(line.predicted_s(), device)).add("share_fraction", line.predicted_s() / step_s);
+  object.add("tflops",
+             1e-12 * static_cast<double>(line.count) * static_cast<double>(problem.flops()) / predicted_or_nan(line.predicted_s(), device));
   object.add("reason", plan.reason);
   stream << object.text() << '\n';
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "app/text/adjustments.h"
+#include "app/text/answer_text.h"
 #include "app/text/gemm_table.h"
 #include "app/text/table.h"
 #include "app/text/units.h"
@@ -23,7 +24,11 @@ bool is_guides(const GemmLine& line) { return line.plan.composition.kernel.start
 std::string times_text(const PlannedDevice& device, const std::vector<GemmLine>& lines, bool whole_step) {
   std::string own = source_of(cost_model_of(device.info));
   if (device.info.sm_count != device.own_sms) own += concat("; by --sm scaled from ", device.own_sms, " SMs to ", device.info.sm_count);
-  if (std::ranges::none_of(lines, is_guides)) return "times of tilewave's own kernels: " + own;
+  constexpr int kGuides = 80;  // the A100, whose figures in the guide are a library's
+  if (std::ranges::none_of(lines, is_guides)) {
+    return concat("times of tilewave's own kernels: ", own,
+                  device.info.capability == kGuides ? "; the guide's figures of this GPU are cuBLAS's" : "");
+  }
   const std::string guides = "times of GEMMs in the guide's tiles: the shares of the peak that its figures reach";
   if (!std::ranges::all_of(lines, is_guides)) return concat(guides, "; of tilewave's own kernels: ", own);
   return whole_step ? concat(guides, "; of what is no GEMM: ", own) : guides;
@@ -108,17 +113,18 @@ std::string memory_text(const PlannedStep& planned) {
 }
 
 std::string advice_text(const Advice& advice) {
+  const std::string remark = advice.remark.empty() ? std::string() : concat("; ", advice.remark);
   std::string text = concat(advice.quantity, ' ', advice.from);
   if (!advice.advised) {
     return concat(text, ": no change advised, predicted gain ", percent_text(advice.step_gain),
-                  advice.to != advice.from ? concat(" at ", advice.to) : std::string());
+                  advice.to != advice.from ? concat(" at ", advice.to) : std::string(), remark);
   }
   text += concat(" -> ", advice.to, ": the step ", percent_text(advice.step_gain), " less, ", advice.part, ' ',
                  percent_text(std::abs(advice.part_gain)), advice.part_gain < 0.0 ? " more" : " less");
   if (advice.cost_rows != 0) text += "; rows " + signed_count_text(advice.cost_rows);
   if (advice.cost_parameters != 0) text += "; parameters " + signed_count_text(advice.cost_parameters);
   if (advice.cost_bytes != 0) text += "; memory " + signed_bytes_text(advice.cost_bytes);
-  return concat(text, "; ", advice.set, " (", advice.section, ')');
+  return concat(text, "; ", advice.set, " (", advice.section, ')', remark);
 }
 
 void print_advice(std::ostream& stream, const StepText& text, const Page& page) {
@@ -187,6 +193,14 @@ void print_settings(std::ostream& stream, const PlannedStep& planned, const Page
   print_adjustments(stream, adjusted, page);
 }
 
+void print_indented(std::ostream& stream, const std::string& text, const Page& page) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    stream << wrapped("  " + text.substr(begin, end - begin), page) << '\n';
+    begin = end + 1;
+  }
+}
+
 // What the chosen kernels are and what else was near; why others refuse is for --json. Once, where all say the same.
 void print_reasons(std::ostream& stream, const std::vector<GemmLine>& lines, const Page& page) {
   const auto same = [&](const GemmLine& line) {
@@ -210,6 +224,7 @@ void print_plan(std::ostream& stream, const StepText& text, const Page& page) {
   };
   line(step_text(text));
   line(bounds_text(step, device));
+  line(text.run);
   line(roofline_text(text.planned));
   line(memory_text(text.planned));
   line(text_of(resolved.segments, batch_shape(resolved)));
@@ -236,6 +251,11 @@ void print_exercise(std::ostream& stream, const ExerciseText& text, const Page& 
                              time_text(predicted_or_nan(line.predicted_s(), device)), bound, ", in ", name_of(line.plan)),
                       page)
            << '\n';
+    print_indented(stream, facts_text(line, device), page);
+  }
+  for (const GemmQuestion& question : text.questions) {
+    stream << '\n';
+    print_answer(stream, question, device, page);
   }
   print_reasons(stream, text.lines, page);
   stream << '\n';
@@ -243,6 +263,12 @@ void print_exercise(std::ostream& stream, const ExerciseText& text, const Page& 
   if (device.backend == Backend::cuda) stream << wrapped(times_text(text.device, text.lines, false), page) << '\n';
   stream << '\n';
   print_gemms(stream, {.lines = text.lines, .device = device, .step_s = seconds}, page);
+}
+
+void print_operation_answer(std::ostream& stream, const OperationAnswer& answer, const PlannedDevice& device, const Page& page) {
+  print_operation(stream, answer, device.info, page);
+  if (device.info.backend != Backend::cuda) return;
+  stream << '\n' << wrapped("times of operations: " + source_of(cost_model_of(device.info)), page) << '\n';
 }
 
 }  // namespace tilewave

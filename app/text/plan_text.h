@@ -8,6 +8,8 @@
 
 #include "app/text/page.h"
 #include "app/text/plan_json.h"
+#include "models/planning/gemm_answer.h"
+#include "models/planning/operation_answer.h"
 #include "models/planning/real_tokens.h"
 
 namespace tilewave {
@@ -22,15 +24,19 @@ struct StepText {
   const PlannedStep& planned;
   const PlannedDevice& device;
   const RealTokenCounter& tokens;
+  std::string run = {};  // what steps of it cost, if that was asked
 };
 void print_plan(std::ostream& stream, const StepText& text, const Page& page);
 
 // GEMMs by themselves, in a precision.
 struct ExerciseText {
   const std::vector<GemmLine>& lines;
+  const std::vector<GemmQuestion>& questions;  // that the lines answer
   const PlannedDevice& device;
   Precision precision{};
 };
 void print_exercise(std::ostream& stream, const ExerciseText& text, const Page& page);
+
+void print_operation_answer(std::ostream& stream, const OperationAnswer& answer, const PlannedDevice& device, const Page& page);
 
 }  // namespace tilewave

@@ -7,6 +7,7 @@
 
 #include "framework/data/packing.h"
 #include "framework/data/synthetic.h"
+#include "framework/recipe/nearest.h"
 #include "framework/tensor/host_tensor.h"
 #include "framework/tensor/random.h"
 #include "kernels/ops/activation.h"
@@ -254,6 +255,19 @@ std::span<const BenchedOperation> benched_operations() {
       with_flag("gradient_norm", {std::int64_t{200} * 1024, 1024}, prepare_optimizer, true),
   };
   return all;
+}
+
+const BenchedOperation& benched_operation(std::string_view name) {
+  std::vector<std::string_view> names;
+  std::string known;
+  for (const BenchedOperation& one : benched_operations()) {
+    if (one.name == name) return one;
+    names.emplace_back(one.name);
+    known += concat(known.empty() ? "" : ", ", one.name);
+  }
+  const std::string_view near = nearest_word(name, names);
+  throw InputError(concat("there is no operation called ", name, near.empty() ? "" : concat(" (did you mean ", near, "?)"), "; there are ",
+                          known, ". GEMMs and attention have options and commands of their own."));
 }
 
 std::span<const BenchedOperation> step_operations() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "framework/tensor/context.h"
@@ -32,6 +33,8 @@ struct BenchedOperation {
 };
 // At sizes that keep a GPU's memory busy.
 std::span<const BenchedOperation> benched_operations();
+// The one of that name; InputError where there is none, with the nearest and all of them.
+const BenchedOperation& benched_operation(std::string_view name);
 // Some of them as a step of Transformer-big or GPT-2 has them, where they are small or their operands are not uniform.
 std::span<const BenchedOperation> step_operations();
 

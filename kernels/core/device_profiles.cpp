@@ -25,19 +25,38 @@ constexpr Printed kPrinted[] = {
     {"v100", "Tesla V100-SXM2-32GB", 70, 80, 1530, 900, 6, 32768, 96, 125, 15.7, 3100, "Deep Learning Performance guide, section 3"},
     {"t4", "Tesla T4", 75, 40, 1590, 320, 4, 15360, 64, 65, 8.1, 0, "Turing architecture whitepaper, T4"},
     {"a100", "NVIDIA A100-SXM4-80GB", 80, 108, 1410, 2039, 40, 81920, 163, 312, 19.5, 0, "A100 80 GB datasheet, A100 whitepaper"},
+    {"rtx3090", "NVIDIA GeForce RTX 3090", 86, 82, 1695, 936, 6, 24576, 99, 71, 35.6, 0,
+     "GA102 whitepaper, RTX 3090 (fp16 products summed in fp32)"},
     {"a10", "NVIDIA A10", 86, 72, 1695, 600, 6, 23028, 99, 125, 31.2, 0, "A10 datasheet, GA102 whitepaper"},
     {"l4", "NVIDIA L4", 89, 58, 2040, 300, 48, 23034, 99, 121, 30.3, 0, "L4 datasheet (half of the sparse rate)"},
+    {"l40s", "NVIDIA L40S", 89, 142, 2520, 864, 96, 46068, 99, 362.05, 91.6, 0, "L40S datasheet, Ada whitepaper"},
     {"rtx4090", "NVIDIA GeForce RTX 4090", 89, 128, 2520, 1008, 72, 24564, 99, 165.2, 82.6, 0,
      "Ada whitepaper, RTX 4090 (fp16 products summed in fp32)"},
     {"h100-pcie", "NVIDIA H100 PCIe", 90, 114, 1755, 2039, 50, 81559, 227, 756, 51, 0,
      "H100 datasheet (half of the sparse rate), H100 whitepaper"},
     {"h100-sxm", "NVIDIA H100 80GB HBM3", 90, 132, 1980, 3350, 50, 81559, 227, 989.4, 66.9, 0,
      "H100 datasheet (half of the sparse rate), H100 whitepaper"},
+    {"gh200", "NVIDIA GH200 480GB", 90, 132, 1980, 4000, 60, 97871, 227, 989.4, 66.9, 0,
+     "GH200 datasheet, 96 GB of HBM3 (half of the sparse rate), H100 whitepaper"},
     {"h200", "NVIDIA H200", 90, 132, 1980, 4800, 60, 143771, 227, 989.4, 66.9, 0,
      "H200 datasheet (half of the sparse rate), H100 whitepaper"},
     {"b200", "NVIDIA B200", 100, 148, 1965, 8000, 126, 183359, 227, 2250, 75, 0,
      "HGX B200 datasheet (half of the sparse rate), Blackwell tuning guide"},
+    {"rtx5090", "NVIDIA GeForce RTX 5090", 120, 170, 2407, 1792, 96, 32607, 99, 209.5, 104.8, 0,
+     "RTX Blackwell whitepaper, RTX 5090 (fp16 products summed in fp32)"},
 };
+
+// Names that people say, and the profile that each stands for.
+struct Alias {
+  std::string_view name, key, others;
+};
+constexpr Alias kAliases[] = {{"h100", "h100-sxm", "the PCIe card is h100-pcie"}};
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
 
 DeviceProfile profile_of(const Printed& p) {
   return {.key = p.key,
@@ -72,13 +91,24 @@ std::span<const DeviceProfile> device_profiles() {
 }
 
 const DeviceProfile& device_profile(std::string_view key) {
-  std::string lower(key), known;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string lower = lower_case(key), known;
+  for (const Alias& alias : kAliases) {
+    if (lower == alias.name) lower = alias.key;
+  }
   for (const DeviceProfile& profile : device_profiles()) {
     if (profile.key == lower) return profile;
     known += concat(known.empty() ? "" : ", ", profile.key);
   }
   throw InputError(concat("there is no profile of a device called \"", key, "\"; there are ", known, "."));
+}
+
+std::string profile_note(std::string_view name) {
+  const std::string lower = lower_case(name);
+  for (const Alias& alias : kAliases) {
+    if (lower == alias.name)
+      return concat(alias.name, " means ", alias.key, ", ", device_profile(alias.key).device.name, "; ", alias.others);
+  }
+  return {};
 }
 
 const DeviceProfile* find_profile(const DeviceInfo& device) {

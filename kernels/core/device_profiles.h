@@ -12,15 +12,6 @@
 
 namespace tilewave {
 
-// Multiply-adds a clock and SM as the guide prints them (Deep Learning Performance, figure 2).
-struct GuideRates {
-  int fp64 = 0, fp32 = 0, fp16 = 0, int8 = 0;                              // CUDA cores
-  int tensor_fp16 = 0, tensor_int8 = 0, tensor_int4 = 0, tensor_int1 = 0;  // Tensor Cores
-};
-inline constexpr GuideRates kVoltaRates = {.fp64 = 32, .fp32 = 64, .fp16 = 128, .int8 = 256, .tensor_fp16 = 512};
-inline constexpr GuideRates kTuringRates = {
-    .fp64 = 2, .fp32 = 64, .fp16 = 128, .int8 = 256, .tensor_fp16 = 512, .tensor_int8 = 1024, .tensor_int4 = 2048, .tensor_int1 = 8192};
-
 inline constexpr int kNoDevice = -1;
 
 struct DeviceProfile {
@@ -34,8 +25,10 @@ struct DeviceProfile {
 
 std::span<const DeviceProfile> device_profiles();
 
-// By its key, whatever the case; InputError with the known ones.
+// By its key, whatever the case, or by a name that stands for one ("h100" for h100-sxm); InputError with the known ones.
 const DeviceProfile& device_profile(std::string_view key);
+// What a name stands for that is no profile's own key, as a sentence; empty for a key.
+std::string profile_note(std::string_view name);
 // The one of the same name as a probed GPU, or null.
 const DeviceProfile* find_profile(const DeviceInfo& device);
 

@@ -7,9 +7,6 @@
 namespace tilewave {
 namespace {
 
-constexpr FigurePanel kBatchPanels[] = {{.title = "throughput", .quantity = Quantity::rate},
-                                        {.title = "duration", .quantity = Quantity::time}};
-
 FigurePoints batch_points(const FigureSetting& setting) {
   FigurePoints figure;
   for (const std::int64_t batch : {32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384}) {
@@ -19,19 +16,6 @@ FigurePoints batch_points(const FigureSetting& setting) {
   }
   figure.how = concat("4096 inputs, 1024 outputs, batch 32 to 16384, packed.", toy_text(setting));
   return figure;
-}
-
-std::vector<Effect> batch_effects(const FigureRecords& records) {
-  std::vector<Effect> effects;
-  for (const std::string& series : series_of(records)) {
-    const std::vector<const FigureRecord*> all = records_of(records, series);
-    add_ratio(effects, {.what = concat("FLOP/s at batch ", std::llround(all.back()->x), " over those at ", std::llround(all.front()->x),
-                                       ", ", series),
-                        .of = RatioOf::rates,
-                        .over = all.back(),
-                        .under = all.front()});
-  }
-  return effects;
 }
 
 }  // namespace
@@ -45,8 +29,8 @@ const Figure kBatchFigure = {
         "in the weight gradient; large ones reach about 250 TFLOP/s on an A100.",
     .axis = "batch",
     .scale = AxisScale::log,
-    .panels = kBatchPanels,
+    .panels = kRateAndTimePanels,
     .points = batch_points,
-    .effects = batch_effects};
+    .effects = [](const FigureRecords& records) { return last_over_first(records, {.before = "batch "}); }};
 
 }  // namespace tilewave

@@ -7,9 +7,6 @@
 namespace tilewave {
 namespace {
 
-constexpr FigurePanel kDepthPanels[] = {{.title = "throughput", .quantity = Quantity::rate},
-                                        {.title = "duration", .quantity = Quantity::time}};
-
 FigurePoints depth_points(const FigureSetting& setting) {
   FigurePoints figure;
   for (const std::int64_t depth : {64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384}) {
@@ -24,18 +21,6 @@ FigurePoints depth_points(const FigureSetting& setting) {
   return figure;
 }
 
-std::vector<Effect> depth_effects(const FigureRecords& records) {
-  std::vector<Effect> effects;
-  for (const std::string& series : series_of(records)) {
-    const std::vector<const FigureRecord*> all = records_of(records, series);
-    add_ratio(effects, {.what = concat("FLOP/s at K = ", all.back()->k, " over those at ", all.front()->k, ", ", series),
-                        .of = RatioOf::rates,
-                        .over = all.back(),
-                        .under = all.front()});
-  }
-  return effects;
-}
-
 }  // namespace
 
 const Figure kDepthFigure = {.name = "depth",
@@ -46,8 +31,8 @@ const Figure kDepthFigure = {.name = "depth",
                                  "over a longer dot product.",
                              .axis = "K",
                              .scale = AxisScale::log,
-                             .panels = kDepthPanels,
+                             .panels = kRateAndTimePanels,
                              .points = depth_points,
-                             .effects = depth_effects};
+                             .effects = [](const FigureRecords& records) { return last_over_first(records, {.before = "K = "}); }};
 
 }  // namespace tilewave

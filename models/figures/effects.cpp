@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/core/error.h"
+
 namespace tilewave {
 
 const FigureRecord* find_record(const FigureRecords& records, const PointName& name) {
@@ -26,6 +28,19 @@ void add_ratio(std::vector<Effect>& effects, const Ratio& ratio) {
     effect.low = std::min(one, other), effect.high = std::max(one, other);
   }
   if (!std::isnan(effect.predicted) || !std::isnan(effect.measured)) effects.push_back(std::move(effect));
+}
+
+std::vector<Effect> last_over_first(const FigureRecords& records, const PlaceWords& words) {
+  std::vector<Effect> effects;
+  for (const std::string& series : series_of(records)) {
+    const std::vector<const FigureRecord*> all = records_of(records, series);
+    add_ratio(effects, {.what = concat("FLOP/s at ", words.before, std::llround(all.back()->x), words.behind, " over those at ",
+                                       std::llround(all.front()->x), ", ", series),
+                        .of = RatioOf::rates,
+                        .over = all.back(),
+                        .under = all.front()});
+  }
+  return effects;
 }
 
 std::vector<std::string> series_of(const FigureRecords& records) {

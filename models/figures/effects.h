@@ -25,6 +25,13 @@ struct Ratio {
 };
 void add_ratio(std::vector<Effect>& effects, const Ratio& ratio);
 
+// Of each series the FLOP/s at its last place over those at its first: "FLOP/s at batch 16384 over those at 32, forward" with "batch "
+// before the place.
+struct PlaceWords {
+  std::string_view before = {}, behind = {};
+};
+std::vector<Effect> last_over_first(const FigureRecords& records, const PlaceWords& words);
+
 // Names of the series that are there, each once, in their order.
 std::vector<std::string> series_of(const FigureRecords& records);
 // The records of a series, and of a group where one is named.

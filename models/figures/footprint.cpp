@@ -7,9 +7,6 @@
 namespace tilewave {
 namespace {
 
-constexpr FigurePanel kFootprintPanels[] = {{.title = "throughput", .quantity = Quantity::rate},
-                                            {.title = "duration", .quantity = Quantity::time}};
-
 FigurePoints footprint_points(const FigureSetting& setting) {
   FigurePoints figure;
   for (const std::int64_t size : {256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192}) {
@@ -23,18 +20,6 @@ FigurePoints footprint_points(const FigureSetting& setting) {
   return figure;
 }
 
-std::vector<Effect> footprint_effects(const FigureRecords& records) {
-  std::vector<Effect> effects;
-  for (const std::string& series : series_of(records)) {
-    const std::vector<const FigureRecord*> all = records_of(records, series);
-    add_ratio(effects, {.what = concat("FLOP/s at M = N = ", all.back()->m, " over those at ", all.front()->m, ", ", series),
-                        .of = RatioOf::rates,
-                        .over = all.back(),
-                        .under = all.front()});
-  }
-  return effects;
-}
-
 }  // namespace
 
 const Figure kFootprintFigure = {.name = "footprint",
@@ -45,8 +30,8 @@ const Figure kFootprintFigure = {.name = "footprint",
                                      "Time grows more slowly than the output does.",
                                  .axis = "M = N",
                                  .scale = AxisScale::log,
-                                 .panels = kFootprintPanels,
+                                 .panels = kRateAndTimePanels,
                                  .points = footprint_points,
-                                 .effects = footprint_effects};
+                                 .effects = [](const FigureRecords& records) { return last_over_first(records, {.before = "M = N = "}); }};
 
 }  // namespace tilewave

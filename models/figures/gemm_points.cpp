@@ -48,6 +48,17 @@ FigurePoint strict_point(const Place& place, const GemmProblem& problem) {
   return point;
 }
 
+FigurePoint add_held_and_free(FigurePoints& figure, const HeldTile& held, const GemmProblem& problem) {
+  const auto x = static_cast<double>(problem.n);
+  FigurePoint point = chosen_point({.series = concat(held.tile.m, 'x', held.tile.n, " held"), .x = x}, problem);
+  point.choice = held.choice;
+  figure.points.push_back(point);
+  figure.points.push_back(chosen_point({.series = "free choice", .x = x}, problem));
+  return point;
+}
+
+bool sized_for_volta(const FigureSetting& setting) { return setting.device.capability > 0 && setting.device.capability < 80; }
+
 std::string with_library(const std::string& series) { return series.empty() ? "cuBLASLt" : series + ", cuBLASLt"; }
 
 void add_library_point(FigurePoints& figure, const Place& place, const GemmProblem& problem, const FigureSetting& setting) {

@@ -32,6 +32,13 @@ struct HeldTile {
 };
 HeldTile held_tile(const GemmProblem& problem, const DeviceInfo& device);
 
+// Panels that several figures have.
+inline constexpr FigurePanel kRateAndTimePanels[] = {{.title = "throughput", .quantity = Quantity::rate},
+                                                     {.title = "duration", .quantity = Quantity::time}};
+inline constexpr FigurePanel kQuantizationPanels[] = {{.title = "(a) throughput", .quantity = Quantity::rate},
+                                                      {.title = "(b) duration", .quantity = Quantity::time},
+                                                      {.title = "(c) tiles", .quantity = Quantity::tiles}};
+
 // Where a series' GEMM stands in a figure.
 struct Place {
   std::string series;
@@ -43,6 +50,11 @@ struct Place {
 FigurePoint chosen_point(const Place& place, const GemmProblem& problem);
 FigurePoint strict_point(const Place& place, const GemmProblem& problem);
 void add_library_point(FigurePoints& figure, const Place& place, const GemmProblem& problem, const FigureSetting& setting);
+
+// A figure of tile or wave quantization at one N: the GEMM in the held tile, and as the model chooses it. The former is returned.
+FigurePoint add_held_and_free(FigurePoints& figure, const HeldTile& held, const GemmProblem& problem);
+// Whether the guide's own sizes are those that it took for Volta.
+bool sized_for_volta(const FigureSetting& setting);
 
 inline constexpr std::string_view kLibrary = "cublaslt";
 std::string with_library(const std::string& series);  // "forward, cuBLASLt"

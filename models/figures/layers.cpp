@@ -7,8 +7,6 @@
 namespace tilewave {
 namespace {
 
-constexpr FigurePanel kLayersPanels[] = {{.title = "throughput", .quantity = Quantity::rate},
-                                         {.title = "duration", .quantity = Quantity::time}};
 constexpr std::int64_t kLayersBatch = 4096;
 
 FigurePoints layers_points(const FigureSetting& setting) {
@@ -22,19 +20,6 @@ FigurePoints layers_points(const FigureSetting& setting) {
   return figure;
 }
 
-std::vector<Effect> layers_effects(const FigureRecords& records) {
-  std::vector<Effect> effects;
-  for (const std::string& series : series_of(records)) {
-    const std::vector<const FigureRecord*> all = records_of(records, series);
-    add_ratio(effects, {.what = concat("FLOP/s at ", std::llround(all.back()->x), " features over those at ", std::llround(all.front()->x),
-                                       ", ", series),
-                        .of = RatioOf::rates,
-                        .over = all.back(),
-                        .under = all.front()});
-  }
-  return effects;
-}
-
 }  // namespace
 
 const Figure kLayersFigure = {.name = "layers",
@@ -45,8 +30,8 @@ const Figure kLayersFigure = {.name = "layers",
                                   "time.",
                               .axis = "inputs = outputs",
                               .scale = AxisScale::log,
-                              .panels = kLayersPanels,
+                              .panels = kRateAndTimePanels,
                               .points = layers_points,
-                              .effects = layers_effects};
+                              .effects = [](const FigureRecords& records) { return last_over_first(records, {.behind = " features"}); }};
 
 }  // namespace tilewave

@@ -20,13 +20,6 @@ constexpr std::size_t kMaxOperationSets = 32;
 
 double or_nan(double seconds) { return seconds > 0.0 ? seconds : NAN; }
 
-const BenchedOperation& operation_named(const std::string& name) {
-  const std::span<const BenchedOperation> all = benched_operations();
-  const auto found = std::ranges::find_if(all, [&](const BenchedOperation& one) { return one.name == name; });
-  TW_CHECK(found != all.end(), "no operation is called ", name, ".");
-  return *found;
-}
-
 FigureRecord begun(const FigurePoint& point) { return {.series = point.series, .group = point.group, .label = point.label, .x = point.x}; }
 
 void fill_plan(FigureRecord& record, const GemmPlan& plan) {
@@ -75,7 +68,7 @@ std::optional<GemmPlan> plan_gemm(FigureRecord& record, const FigurePoint& point
 
 void predict_operation(FigureRecord& record, const FigurePoint& point, const FigureSetting& setting) {
   Context context(TraceQueue{}, setting.device, {.precision = setting.precision});
-  const TraceEntry entry = operation_named(point.operation).prepare(context, point.shape).entry;
+  const TraceEntry entry = benched_operation(point.operation).prepare(context, point.shape).entry;
   record.operation = point.operation;
   record.m = point.shape.rows, record.n = point.shape.cols;
   record.dtype = name_of(context.precision().activation);
@@ -139,7 +132,7 @@ class PlaceMeasure {
   }
 
   Candidate operation(const FigurePoint& point, std::string name) {
-    const BenchedOperation& benched = operation_named(point.operation);
+    const BenchedOperation& benched = benched_operation(point.operation);
     const auto sets = std::make_shared<std::vector<OperationWork>>();
     do {
       sets->push_back(benched.prepare(context_, point.shape));

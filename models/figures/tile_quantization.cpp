@@ -7,9 +7,6 @@
 namespace tilewave {
 namespace {
 
-constexpr FigurePanel kTileQuantizationPanels[] = {{.title = "(a) throughput", .quantity = Quantity::rate},
-                                                   {.title = "(b) duration", .quantity = Quantity::time},
-                                                   {.title = "(c) tiles", .quantity = Quantity::tiles}};
 constexpr std::int64_t kTileQuantizationStep = 8;
 
 FigurePoints tile_quantization_points(const FigureSetting& setting) {
@@ -18,17 +15,13 @@ FigurePoints tile_quantization_points(const FigureSetting& setting) {
     return blas_gemm({.m = m, .n = n, .k = k}, setting.precision, PitchPolicy::packed);
   };
   const HeldTile held = held_tile(problem_of(27648, 512), setting.device);
-  const bool volta = setting.device.capability > 0 && setting.device.capability < 80;
+  const bool volta = sized_for_volta(setting);
   const std::int64_t m = setting.printed() ? (volta ? 20480 : 27648) : held.tile.m * held.slots, last = 4 * held.tile.n;
   FigurePoints figure;
   for (std::int64_t n = kTileQuantizationStep; n <= last; n += kTileQuantizationStep) {
     const GemmProblem problem = problem_of(m, n);
-    const auto x = static_cast<double>(n);
-    FigurePoint point = chosen_point({.series = concat(held.tile.m, 'x', held.tile.n, " held"), .x = x}, problem);
-    point.choice = held.choice;
-    figure.points.push_back(std::move(point));
-    figure.points.push_back(chosen_point({.series = "free choice", .x = x}, problem));
-    add_library_point(figure, {.series = "", .x = x}, problem, setting);
+    add_held_and_free(figure, held, problem);
+    add_library_point(figure, {.series = "", .x = static_cast<double>(n)}, problem, setting);
   }
   for (std::int64_t n = held.tile.n; n < last; n += held.tile.n) {
     figure.marks.push_back({.label = "a column of tiles is full", .at = static_cast<double>(n)});
@@ -73,7 +66,7 @@ const Figure kTileQuantizationFigure = {
         "In one held tile time stands still from N = 136 to 256, since both are two columns of tiles. One step of N past a whole "
         "column adds a column of which 8 of 128 are used, 6.25 %, and throughput drops; a library would choose narrower tiles.",
     .axis = "N",
-    .panels = kTileQuantizationPanels,
+    .panels = kQuantizationPanels,
     .points = tile_quantization_points,
     .effects = tile_quantization_effects};
 

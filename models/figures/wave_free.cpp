@@ -5,7 +5,7 @@
 #include "models/figures/case_study.h"
 #include "models/figures/effects.h"
 #include "models/figures/figures.h"
-#include "models/figures/whole_waves.h"
+#include "models/planning/gemm_answer.h"
 
 namespace tilewave {
 namespace {

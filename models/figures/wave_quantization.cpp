@@ -6,13 +6,11 @@
 #include "models/figures/figures.h"
 #include "models/figures/gemm_points.h"
 #include "models/figures/whole_waves.h"
+#include "models/planning/gemm_answer.h"
 
 namespace tilewave {
 namespace {
 
-constexpr FigurePanel kWaveQuantizationPanels[] = {{.title = "(a) throughput", .quantity = Quantity::rate},
-                                                   {.title = "(b) duration", .quantity = Quantity::time},
-                                                   {.title = "(c) tiles", .quantity = Quantity::tiles}};
 constexpr std::int64_t kWaves = 4, kWaveStep = 8;
 
 // Printed: every 8. Else half columns, and the first 8 of each column, where a wave may begin.
@@ -32,7 +30,7 @@ FigurePoints wave_quantization_points(const FigureSetting& setting) {
     return blas_gemm({.m = m, .n = n, .k = k}, setting.precision, PitchPolicy::packed);
   };
   const HeldTile held = held_tile(problem_of(2304, 6144), setting.device);
-  const bool volta = setting.device.capability > 0 && setting.device.capability < 80;
+  const bool volta = sized_for_volta(setting);
   const WaveShape wave = wave_shape(held.slots);
   const std::int64_t m = setting.printed() ? (volta ? 1280 : 2304) : wave.down * held.tile.m;
   const std::int64_t period = columns_of_whole_waves(held.slots, ceil_div(m, held.tile.m)) * held.tile.n;
@@ -45,17 +43,13 @@ FigurePoints wave_quantization_points(const FigureSetting& setting) {
                                            [](const GemmPlan& plan) { return plan.composition.schedule == GemmSchedule::stream_k; });
   for (const std::int64_t n : columns) {
     const GemmProblem problem = problem_of(m, n);
-    const auto x = static_cast<double>(n);
-    FigurePoint point = chosen_point({.series = concat(held.tile.m, 'x', held.tile.n, " held"), .x = x}, problem);
-    point.choice = held.choice;
-    figure.points.push_back(point);
-    figure.points.push_back(chosen_point({.series = "free choice", .x = x}, problem));
+    FigurePoint point = add_held_and_free(figure, held, problem);
     if (streams) {
       point.series = "stream-K";
       point.choice = {.forced = "stream_k"};
       figure.points.push_back(point);
     }
-    add_library_point(figure, {.series = "", .x = x}, problem, setting);
+    add_library_point(figure, {.series = "", .x = static_cast<double>(n)}, problem, setting);
   }
   for (std::int64_t n = period; n < last; n += period) {
     figure.marks.push_back({.label = "the last wave is full", .at = static_cast<double>(n)});
@@ -107,7 +101,7 @@ const Figure kWaveQuantizationFigure = {
         "One tile per SM at a time: where the number of tiles passes a whole number of waves, one more wave runs for a few tiles. On "
         "an A100 N = 1544 takes about twice the time of 1536, and a tail of 9 tiles uses 8.33 % of the SMs.",
     .axis = "N",
-    .panels = kWaveQuantizationPanels,
+    .panels = kQuantizationPanels,
     .points = wave_quantization_points,
     .effects = wave_quantization_effects};
 

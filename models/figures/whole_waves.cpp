@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace tilewave {
 
@@ -30,7 +29,5 @@ Output whole_waves(Tile tile, std::int64_t slots, std::int64_t waves) {
   }
   return best;
 }
-
-std::int64_t columns_of_whole_waves(std::int64_t slots, std::int64_t down) { return slots / std::gcd(slots, down); }
 
 }  // namespace tilewave

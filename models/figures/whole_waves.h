@@ -20,7 +20,4 @@ struct Output {
 };
 Output whole_waves(Tile tile, std::int64_t slots, std::int64_t waves);
 
-// Columns of tiles, of outputs `down` tiles high, from one whole number of waves to the next.
-std::int64_t columns_of_whole_waves(std::int64_t slots, std::int64_t down);
-
 }  // namespace tilewave

@@ -48,6 +48,7 @@ struct Quantity {
   std::function<double(const StepPlan&)> part_seconds;
   std::string_view section;  // of a candidate that has none of its own
   bool of_rows = false;      // whose section speaks of GEMMs alone
+  std::string remark = {};
 };
 
 double attention_seconds(const StepPlan& step) {
@@ -141,28 +142,29 @@ class Adviser {
     quantity.candidates.push_back(std::move(candidate));
   }
 
+  // What a pitch does instead of padding.
+  std::string remark_on_vocabulary() const {
+    const std::int64_t whole = kPitchBytes / size_of(precision_table(recipe_.run.precision).logits);
+    if (resolved_.shapes.vocabulary_padded % whole == 0) return {};
+    return recipe_.guidelines.row_pitch == PitchPolicy::aligned
+               ? concat("row_pitch = aligned starts its rows on ", kPitchBytes, " bytes already, without padding")
+               : concat("--set guidelines.row_pitch=aligned starts its rows on ", kPitchBytes, " bytes without padding");
+  }
+
+  // Padding alone: no token of a vocabulary is given up for a rounder number.
   Quantity vocabulary() {
     Quantity quantity{.name = "vocabulary",
                       .from = resolved_.shapes.vocabulary_padded,
                       .part = "projection",
                       .part_seconds = [](const StepPlan& step) { return step.seconds_of_layer("projection"); },
-                      .section = "Optimizing Linear/Fully-Connected Layers, 4.2.1"};
+                      .section = "Optimizing Linear/Fully-Connected Layers, 4.2.1",
+                      .remark = remark_on_vocabulary()};
     for (const std::int64_t multiple : {8, 64, 128}) {
       const std::int64_t padded = round_up(recipe_.model.vocabulary, multiple);
       if (padded == quantity.from) continue;
       add(
           quantity, padded, [&](Recipe& changed) { changed.guidelines.pad_vocabulary_to = multiple; },
           concat("--set guidelines.pad_vocabulary_to=", multiple));
-      const std::int64_t smaller = recipe_.model.vocabulary / multiple * multiple;
-      if (smaller < 2 || smaller == recipe_.model.vocabulary || recipe_.data.kind != DataKind::synthetic) continue;  // data's ids stay
-      add(
-          quantity, smaller,
-          [&](Recipe& changed) {
-            changed.model.vocabulary = smaller;
-            changed.guidelines.pad_vocabulary_to = 1;
-          },
-          concat("--set model.vocabulary=", smaller,
-                 recipe_.guidelines.pad_vocabulary_to > 1 ? " --set guidelines.pad_vocabulary_to=1" : ""));
     }
     return quantity;
   }
@@ -325,7 +327,8 @@ class Adviser {
                                   .set = candidate.set,
                                   .section = gemms_gain || !quantity.of_rows   ? candidate.section
                                              : candidate.value > quantity.from ? kSharedUpdate
-                                                                               : kFewerRows},
+                                                                               : kFewerRows,
+                                  .remark = quantity.remark},
                        .rate_gain = rate_gain,
                        .candidate = &candidate,
                        .step = step});
@@ -353,7 +356,8 @@ class Adviser {
                           .from = quantity.from,
                           .to = quantity.from,
                           .part = quantity.part,
-                          .section = quantity.section},
+                          .section = quantity.section,
+                          .remark = quantity.remark},
                .step = {}};
     const auto lesser = [](const Tried& one) { return std::min(one.advice.step_gain, one.rate_gain); };
     for (const Tried& one : tried) {

@@ -27,6 +27,7 @@ struct Advice {
   std::int64_t cost_rows = 0, cost_bytes = 0, cost_parameters = 0;
   std::string set;           // what to say to tilewave: "--set guidelines.pad_vocabulary_to=8"
   std::string_view section;  // of the guide; or what it is, where no section speaks of it
+  std::string remark = {};   // what else does the same, or does it already
 };
 
 // The quantities in the order vocabulary, batch, d_ff, heads, sequence; at most one advice a direction each. `asked` is what the person's

@@ -204,7 +204,7 @@ TEST_F(BenchCommand, NamesWhatIsUnknownAndTellsItFromWhatIsRefused) {
          "--kernel packed_tile: no kernel of the catalog is called so (did you mean packed_tiles?); there are naive, ");
   expect("gemm --kernel nope", "--kernel nope: no kernel of the catalog is called so; there are naive, ");
   expect("gemm --row tensor_core --device cpu", "cannot run as \"tensor_core\": tensor_core: it runs on a GPU, and this is ");
-  expect("op softmaxx", "there is no such operation (did you mean softmax?); there are layer_norm, ");
+  expect("op softmaxx", "there is no operation called softmaxx (did you mean softmax?); there are layer_norm, ");
 }
 
 }  // namespace

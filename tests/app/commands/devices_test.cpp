@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "kernels/core/device.h"
 #include "kernels/core/error.h"
@@ -32,6 +34,38 @@ TEST(DevicesCommand, TellsOfTheCpuInATableAndAsJson) {
   for (const std::string& value : {cpu.name.empty() ? std::string("unknown") : cpu.name, cpu.instruction_set, std::string(" MiB")}) {
     EXPECT_NE(text.find(value), std::string::npos) << text;
   }
+}
+
+// A profile's figures and, a type a line, rates and multiples.
+TEST(DevicesCommand, TellsWhatAGpuThatIsNotHereCanDo) {
+  if (!std::filesystem::exists(test_environment().program)) GTEST_SKIP() << "the program is not at --program";
+  const TemporaryFolder folder;
+  Process json(folder.path(), {"devices", "--for", "a100", "--json"});
+  EXPECT_EQ(json.wait(), 0) << json.errors();
+  std::istringstream lines(json.output());
+  std::map<std::string, nlohmann::json> types;
+  nlohmann::json gpu;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    object.contains("type") ? types[object.at("type")] = object : gpu = object;
+  }
+  EXPECT_EQ(gpu.at("sms"), 108);
+  EXPECT_EQ(gpu.at("f16_peak_flops_per_s"), 312e12);
+  EXPECT_FALSE(gpu.at("source").get<std::string>().empty());
+  EXPECT_EQ(types.at("INT8").at("least_multiple"), 16);
+  EXPECT_EQ(types.at("INT8").at("best_multiple"), 128);
+  EXPECT_EQ(types.at("FP64").at("best_multiple"), 16);
+  EXPECT_EQ(types.at("TF32").at("tensor_core_multiply_adds"), 512);
+  EXPECT_TRUE(types.at("FP32").at("best_multiple").is_null()) << "no Tensor Core multiplies it";
+  EXPECT_FALSE(types.contains("FP8"));
+
+  Process table(folder.path(), {"devices", "--for", "H100"});
+  EXPECT_EQ(table.wait(), 0) << table.errors();
+  EXPECT_EQ(table.errors(), "tilewave: h100 means h100-sxm, NVIDIA H100 80GB HBM3; the PCIe card is h100-pcie\n");
+  EXPECT_NE(table.output().find("\nFP8 "), std::string::npos) << table.output();
+  Process wrong(folder.path(), {"devices", "--for", "h300"});
+  EXPECT_EQ(wrong.wait(), 2);
+  EXPECT_NE(wrong.errors().find("no profile of a device called \"h300\""), std::string::npos) << wrong.errors();
 }
 
 TEST(DevicesCommand, AGpuThatIsNotThereIsASentence) {

@@ -1,4 +1,5 @@
 // tilewave plan at a prompt: the guide's exercises, recipes for GPUs that are not here, and what it refuses.
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -37,6 +38,11 @@ class PlanCommand : public testing::Test {
       EXPECT_TRUE(object.is_object()) << outcome.output;
       all.push_back(object);
     }
+    return all;
+  }
+  static std::vector<json> gemms_of(const std::string& options) {
+    std::vector<json> all = objects(options);
+    std::erase_if(all, [](const json& object) { return object.at("kind") != "gemm"; });
     return all;
   }
   static std::string recipe(const std::string& name) {
@@ -103,7 +109,7 @@ TEST_F(PlanCommand, BlocksOfATileAndWhoseNumberItIs) {
   };
   for (const auto& one : cases) {
     const std::string options = "--layer '4096<-1024@2560' --for v100 --tile " + one.options;
-    for (const json& gemm : objects(options)) {
+    for (const json& gemm : gemms_of(options)) {
       EXPECT_EQ(gemm.at("blocks_per_sm"), one.blocks) << one.options;
       const std::string reason = gemm.at("reason");
       EXPECT_TRUE(reason.ends_with(one.source)) << reason;
@@ -131,7 +137,7 @@ TEST_F(PlanCommand, TheSourceOfFiguresSaysWhatIsNoneOfIt) {
 }
 
 TEST_F(PlanCommand, ALayersThreeGemms) {
-  const std::vector<json> gemms = objects("--layer '4096<-1024@2560' --for h200 --tile 256x128");
+  const std::vector<json> gemms = gemms_of("--layer '4096<-1024@2560' --for h200 --tile 256x128");
   ASSERT_EQ(gemms.size(), 3u);
   EXPECT_EQ(gemms[0].at("role"), "forward");
   EXPECT_EQ(gemms[0].at("tiles"), 320);
@@ -166,7 +172,8 @@ TEST_F(PlanCommand, ATailShowsBelow300Blocks) {
 }
 
 TEST_F(PlanCommand, ARecipeForGpusThatAreNotHere) {
-  for (const std::string key : {"v100", "t4", "a100", "a10", "l4", "rtx4090", "h100-pcie", "h100-sxm", "h200", "b200"}) {
+  for (const std::string key :
+       {"v100", "t4", "a100", "rtx3090", "a10", "l4", "l40s", "rtx4090", "h100-pcie", "h100-sxm", "gh200", "h200", "b200", "rtx5090"}) {
     std::map<std::string, int> kinds;
     const std::string half = key == "v100" || key == "t4" ? "fp16" : "bf16";
     for (const json& object : objects(recipe("transformer_big.toml") + " --for " + key + " --set run.precision=" + half)) {
@@ -375,6 +382,102 @@ TEST_F(PlanCommand, TheAnswerComesFirst) {
   EXPECT_NE(cpu.substr(0, cpu.find('\n')).find("a step's GEMMs are predicted to take "), std::string::npos) << cpu;
 }
 
+// What a student is told of one GEMM: rate, FLOPs and bytes, what bounds it and by how much, the guide's blocks, waves, multiples, sizes.
+TEST_F(PlanCommand, AnswersAStudent) {
+  const std::string gemm = plan("--gemm 8192x128x8192 --for v100").output;
+  for (const char* part :
+       {"\n  17.18 GFLOP over 138.4 MB are 124.1 FLOP/B, where math limits from 138.9 on; ", " TFLOP/s; the roofline time is ",
+        "\n  bound by memory: at the printed bandwidth its bytes take 153.8 us, ", " CTAs' worth of tiles, ",
+        "the guide asks for 4 per SM, 320, before it calls parallelism enough", "\nlimited by math, not memory, from N = 144 on",
+        "\nwhole waves at multiples of N = ", "\nmultiples: sizes of f16 are best as multiples of 8. Rows start on 128 bytes here\n",
+        "\nsizes near it that are better, each alone\n"}) {
+    EXPECT_NE(gemm.find(part), std::string::npos) << part << "\n" << gemm;
+  }
+  const std::string gpt2 = plan("--gemm 50257x4096x768 --for rtx4090").output;
+  EXPECT_NE(gpt2.find("Packed, some rows start on 2 bytes; an aligned pitch (--pitch aligned) starts all of them on 128"),
+            std::string::npos)
+      << gpt2;
+  EXPECT_NE(plan("--gemm 50257x4096x768 --for rtx4090 --pitch aligned").output.find("starts rows on 128 bytes already"), std::string::npos);
+  const std::string a100 = plan("--layer '1024<-4096@8192' --for a100").output;
+  for (const char* part : {"the guide measured about 250 TFLOP/s for this layer", "times of tilewave's own kernels: not measured",
+                           "the guide's figures of this GPU are cuBLAS's", "\ndgrad: whole waves at multiples of tokens = "}) {
+    EXPECT_NE(a100.find(part), std::string::npos) << part << "\n" << a100;
+  }
+  const std::vector<json> layer = objects("--layer '4096<-1024@2560' --for v100");
+  ASSERT_EQ(layer.size(), 4U);
+  EXPECT_EQ(layer[0].at("whole_waves_n"), 640);
+  EXPECT_EQ(layer[0].at("ctas"), 320);
+  EXPECT_EQ(layer[0].at("guides_ctas"), 320);
+  EXPECT_NEAR(layer[0].at("tflops").get<double>(), 21.47 / layer[0].at("predicted_us").get<double>() * 1e3, 0.05);
+  EXPECT_EQ(layer[3].at("kind"), "answer");
+  EXPECT_EQ(layer[3].at("best_multiple"), 8);
+  EXPECT_EQ(layer[3].at("math_limited_from"), 168);
+}
+
+// Tensor Cores as libraries once had them.
+TEST_F(PlanCommand, AStrictPolicyFallsBackToCudaCores) {
+  const auto rows = [](const std::string& layer) {
+    std::vector<std::string> names;
+    for (const json& object : objects("--layer '" + layer + "' --for v100 --policy strict")) names.push_back(object.value("kernel", ""));
+    return names;
+  };
+  const std::string tensor = "guide_tensor_cores", cuda = "guide_cuda_cores";
+  EXPECT_EQ(rows("4096<-1024@4095"), (std::vector<std::string>{tensor, tensor, cuda, ""})) << "figure 8a";
+  EXPECT_EQ(rows("4096<-1024@4096"), (std::vector<std::string>{tensor, tensor, tensor, ""}));
+  EXPECT_EQ(rows("33708<-1024@5120"), (std::vector<std::string>{cuda, cuda, cuda, ""})) << "figure 7a";
+  EXPECT_EQ(objects("--gemm 33708x5120x1024 --for v100").at(0).at("kernel"), tensor);
+}
+
+TEST_F(PlanCommand, AnswersOfWhatIsNoGemm) {
+  const std::string relu = plan("--op relu 65536x4096 --for v100").output;
+  for (const char* part : {"relu of 65536x4096 on Tesla V100-SXM2-32GB (80 SMs) is predicted to take ", ", bound by memory\n",
+                           " are 0.25 FLOP/B", "worth fusing: ", "\ntimes of operations: not measured"}) {
+    EXPECT_NE(relu.find(part), std::string::npos) << part << "\n" << relu;
+  }
+  const json norm = objects("--op layer_norm 65536x1024 --for h200").at(0);
+  EXPECT_EQ(norm.at("limit"), "memory");
+  EXPECT_LT(norm.at("flops_per_byte"), 10.0);
+  EXPECT_GT(norm.at("predicted_us"), norm.at("least_us"));
+}
+
+// Hours, money, and the error to expect.
+TEST_F(PlanCommand, AnswersWhatARunCosts) {
+  const std::string big = recipe("transformer_big.toml") + " --for h200";
+  const std::vector<json> of_steps = objects(big + " --steps 100000 --price 2.5");
+  const json run = of_steps.back();
+  ASSERT_EQ(run.at("kind"), "run");
+  double step_us = 0.0;
+  for (const json& object : of_steps) {
+    if (object.at("kind") == "step") step_us = object.at("predicted_us");
+  }
+  EXPECT_NEAR(run.at("hours").get<double>(), step_us * 1e-6 * 1e5 / 3600.0, 1e-9);
+  EXPECT_NEAR(run.at("cost").get<double>(), 2.5 * run.at("hours").get<double>(), 1e-9);
+  EXPECT_GT(run.at("error_fraction").get<double>(), 0.0);
+  const json of_tokens = objects(big + " --tokens 1000000000").back();
+  const double tokens_a_step = run.at("target_tokens").get<double>() / 1e5;
+  EXPECT_EQ(of_tokens.at("steps"), static_cast<std::int64_t>(std::ceil(1e9 / tokens_a_step)));
+  EXPECT_TRUE(of_tokens.at("cost").is_null());
+  const std::string text = plan(big + " --steps 100000 --price 2.5").output;
+  EXPECT_NE(text.find("\n100,000 steps, "), std::string::npos) << text;
+  EXPECT_NE(text.find(" at 2.5 an hour; expect an error of up to 5.5 %, "), std::string::npos) << text;
+  EXPECT_NE(plan(recipe("tiny.toml") + " --for a100 --steps 10").output.find("the error is not known: scaled from an H200"),
+            std::string::npos);
+  const std::string cpu = plan(recipe("tiny.toml") + " --device cpu --steps 10").output;
+  EXPECT_NE(cpu.find("10 steps: hours are unknown"), std::string::npos) << cpu;
+  EXPECT_EQ(objects(recipe("tiny.toml") + " --for h200").back().at("kind"), "step");
+}
+
+TEST_F(PlanCommand, GptsVocabularyIsKept) {
+  const std::string gpt2 = plan(recipe("gpt2_124m.toml") + " --for h200").output;
+  EXPECT_NE(gpt2.find("\n  vocabulary 50257: no change advised, predicted gain "), std::string::npos) << gpt2;
+  EXPECT_NE(gpt2.find("; row_pitch = aligned starts its rows on 128 bytes already, without padding\n"), std::string::npos) << gpt2;
+  for (const json& object : objects(recipe("gpt2_124m.toml") + " --for h200 --set guidelines.row_pitch=packed")) {
+    if (object.at("kind") != "advice" || object.at("quantity") != "vocabulary") continue;
+    EXPECT_GE(object.at("to"), 50257);
+    EXPECT_EQ(object.at("remark"), "--set guidelines.row_pitch=aligned starts its rows on 128 bytes without padding");
+  }
+}
+
 TEST_F(PlanCommand, RefusesWithASentence) {
   const auto expect = [&](const std::string& options, const std::string& part) {
     const Outcome outcome = plan(options);
@@ -393,6 +496,18 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect("--gemm 2000000x2000000x2000000 --for h200", "has more multiply-adds than");
   expect("--layer '16777216<-1048576@16777216' --for h200", "has more multiply-adds than");
   expect("--gemm 512x512x512 --device cpu --tile 128x128", "counts on a GPU's SMs");
+  expect("--op layernorm 8x8 --for h200", "there is no operation called layernorm (did you mean layer_norm?); there are layer_norm, ");
+  expect("--op softmax 8 --for h200", "--op softmax 8: a matrix is written rows x columns, for example 65536x1024.");
+  expect("--op softmax 8x8 --gemm 1x2x3 --for h200", "--op softmax is no GEMM");
+  expect("--op softmax 8x8 --set run.steps=1", "--set and --switch change a recipe");
+  expect(recipe("tiny.toml") + " --op softmax", "recipe excludes --op");
+  expect("--gemm 1x2x3 --for v100 --policy strict --tile 128x128", "--policy strict chooses a kernel, and --tile 128x128");
+  expect("--gemm 1x2x3 --for v100 --policy loose", "--policy");
+  expect("--gemm 1x2x3 --steps 5", "--steps and --tokens are a run's");
+  expect(recipe("tiny.toml") + " --price 2", "--price is what an hour costs");
+  expect(recipe("tiny.toml") + " --steps 1 --tokens 1", "--steps excludes --tokens");
+  expect(recipe("tiny.toml") + " --steps 0", "--steps");
+  expect(recipe("tiny.toml") + " --steps 1 --price 0", "--price");
   expect("--gemm 1x2x3 --blocks-per-sm 2", "--blocks-per-sm requires --tile");
   expect(recipe("transformer_big.toml") + " --for v100", "has no units for run.precision = \"bf16\"; use --set run.precision=fp16.");
   for (const std::string gemm : {"0x1x1", "-1x2x3", "1x2", "1x2x3x4", "axbxc", "99999999999x1x1", "''"}) {

@@ -26,6 +26,9 @@ TEST(Literals, AreReadAsTheyAreWritten) {
   const Tile tile = tile_of({"--tile", "256x128"});
   EXPECT_EQ(tile.m, 256);
   EXPECT_EQ(tile.n, 128);
+  const Matrix matrix = matrix_of({"--op x", "65536x1024"});
+  EXPECT_EQ(matrix.rows, 65536);
+  EXPECT_EQ(matrix.cols, 1024);
   EXPECT_EQ(range_of({"--tokens", "96:300:96"}), (std::vector<std::int64_t>{96, 192, 288}));
   EXPECT_EQ(range_of({"--tokens", "5:5:7"}), (std::vector<std::int64_t>{5}));
 }

@@ -15,6 +15,7 @@
 #include "models/figures/run_figure.h"
 #include "models/figures/sweep.h"
 #include "models/figures/whole_waves.h"
+#include "models/planning/gemm_answer.h"
 
 namespace tilewave {
 namespace {

@@ -1,13 +1,14 @@
 // The worked numbers of NVIDIA's guide, and the same arithmetic for an H200, as one table: what tilewave computes beside what is
 // printed. MM: Matrix Multiplication Background, FC: Optimizing Linear/Fully-Connected Layers, DL: Deep Learning Performance.
 #include <gtest/gtest.h>
-#include <numeric>
 #include <vector>
 
+#include "kernels/core/unit_rates.h"
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/guide_tiles.h"
 #include "kernels/ops/activation.h"
 #include "kernels/ops/layer_norm.h"
+#include "models/planning/gemm_answer.h"
 #include "models/planning/launch_limit.h"
 #include "models/planning/plan.h"
 #include "models/recipe/guidelines.h"
@@ -31,8 +32,8 @@ double crossover(std::string_view key) {
 }
 
 // Tokens from one whole number of waves to the next.
-constexpr std::int64_t wave_free_period(std::int64_t out, Tile tile, std::int64_t sms) {
-  return sms / std::gcd(sms, ceil_div(out, tile.m)) * tile.n;
+std::int64_t wave_free_period(std::int64_t out, Tile tile, std::int64_t sms) {
+  return columns_of_whole_waves(sms, ceil_div(out, tile.m)) * tile.n;
 }
 
 // A convolution's three GEMMs (DL, Table 4), and what they come from.

@@ -36,7 +36,7 @@ class Draw {
 TEST(Profiles, AreNamedWhateverTheCase) {
   EXPECT_EQ(&device_profile("H200"), &device_profile("h200"));
   EXPECT_EQ(device_profile("RTX4090").device.sm_count, 128);
-  EXPECT_EQ(device_profiles().size(), 10u);
+  EXPECT_EQ(device_profiles().size(), 14u);
   for (const DeviceProfile& profile : device_profiles()) {
     EXPECT_FALSE(profile.source.empty()) << profile.key;
     EXPECT_EQ(profile.device.index, kNoDevice);
@@ -48,15 +48,26 @@ TEST(Profiles, AreNamedWhateverTheCase) {
   EXPECT_EQ(math_rates(device_profile("a10").device).tensor_bf16, 512);
   EXPECT_EQ(math_rates(device_profile("l4").device).tensor_f16, 512);
   EXPECT_EQ(math_rates(device_profile("rtx4090").device).tensor_f16, 256);
+  EXPECT_EQ(math_rates(device_profile("l40s").device).tensor_f16, 512);
+  EXPECT_EQ(math_rates(device_profile("rtx3090").device).tensor_f16, 256);
+  EXPECT_EQ(math_rates(device_profile("rtx5090").device).tensor_f16, 256);
+  EXPECT_EQ(math_rates(device_profile("gh200").device).tensor_bf16, 2048);
   EXPECT_EQ(math_rates(device_profile("h200").device).tensor_bf16, 2048);
   try {
     device_profile("h300");
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "there is no profile of a device called \"h300\"; there are v100, t4, a100, a10, l4, rtx4090, h100-pcie, "
-                 "h100-sxm, h200, b200.");
+                 "there is no profile of a device called \"h300\"; there are v100, t4, a100, rtx3090, a10, l4, l40s, "
+                 "rtx4090, h100-pcie, h100-sxm, gh200, h200, b200, rtx5090.");
   }
+}
+
+// What people call a GPU, and what it is taken for.
+TEST(Profiles, ANameMayStandForOne) {
+  EXPECT_EQ(&device_profile("H100"), &device_profile("h100-sxm"));
+  EXPECT_EQ(profile_note("h100"), "h100 means h100-sxm, NVIDIA H100 80GB HBM3; the PCIe card is h100-pcie");
+  for (const DeviceProfile& profile : device_profiles()) EXPECT_EQ(profile_note(profile.key), "") << profile.key;
 }
 
 // Fewer SMs have less to give, by their share.
