@@ -44,6 +44,7 @@ int run_program(int argc, char** argv) {
                                tilewave::add_guidelines(program), tilewave::add_figures(program, tilewave::kCommit),
                                tilewave::add_bench(program),      tilewave::add_tokenize(program),
                                tilewave::add_import(program),     tilewave::add_export(program),
+                               tilewave::add_report(program),     tilewave::add_evaluate(program),
                                tilewave::add_devices(program),    tilewave::add_completion(program),
                                tilewave::add_man(program),        tilewave::add_schema(program)};
   tilewave::prepare_options(program);

@@ -74,10 +74,50 @@ TEST_F(Examples, AnOperationOfOnesOwnIsChecked) {
 }
 
 TEST_F(Examples, AreShort) {
-  for (const char* name : {"plan.cpp", "training_loop.cpp", "own_operation.cpp"}) {
+  for (const char* name : {"plan.cpp", "training_loop.cpp", "own_operation.cpp", "wandb_log.py", "trackio_log.py"}) {
     const std::string text = file_text(fs::absolute(test_environment().data).lexically_normal() / ".." / "examples" / name);
-    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 100) << name;
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), std::string_view(name).ends_with(".py") ? 11 : 100) << name;
   }
+}
+
+// What a board is told: a module of its name that writes it down, and the module itself where it is installed.
+TEST(LoggingExamples, TellABoardEveryStep) {
+  const fs::path examples = fs::absolute(test_environment().data).lexically_normal() / ".." / "examples";
+  if (!fs::exists(examples)) GTEST_SKIP() << "examples/ is not beside --data";
+  if (shell("python3 --version", "/").status != 0) GTEST_SKIP() << "there is no python3: the examples in Python were NOT run";
+  for (const std::string board : {"wandb", "trackio"}) {
+    const TemporaryFolder folder;
+    write_text(folder.path() / "a_run" / "metrics.jsonl",
+               "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.0, \"validation_loss\": 4.25}\n");
+    write_text(folder.path() / "stub" / (board + ".py"), R"(
+def init(project, name):
+    print("init", project, name)
+def log(row, step):
+    print("log", step, sorted(row.items()))
+def finish():
+    print("finish")
+)");
+    const std::string script = quoted((examples / (board + "_log.py")).string()) + " a_run";
+    const Outcome told = shell("PYTHONPATH=stub python3 -B " + script, folder.path());
+    EXPECT_EQ(told.output, "init tilewave a_run\nlog 1 [('loss', 4.5)]\nlog 2 [('loss', 4.0), ('validation_loss', 4.25)]\nfinish\n");
+  }
+}
+
+class InstalledBoards : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(LoggingExamples, InstalledBoards, testing::Values("wandb", "trackio"));
+TEST_P(InstalledBoards, TakeARun) {
+  const std::string board = GetParam();
+  const char* named = std::getenv("TILEWAVE_PYTHON");
+  const std::string python = quoted(named != nullptr ? named : "python3");
+  if (shell(python + " -c 'import " + board + "'", "/").status != 0)
+    GTEST_SKIP() << python << " has no " << board << ", so examples/" << board << "_log.py was NOT run with it (TILEWAVE_PYTHON names one)";
+  const TemporaryFolder folder;
+  write_text(folder.path() / "a_run" / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.0}\n");
+  const fs::path script = fs::absolute(test_environment().data).lexically_normal() / ".." / "examples" / (board + "_log.py");
+  const Outcome outcome =
+      shell("HOME=$PWD TRACKIO_DIR=$PWD WANDB_MODE=offline WANDB_SILENT=true " + python + " -B " + quoted(script.string()) + " a_run",
+            folder.path());
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ Words assignments() {
       } else if (std::holds_alternative<bool*>(field.member)) {
         words.insert(words.end(), {key + "true", key + "false"});
       } else {
+        for (const std::string_view word : field.key.words) words.push_back(concat(key, word));
         words.push_back(key);
       }
     }
@@ -101,6 +102,10 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"figures", "--choice", Completion::words, kernels},
     {"figures", "--gemm", Completion::none},
     {"plan", "--draw", Completion::files},
+    {"report", "--out", Completion::files},
+    {"evaluate", "--data", Completion::files},
+    {"evaluate", "--target", Completion::files},
+    {"report", "--prompt", Completion::none},
     {"step", "--out", Completion::files},
     {"", "--weights", Completion::files},
     {"", "folder", Completion::folders},
@@ -121,6 +126,7 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"train", "--profile", Completion::none},
     {"generate", "--prompt", Completion::none},
     {"generate", "--ids", Completion::none},
+    {"generate", "--end", Completion::none},
     {"tokenize", "--name", Completion::none},
     {"tokenize", "--begin", Completion::none},
 });

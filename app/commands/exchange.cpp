@@ -26,9 +26,10 @@ int import_model(const ImportArguments& options) {
     TW_CHECK_INPUT(!is_there(options.recipe), "--recipe ", options.recipe.string(), ": is there already; name another file.");
   }
   const ImportedConfig imported = import_config(options.folder);
-  const std::string text = concat("# From ", printable(options.folder.string()),
-                                  ", a GPT-2. data.source names token files of its tokenizer.\n", to_toml(imported.recipe));
+  const std::string text =
+      concat("# From ", printable(options.folder.string()), ", a GPT-2: ", imported.tokenizer, ".\n", to_toml(imported.recipe));
   const Page page = page_of(STDERR_FILENO, Columns::fitting);
+  std::cerr << wrapped(imported.tokenizer, page) << '\n';
   std::cerr << wrapped(concat("used: ", list_text(imported.used)), page) << '\n';
   if (!imported.harmless.empty()) std::cerr << wrapped(concat("changes nothing here: ", list_text(imported.harmless)), page) << '\n';
   if (options.recipe.empty()) {
@@ -37,7 +38,8 @@ int import_model(const ImportArguments& options) {
   }
   write_file_atomically(options.recipe, text);
   std::cout << "recipe written to " << options.recipe.string() << "\nnext: tilewave train " << options.recipe.string() << " --weights "
-            << options.folder.string() << " --set 'data.source=FILES.bin'\n";
+            << options.folder.string()
+            << " --set data.source=" << (imported.recipe.data.kind == DataKind::text ? "FILE.txt" : "'FILES.bin'") << '\n';
   return 0;
 }
 
@@ -48,8 +50,8 @@ struct ExportArguments {
 int export_model(const ExportArguments& options) {
   const ExportedModel exported = export_gpt2(options.run, options.folder);
   print_notes(exported.notes);
-  std::cout << exported.tensors << " tensors after step " << exported.step << " written to " << options.folder.string()
-            << " (config.json, model.safetensors)\n";
+  std::cout << exported.tensors << " tensors after step " << exported.step << " written to " << options.folder.string() << " ("
+            << list_text(exported.files) << ")\n";
   return 0;
 }
 
@@ -67,7 +69,8 @@ Command add_export(CLI::App& program) {
   CLI::App* command = program.add_subcommand("export", "write a run as a GPT-2 that Hugging Face's transformers loads");
   const auto options = std::make_shared<ExportArguments>();
   command->add_option("run", options->run, "the run's folder")->required();
-  command->add_option("folder", options->folder, "where config.json and model.safetensors go; made where it is not there")->required();
+  command->add_option("folder", options->folder, "where config.json, model.safetensors and the tokenizer go; made where it is not there")
+      ->required();
   return {command, [options] { return export_model(*options); }};
 }
 

@@ -26,15 +26,32 @@ struct GenerateArguments {
   std::string ids;  // instead of it
   bool by_ids = false;
   std::string tokenizer;  // of the token files that the run was trained on
+  std::string end;        // the token that ends the text, or none; empty: the tokenizer's own
   GenerateOptions decode;
   DeviceOptions device;
   WeightOptions weights;
 };
 
-// The prompt as the tokenizer has it; what it does not know is said.
+constexpr std::string_view kNoEnd = "none";
+
+// What ends the text: --end, or what the tokenizer says.
+std::optional<std::int32_t> end_of_text(const GenerateArguments& options, const Tokenizer* tokenizer) {
+  if (options.end == kNoEnd) return std::nullopt;
+  if (options.end.empty()) return tokenizer != nullptr ? tokenizer->end() : std::nullopt;
+  TW_CHECK_INPUT(tokenizer != nullptr, "--end ", printable(options.end),
+                 ": this model was trained on ids without a tokenizer, so no token has a name; name the tokenizer with --tokenizer.");
+  const std::optional<std::int32_t> id = tokenizer->find(options.end);
+  TW_CHECK_INPUT(id, "--end ", printable(options.end), " is no token of the tokenizer; name one of its tokens, such as ",
+                 tokenizer->end() ? tokenizer->piece(*tokenizer->end()) : "one that ends a line", ", or none.");
+  return id;
+}
+
+// The prompt as the tokenizer has it, behind what the tokenizer's file puts before a text; what it does not know is said.
 std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt) {
   const std::string text = prepared_text(prompt, tokenizer.kind(), TextForm::document);
-  std::vector<std::int32_t> ids = tokenizer.encode(text);
+  std::vector<std::int32_t> ids = tokenizer.before();
+  const std::vector<std::int32_t> of_text = tokenizer.encode(text);
+  ids.insert(ids.end(), of_text.begin(), of_text.end());
   UnknownCharacters unknown;
   unknown.count(tokenizer, {.text = text, .ids = ids, .file = {}});
   if (unknown.ids() > 0) std::cerr << unknown.told("the prompt") << ".\n";
@@ -116,8 +133,9 @@ int generate_text(const GenerateArguments& options) {
   print_notes(trained.notes);
   GenerateOptions decode = options.decode;
   decode.positions = trained.resolved.recipe.batch.sequence;
-  if (!trained.tokenizer) decode.drawn = DrawnIds::all;
+  decode.drawn = trained.tokenizer ? drawn_ids(*trained.tokenizer) : any_ids();
   if (trained.tokenizer) decode.vocabulary = trained.tokenizer->vocabulary();
+  decode.drawn.end = end_of_text(options, trained.tokenizer ? &*trained.tokenizer : encoder ? &encoder->tokenizer() : nullptr);
   if (options.by_ids) return generate_ids(options, trained, decode);
   TW_CHECK_INPUT(!trained.tokenizer || options.tokenizer.empty(), options.run.string(),
                  ": this model has a tokenizer of its own; leave --tokenizer out.");
@@ -147,6 +165,7 @@ Command add_generate(CLI::App& program) {
       command->add_option("--ids", options->ids, "the ids to continue, as '464 3290'; ids are printed then")->excludes(prompt);
   command->add_option("--tokenizer", options->tokenizer, "that made the token files which the run was trained on (tilewave tokenize)")
       ->excludes(ids);
+  command->add_option("--end", options->end, "a token that ends the text, or none; without it, the tokenizer's own")->type_name("TOKEN");
   command->add_option("--tokens", options->decode.tokens, "how many tokens to add at most")->check(count)->capture_default_str();
   command->add_option("--temperature", options->decode.temperature, "0: always the most probable token")->capture_default_str();
   command->add_option("--top-k", options->decode.top_k, "draw among so many of the most probable tokens; 0: among all")

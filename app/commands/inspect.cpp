@@ -156,7 +156,12 @@ Json inspect_tokenizer(const fs::path& path) {
   const Tokenizer tokenizer = Tokenizer::load(path);
   Json pieces = Json::array();
   for (std::int64_t id = 0; id < tokenizer.vocabulary(); ++id) pieces.push_back(tokenizer.piece(static_cast<std::int32_t>(id)));
-  return {{"kind", "tokenizer"}, {"tokenizer", "bpe"}, {"vocabulary", tokenizer.vocabulary()}, {"pieces", std::move(pieces)}};
+  const bool json = tokenizer.kind() == TokenizerKind::byte_level_bpe;
+  return {{"kind", "tokenizer"},
+          {"tokenizer", json ? "byte_level_bpe" : "bpe"},
+          {"vocabulary", tokenizer.vocabulary()},
+          {"end", tokenizer.end() ? Json(tokenizer.piece(*tokenizer.end())) : Json(nullptr)},
+          {"pieces", std::move(pieces)}};
 }
 
 // The last whole line, or null.
@@ -211,9 +216,10 @@ Json inspect_file(const fs::path& path) {
   const fs::path extension = path.extension();
   if (extension == ".safetensors") return inspect_safetensors(path);
   if (extension == ".bin") return inspect_tokens(path);
-  TW_CHECK_INPUT(extension == ".model", path.string(),
-                 ": its name ends neither in .safetensors, nor in .bin (token file), nor in .model (tokenizer), and it is no run folder; "
-                 "inspect one of these.");
+  TW_CHECK_INPUT(
+      extension == ".model" || path.filename() == kTokenizerJson, path.string(),
+      ": its name ends neither in .safetensors, nor in .bin (token file), nor in .model or tokenizer.json (tokenizer), and it is "
+      "no run folder; inspect one of these.");
   return inspect_tokenizer(path);
 }
 
@@ -278,7 +284,7 @@ void print_lines(const Json& object, const std::string& prefix, const Page& page
 }  // namespace
 
 Command add_inspect(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("inspect", "what is in a safetensors file, a token file, a tokenizer.model or a run folder");
+  CLI::App* app = program.add_subcommand("inspect", "what is in a safetensors file, a token file, a tokenizer or a run folder");
   struct InspectArguments {
     fs::path path;
     bool json = false;

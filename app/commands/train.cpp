@@ -109,6 +109,14 @@ std::string test_pairs_text(const PairCounts& pairs) {
   return pairs.left_out > 0 ? concat(all, ", ", count_text(pairs.left_out), " of them too long to be translated") : all;
 }
 
+// What a person does with a run that has ended, as it is typed.
+std::string next_command(const Recipe& recipe, const std::filesystem::path& folder) {
+  const std::string run = shell_word(folder.string());
+  if (recipe.data.kind == DataKind::synthetic) return concat("tilewave report ", run);  // its ids mean nothing
+  if (recipe.model.architecture == Architecture::encoder_decoder) return concat("tilewave translate ", run, " < FILE");
+  return concat("tilewave generate ", run, uses_tokenizer(recipe.data) ? " --prompt 'TEXT'" : " --ids 'IDS'");
+}
+
 struct Summary {
   const TrainingResult& result;
   const Recipe& recipe;
@@ -122,6 +130,10 @@ void print_table(const Summary& summary, const Page& page) {
   const auto nats = [](double loss) { return number_text(loss, " %.4f nats per target token"); };
   if (result.exact_match) line(concat("exact matches ", percent_text(*result.exact_match), test_pairs_text(result.test_pairs)));
   line(concat(kValidationLoss, nats(result.validation.loss), validation_text(result)));
+  if (result.best) {
+    line(concat("least ", kValidationLoss, nats(result.best->loss), " after step ", count_text(result.best->step), ", kept in ",
+                (result.folder / kBestFolder).string()));
+  }
   line(concat(training_loss_name(summary.recipe), nats(result.loss)));
   line(concat(result.steps, " steps in ", duration_text(result.seconds), ", ", rate_text(result.target_tokens_per_s), " target tokens/s",
               matrix_rate_text(result.matrix_flops_per_s, summary.peak_flops_per_s)));
@@ -131,7 +143,7 @@ void print_table(const Summary& summary, const Page& page) {
     if (sample.translation != sample.expected) std::cout << "\n       (expected " << shown(sample.expected) << ')';
     std::cout << '\n';
   }
-  std::cout << "run folder " << result.folder.string() << '\n';
+  std::cout << "run folder " << result.folder.string() << "\nnext: " << next_command(summary.recipe, result.folder) << '\n';
 }
 
 void print_json(const TrainingResult& result) {
@@ -195,10 +207,13 @@ int train_recipe(const TrainArguments& given) {
                                 .profile = profiled_steps(options.profile, recipe.run.steps),
                                 .weights = options.weights.wanted,
                                 .stop_signal = caught_signal};
+  std::filesystem::path folder;  // once there is one
+  Redrawing redrawing;
   const TrainingObserver observer{
       .beginning = answer_during_steps,
       .started =
           [&](const TrainingStart& start) {
+            folder = start.folder;
             print_adjustments(std::cerr, *start.resolved, options.page.of_stderr());
             display.say(concat(recipe.name, ": ", count_text(start.parameters), " parameters, ",
                                count_text(start.resolved->shapes.target_rows * recipe.batch.accumulate), " target rows per step, ",
@@ -217,12 +232,18 @@ int train_recipe(const TrainArguments& given) {
             display.begin(start.first_step);
           },
       .stepped = [&](const TrainingProgress& progress) { display.show(progress); },
-      .validated = [&](std::int64_t step, double loss) { display.say(concat("step ", step, ": ", kValidationLoss, ' ', loss)); },
+      .validated =
+          [&](std::int64_t step, double loss) {
+            display.say(concat("step ", step, ": ", kValidationLoss, ' ', loss));
+            redrawing.draw(folder);
+          },
       .profiled =
           [&](const std::vector<ProfiledLaunch>& launches, std::int64_t steps) {
             std::ostringstream table;
             print_profile(table, {.launches = launches, .steps = steps}, options.page.of_stderr());
             display.say(table.str());
+            display.say(concat("every launch is in ", (folder / "profile.jsonl").string(), " and, for Perfetto or chrome://tracing, in ",
+                               (folder / "trace.json").string()));
           },
       .saved = answer_behind_the_steps,
       .noted = [&](const std::string& note) { display.say(note); }};
@@ -235,6 +256,7 @@ int train_recipe(const TrainArguments& given) {
   }
   answer_behind_the_run();
   display.say("");
+  redrawing.finish();
   draw(result.folder, "loss.csv and loss.png");
   const PrecisionTable types = precision_table(recipe.run.precision);
   if (options.output == Output::json) {

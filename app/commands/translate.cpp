@@ -52,7 +52,7 @@ class SourceLines {
   std::optional<std::vector<std::int32_t>> next() {
     const std::optional<std::string> line = reader_.next();
     if (!line) return std::nullopt;
-    if (tokenizer_.kind() == TokenizerKind::bpe && find_invalid_utf8(*line)) {
+    if (tokenizer_.kind() != TokenizerKind::bytes && find_invalid_utf8(*line)) {
       broken_.add(reader_.number());
       return std::vector<std::int32_t>();
     }

@@ -43,6 +43,8 @@ Command add_man(CLI::App& program);
 Command add_schema(CLI::App& program);
 Command add_import(CLI::App& program);
 Command add_export(CLI::App& program);
+Command add_report(CLI::App& program);
+Command add_evaluate(CLI::App& program);
 
 // RECIPE and --set, as every command that reads a recipe has them.
 struct RecipeOptions {

@@ -89,7 +89,7 @@ Chart chart_of(const ChartSource& source) {
 
 std::string json_of(const std::vector<Chart>& charts) {
   constexpr const char* kScales[] = {"linear", "log", "categories"};
-  constexpr const char* kKinds[] = {"predicted", "measured", "library"};
+  constexpr const char* kKinds[] = {"predicted", "measured", "library", "plain"};
   Json all = Json::array();
   for (const Chart& chart : charts) {
     Json panels = Json::array();

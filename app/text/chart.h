@@ -9,7 +9,7 @@
 
 namespace tilewave {
 
-enum class CurveKind : std::uint8_t { predicted, measured, library };
+enum class CurveKind : std::uint8_t { predicted, measured, library, plain };  // plain: a line without points
 
 struct ChartPoint {
   double x = 0.0, y = 0.0;
@@ -21,9 +21,11 @@ struct ChartCurve {
   std::size_t color = 0;  // of the palette; a series has the same for what is predicted and what is measured
   std::vector<ChartPoint> points;
 };
+enum class ChartFloor : std::uint8_t { zero, least };  // where a linear y axis begins
 struct ChartPanel {
   std::string title, x_label, y_label;
   AxisScale x_scale = AxisScale::linear, y_scale = AxisScale::linear;
+  ChartFloor floor = ChartFloor::zero;
   std::vector<ChartCurve> curves;
   std::vector<FigureLine> marks, levels;  // across x, across y
 };

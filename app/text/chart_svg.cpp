@@ -77,12 +77,16 @@ Range x_range(const ChartPanel& panel, std::size_t categories) {
 }
 
 Range y_range(const ChartPanel& panel) {
-  Range range = {INFINITY, 0.0};
+  Range range = {INFINITY, panel.floor == ChartFloor::least ? -INFINITY : 0.0};
   for (const ChartCurve& curve : panel.curves) {
     for (const ChartPoint& point : curve.points) range = {std::min(range.low, point.y), std::max({range.high, point.y, point.high})};
   }
   for (const FigureLine& level : panel.levels) range = {std::min(range.low, level.at), std::max(range.high, level.at)};
   if (panel.y_scale == AxisScale::log) return {range.low / 1.2, range.high * 1.2};
+  if (panel.floor == ChartFloor::least && range.low <= range.high) {
+    const double margin = range.high > range.low ? 0.06 * (range.high - range.low) : 0.5 * std::abs(range.high) + 1e-6;
+    return {range.low - margin, range.high + margin};
+  }
   return {0.0, range.high > 0.0 ? 1.06 * range.high : 1.0};
 }
 

@@ -22,7 +22,16 @@ th{vertical-align:bottom;overflow-wrap:normal}
 th.number,td.number{text-align:right}
 td{min-width:6em}td.number{white-space:nowrap;min-width:0}
 details{margin:.4em 0}
+.sample{margin:.8em 0;padding:0 1em;border-left:3px solid #4878a8;white-space:pre-wrap}.sample p{margin:.3em 0}
 .picture{overflow-x:auto;margin:1em 0}.picture svg{display:block;width:100%;min-width:600px;max-width:900px}
+@media(prefers-color-scheme:dark){
+:root{color-scheme:dark}
+body{background:#16181b;color:#ddd}a{color:#8ab4f8}
+.bar line{stroke:#ddd}.measured{fill:#6d9dcb}
+th,td{border-color:#3a3d42}
+.ink svg{fill:#ddd}.ink svg>rect[fill="#fff"]{fill:none}
+.ink line[stroke="#ddd"]{stroke:#3a3d42}.ink line[stroke="#444"]{stroke:#999}.ink path,.ink circle,.ink line{filter:brightness(1.3)}
+}
 @media(max-width:800px){
 .bar{grid-template-columns:minmax(0,1fr) 7em}
 .bar .label{grid-column:1/-1}
@@ -30,7 +39,7 @@ table,tbody,tr,td{display:block}
 thead{display:none}
 tr{border:1px solid #ccc;border-radius:6px;margin:.6em 0;padding:.3em .6em}
 td,td.number{display:flex;min-width:0;justify-content:space-between;gap:1em;text-align:right;white-space:normal;border:0;padding:.1em 0}
-td::before{content:attr(data-label);color:#666;text-align:left;flex:0 0 auto;max-width:50%}
+td::before{content:attr(data-label);opacity:.75;text-align:left;flex:0 0 auto;max-width:50%}
 td:first-child{font-weight:600;text-align:left}
 td:first-child::before,td:empty,td.text::before{content:none;display:none}
 td.text{text-align:left}

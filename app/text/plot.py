@@ -1,4 +1,5 @@
-"""Reads a run folder's metrics.jsonl; writes loss.csv (step, loss and validation_loss where there is one) and loss.png beside it.
+"""Reads a run folder's metrics.jsonl; writes loss.csv (step, loss, and of validation_loss, learning_rate and gradient_norm those that there
+are) and loss.png beside it: the losses, and below them learning rate and gradient norm.
 Or reads the ablation.json of a folder and draws ablation.png beside it.
 Or reads the charts.json that `tilewave figures` writes, and draws a .png for each of its charts beside it.
 Or reads the file NAME.json that `tilewave guidelines` takes, with the ablations that it names, and draws NAME.png.
@@ -15,11 +16,12 @@ import pathlib
 import re
 import sys
 
+COLUMNS = ("loss", "validation_loss", "learning_rate", "gradient_norm")
 SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-matplotlib is, whatever python3 comes first on the PATH
 
 
 def read_metrics(path):
-    """step -> {"loss": ..., "validation_loss": ...}, in order of steps."""
+    """step -> {"loss": ..., "validation_loss": ..., "learning_rate": ..., "gradient_norm": ...}, in order of steps."""
     losses = {}
     text = path.read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(keepends=True), start=1):
@@ -30,7 +32,7 @@ def read_metrics(path):
             step = int(row["step"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path}:{number} is no JSON object with a step ({error}).") from error
-        losses[step] = {name: row[name] for name in ("loss", "validation_loss") if row.get(name) is not None}
+        losses[step] = {name: row[name] for name in COLUMNS if row.get(name) is not None}
     return dict(sorted(losses.items()))
 
 
@@ -62,7 +64,7 @@ def save(figure, path, dpi):
 
 
 def write_csv(losses, path):
-    columns = ["loss"] + ["validation_loss"] * any("validation_loss" in row for row in losses.values())
+    columns = ["loss"] + [name for name in COLUMNS[1:] if any(name in row for row in losses.values())]
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["step"] + columns)
@@ -94,15 +96,30 @@ def training_label(folder):
 
 def draw(losses, path):
     pyplot = new_pyplot()
-    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+
+    def points_of(name):
+        return [(step, row[name]) for step, row in losses.items() if name in row]
+
+    below = [(name, label) for name, label in (("learning_rate", "learning rate"), ("gradient_norm", "gradient norm")) if points_of(name)]
+    figure, rows = pyplot.subplots(1 + len(below), 1, figsize=(7, 4 + 1.4 * len(below)), layout="constrained", sharex=True, squeeze=False,
+                                   height_ratios=[3] + [1] * len(below))
+    axes, others = rows[0][0], [row[0] for row in rows[1:]]
     for name, label, style in (("loss", training_label(path.parent), "-"), ("validation_loss", "validation loss", "o-")):
-        points = [(step, row[name]) for step, row in losses.items() if name in row]
-        if points:
-            axes.plot(*zip(*points), style, label=label, linewidth=1, markersize=3)
-    axes.set_xlabel("step")
+        if points_of(name):
+            axes.plot(*zip(*points_of(name)), style, label=label, linewidth=1, markersize=3)
     axes.set_ylabel("nats per target token")
-    axes.legend()
-    axes.grid(alpha=0.3)
+    if axes.lines:
+        axes.legend()
+    for (name, label), lower in zip(below, others):
+        lower.plot(*zip(*points_of(name)), linewidth=1, color="#5a7a80")
+        lower.set_ylabel(label)
+        values = [value for _, value in points_of(name)]
+        if name == "gradient_norm" and max(values) > 10 * min(values) > 0:
+            lower.set_yscale("log")
+    for one in (axes, *others):
+        one.grid(alpha=0.3)
+    rows[-1][0].set_xlabel("step")
+    figure.suptitle(f"{path.parent.resolve().name}, step {max(losses, default=0)}", fontsize=11)
     save(figure, path, 150)
 
 
@@ -237,7 +254,7 @@ PALETTE = ("#2f6da8", "#c47a1c", "#3f8f4f", "#a8433f", "#7a5aa8", "#5a7a80", "#b
 
 def draw_curve(axes, curve):
     color, points = PALETTE[curve["color"] % len(PALETTE)], curve["points"]
-    style = {"predicted": "--", "measured": ".-", "library": "s-"}[curve["kind"]]
+    style = {"predicted": "--", "measured": ".-", "library": "s-", "plain": "-"}[curve["kind"]]
     axes.plot([point[0] for point in points], [point[1] for point in points], style, color=color, label=curve["label"], linewidth=1.2,
               markersize=3)
 

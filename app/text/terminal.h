@@ -17,4 +17,7 @@ std::optional<std::size_t> terminal_columns(int descriptor);
 // control characters for orders, they and what is no UTF-8 are escaped.
 std::string for_stdout(std::string_view text, LineEnds line_ends);
 
+// A word as a person types it to a POSIX shell: as it is, or in quotes.
+std::string shell_word(std::string_view word);
+
 }  // namespace tilewave

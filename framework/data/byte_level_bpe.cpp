@@ -345,6 +345,8 @@ ByteLevelBpe ByteLevelBpe::load(const std::filesystem::path& path) { return pars
 
 std::int64_t ByteLevelBpe::vocabulary() const { return std::ssize(model_->tokens); }
 
+bool ByteLevelBpe::has(std::int32_t id) const { return model_->exists(id); }
+
 std::optional<std::int32_t> ByteLevelBpe::find(std::string_view text) const {
   for (const AddedToken& added : model_->file.added) {
     if (added.content == text) return added.id;

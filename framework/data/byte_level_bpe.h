@@ -23,6 +23,7 @@ class ByteLevelBpe {
   static ByteLevelBpe parse(std::string_view json, std::string_view origin);
 
   std::int64_t vocabulary() const;                                // ids are below it
+  bool has(std::int32_t id) const;                                // a token, special or not
   std::optional<std::int32_t> find(std::string_view text) const;  // the token whose text is this
   std::vector<std::string> facts() const;                         // what was found in the file, a phrase each
   const std::vector<std::int32_t>& before() const;                // the special ids that the file puts before a text

@@ -128,9 +128,9 @@ struct Document {
 };
 
 EncodedDocument encode_document(const Tokenizer& tokenizer, Document document) {
-  EncodedDocument encoded;
+  EncodedDocument encoded{.ids = tokenizer.before(), .unknown = {}};
   while (!document.text.empty()) {
-    const std::string_view part = first_part(document.text, kEncodeBytes, '\n');
+    const std::string_view part = tokenizer.first_part(document.text, kEncodeBytes);
     const std::vector<std::int32_t> ids = tokenizer.encode(part);
     encoded.unknown.count(tokenizer, {.text = part, .ids = ids, .file = document.file, .line = document.line});
     encoded.ids.insert(encoded.ids.end(), ids.begin(), ids.end());
@@ -189,6 +189,10 @@ Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config
       !parallel || config_.validation_source.empty() == config_.validation_target.empty(),
       "data.validation_source and data.validation_target belong together; set both, or neither to hold out a fiftieth of the pairs.");
   if (tokenizer_) config_.tokenizer = tokenizer_->kind();
+  const bool pairs = parallel || config_.kind == DataKind::number_names;
+  TW_CHECK_INPUT(!tokenizer_ || !pairs || tokenizer_->has_own_special_ids(),
+                 "data.tokenizer has special ids of its own, and data.kind = \"", name_of(config_.kind),
+                 "\" frames its sentences with those of a tokenizer that tilewave has trained; use \"bpe\", or data.kind = \"text\".");
   switch (config_.kind) {
     case DataKind::number_names:
       open_number_names();
@@ -209,7 +213,7 @@ Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config
     if (config_.vocabulary == 0) config_.vocabulary = tokenizer_->vocabulary();
     TW_CHECK_INPUT(tokenizer_->vocabulary() <= config_.vocabulary, "model.vocabulary = ", config_.vocabulary,
                    " is smaller than the tokenizer's ", tokenizer_->vocabulary(),
-                   "; raise it to that, or train a smaller tokenizer (data.tokenizer_vocabulary).");
+                   "; raise it to that, or take a smaller tokenizer (data.tokenizer, data.tokenizer_vocabulary).");
   }
   fingerprint_ = fingerprint_of();
 }

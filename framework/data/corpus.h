@@ -56,7 +56,7 @@ struct CorpusFacts {
 
 class Corpus {
  public:
-  // A tokenizer given is used as it is (a resumed run's); else one is made as the configuration says.
+  // A tokenizer given is used as it is (a resumed run's, or one's own); else one is made as the configuration says.
   explicit Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer = std::nullopt);
 
   const CorpusConfig& config() const { return config_; }

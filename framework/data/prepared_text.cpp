@@ -26,14 +26,14 @@ void end_lines_with_lf(std::string& text) {
 
 std::string prepared_text(std::string text, TokenizerKind tokenizer, TextForm form) {
   drop_mark(text);
-  if (tokenizer == TokenizerKind::bpe || form == TextForm::sentences) end_lines_with_lf(text);
+  if (tokenizer != TokenizerKind::bytes || form == TextForm::sentences) end_lines_with_lf(text);
   return text;
 }
 
 std::string prepared_file(const std::filesystem::path& path, TokenizerKind tokenizer, TextForm form) {
   std::string text = prepared_text(read_text(path), tokenizer, form);
   TW_CHECK_INPUT(!text.empty(), path, " holds nothing but a byte order mark; text is needed to train on.");
-  if (tokenizer == TokenizerKind::bpe) check_utf8(text, path);
+  if (tokenizer != TokenizerKind::bytes) check_utf8(text, path);
   return text;
 }
 

@@ -2,7 +2,7 @@
 // translate.
 //   1. a byte order mark (EF BB BF) at its beginning is dropped
 //   2. line ends CR LF become LF; only a document of the bytes tokenizer keeps its own, since there every byte counts
-//   3. for bpe it must be UTF-8
+//   3. for every tokenizer but bytes it must be UTF-8
 // Nothing else is changed. NUL, a CR that no LF follows and every other control character are characters like any other; so are the kinds
 // of spaces; and é stays different from e with U+0301, whichever of them the text has.
 #pragma once

@@ -1,5 +1,5 @@
-// Any tokenizer that a person can name, to make ids of documents and text of ids: "bytes"; a tokenizer.json; the tokenizer.model of a run;
-// or a folder that holds one of the two.
+// Any tokenizer that a person can name, to make ids of documents and text of ids: "bytes"; a tokenizer.json; a SentencePiece model, a run's
+// tokenizer.model among them; or a folder that holds one.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
-#include "framework/data/byte_level_bpe.h"
 #include "framework/data/tokenizer.h"
 
 namespace tilewave {
@@ -23,6 +21,7 @@ class TextEncoder {
   std::int64_t vocabulary() const;
   std::vector<std::string> facts() const;  // a phrase each
   std::optional<std::int32_t> find(std::string_view token) const;
+  const Tokenizer& tokenizer() const { return tokenizer_; }
 
   // The special ids that the tokenizer's file puts before and behind a document.
   std::vector<std::int32_t> before() const;
@@ -37,7 +36,7 @@ class TextEncoder {
 
  private:
   std::string what_;
-  std::variant<Tokenizer, ByteLevelBpe> tokenizer_;
+  Tokenizer tokenizer_;
 };
 
 }  // namespace tilewave

@@ -9,7 +9,8 @@
 namespace tilewave {
 
 void UnknownCharacters::count(const Tokenizer& tokenizer, const EncodedText& encoded) {
-  const std::int64_t unknown = std::ranges::count(encoded.ids, kUnknownId);
+  const std::optional<std::int32_t> id = tokenizer.unknown();
+  const std::int64_t unknown = id ? std::ranges::count(encoded.ids, *id) : 0;
   all_ids_ += std::ssize(encoded.ids);
   unknown_ids_ += unknown;
   if (unknown == 0 || !first_.empty()) return;

@@ -1,12 +1,9 @@
 // A file of JSON objects, one a line.
 #include "framework/io/json_lines.h"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "framework/io/system_calls.h"
 #include "kernels/core/error.h"
 
 namespace tilewave {
@@ -54,7 +51,7 @@ JsonObject& JsonObject::add_literal(std::string_view key, std::string_view liter
 
 JsonLines JsonLines::create(const std::filesystem::path& path) {
   write_file_atomically(path, "");
-  return JsonLines(path);
+  return JsonLines(path, 0);
 }
 
 JsonLines JsonLines::resume(const std::filesystem::path& path, std::int64_t last_step) {
@@ -79,35 +76,10 @@ JsonLines JsonLines::resume(const std::filesystem::path& path, std::int64_t last
   }
   missing.meet(last_step + 1);
   if (dropped > 0 || !there) write_file_atomically(path, kept);
-  JsonLines lines(path);
-  lines.bytes_ = std::ssize(kept);
+  JsonLines lines(path, std::ssize(kept));
   lines.dropped_lines_ = dropped;
   lines.missing_ = missing.found;
   return lines;
-}
-
-JsonLines::JsonLines(std::filesystem::path path)
-    : path_(std::move(path)), descriptor_(open_path(path_, "open", O_WRONLY | O_APPEND)), name_(path_, descriptor_) {}
-
-void JsonLines::append(const JsonObject& line) {
-  const std::string text = line.text() + "\n";
-  for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t count = system_calls().write(descriptor_.get(), rest.data(), rest.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      const int error = count < 0 ? errno : EIO;
-      system_calls().ftruncate(descriptor_.get(), bytes_);  // if this fails too, resume drops the torn line
-      throw Error(system_sentence(path_, "write", error));
-    }
-    rest.remove_prefix(static_cast<std::size_t>(count));
-  }
-  bytes_ += std::ssize(text);
-}
-
-void JsonLines::sync() {
-  while (system_calls().fsync(descriptor_.get()) != 0) {
-    TW_CHECK(errno == EINTR, system_sentence(path_, "write", errno));
-  }
 }
 
 }  // namespace tilewave

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "framework/io/file.h"
+#include "framework/io/appended_file.h"
 
 namespace tilewave {
 
@@ -50,9 +50,9 @@ class JsonLines {
   // Keeps the whole lines whose integer "step" is at most last_step.
   static JsonLines resume(const std::filesystem::path& path, std::int64_t last_step);
 
-  void append(const JsonObject& line);
-  void sync();                                        // the lines so far reach the disk
-  bool in_place() const { return name_.in_place(); }  // no longer where the file was removed, renamed or replaced
+  void append(const JsonObject& line) { file_.append(line.text() + "\n"); }
+  void sync() { file_.sync(); }                       // the lines so far reach the disk
+  bool in_place() const { return file_.in_place(); }  // no longer where the file was removed, renamed or replaced
   std::int64_t dropped_lines() const { return dropped_lines_; }
 
   // Of the steps 1 to last_step, those that resume found no line of.
@@ -62,12 +62,9 @@ class JsonLines {
   Missing missing() const { return missing_; }
 
  private:
-  explicit JsonLines(std::filesystem::path path);
+  JsonLines(const std::filesystem::path& path, std::int64_t bytes) : file_(path, bytes) {}
 
-  std::filesystem::path path_;
-  Descriptor descriptor_;
-  OpenedName name_;
-  std::int64_t bytes_ = 0;
+  AppendedFile file_;
   std::int64_t dropped_lines_ = 0;
   Missing missing_;
 };

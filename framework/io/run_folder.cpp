@@ -79,6 +79,8 @@ Descriptor lock(const fs::path& folder) {
 void remove_run(const fs::path& folder) {
   write_file_atomically(folder / kHiddenAdjustments, "");
   remove_all_checkpoints(folder);
+  remove_all_checkpoints(folder / kBestFolder);
+  if (is_there(folder / kBestFolder)) remove_folder_if_empty(folder / kBestFolder);
   remove_file(folder / kHiddenWeights);
   for (const std::string_view name : kRunFiles) remove_file(folder / name);
   sync_folder(folder);
@@ -98,7 +100,7 @@ bool is_empty_folder(const fs::path& path) {
 bool holds_a_run(const fs::path& folder) {
   if (was_a_run(folder)) return true;
   const auto left_beside_it = [&](std::string_view name) {
-    return name != "recipe.toml" && name != "tokenizer.model" && is_there(folder / name);
+    return name != "recipe.toml" && std::ranges::find(kTokenizerFiles, name) == kTokenizerFiles.end() && is_there(folder / name);
   };
   return is_there(folder / "recipe.toml") && (is_there(folder / kHiddenAdjustments) || std::ranges::any_of(kRunFiles, left_beside_it));
 }
@@ -151,6 +153,7 @@ RunFolder::RunFolder(const RunRequest& request) : path_(folder_of(request)), loc
   }
   remove_stale_temporaries(path_);
   remove_staged_checkpoints(path_);
+  remove_staged_checkpoints(path_ / kBestFolder);
 }
 
 fs::path last_run_folder(const fs::path& runs, std::string_view recipe) {

@@ -15,9 +15,16 @@
 namespace tilewave {
 
 // What tilewave makes in a run folder beside checkpoints/; --force removes these and nothing else. recipe.toml goes last.
-inline constexpr std::array<std::string_view, 10> kRunFiles{"summary.json",      "metrics.jsonl", "profile.jsonl", "weights.json",
-                                                            "adjustments.jsonl", "plans.jsonl",   "loss.csv",      "loss.png",
-                                                            "tokenizer.model",   "recipe.toml"};
+inline constexpr std::array<std::string_view, 15> kRunFiles{
+    "summary.json", "metrics.jsonl",         "profile.jsonl",  "trace.json",      "events.out.tfevents.tilewave",
+    "weights.json", "adjustments.jsonl",     "plans.jsonl",    "loss.csv",        "loss.png",
+    "report.html",  "tokenizer_config.json", "tokenizer.json", "tokenizer.model", "recipe.toml"};
+// Checkpoints of the least validation loss, as a run folder has its own.
+inline constexpr std::string_view kBestFolder = "best";
+// What TensorBoard looks for has "tfevents" in its name.
+inline constexpr std::string_view kEventFile = "events.out.tfevents.tilewave";
+// A person's recipe may have these beside it, and no run.
+inline constexpr std::array<std::string_view, 3> kTokenizerFiles{"tokenizer_config.json", "tokenizer.json", "tokenizer.model"};
 
 enum class RunState : std::uint8_t { fresh, unfinished, ended };
 

@@ -63,12 +63,16 @@ std::string shown(std::string_view name) {
 
 std::string allowed_text(const Field& field) {
   struct Allowed {
-    const Range& range;
+    const Key& key;
 
     std::string operator()(const bool*) const { return "true or false"; }
-    std::string operator()(const std::int64_t*) const { return "an integer" + range_text(range); }
-    std::string operator()(const double*) const { return "a number" + range_text(range); }
-    std::string operator()(const std::string*) const { return "a string"; }
+    std::string operator()(const std::int64_t*) const { return "an integer" + range_text(key.range); }
+    std::string operator()(const double*) const { return "a number" + range_text(key.range); }
+    std::string operator()(const std::string*) const {
+      std::string text;
+      for (const std::string_view word : key.words) text += toml_string(word) + ", ";
+      return key.words.empty() ? "a string" : text.substr(0, text.size() - 2) + " or a path";
+    }
     std::string operator()(const Choice& choice) const {
       std::string text;
       for (std::size_t i = 0; i < choice.names.size(); ++i) {
@@ -77,7 +81,7 @@ std::string allowed_text(const Field& field) {
       return text;
     }
   };
-  return std::visit(Allowed{field.key.range}, field.member);
+  return std::visit(Allowed{field.key}, field.member);
 }
 
 std::string wanted_text(const Field& field) {

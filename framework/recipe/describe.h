@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -75,6 +76,7 @@ struct Key {
   Range range = {};
   ComputedIn computed = ComputedIn::run_precision;
   Resumed resumed = Resumed::keeps_value;
+  std::span<const std::string_view> words = {};  // of a text that may be one of these or a path
   std::string_view meaning = {};
 };
 

@@ -32,6 +32,7 @@ Json schema_of(const Field& field) {
   struct Typed {
     Json& schema;
     const Range& range;
+    std::span<const std::string_view> words;
 
     void operator()(const bool* member) const {
       schema["type"] = "boolean";
@@ -49,7 +50,13 @@ Json schema_of(const Field& field) {
     }
     void operator()(const std::string* member) const {
       schema["type"] = "string";
+      if (!words.empty()) schema["anyOf"] = {{{"enum", words_list()}}, {{"type", "string"}}};
       schema["default"] = *member;
+    }
+    Json words_list() const {
+      Json list = Json::array();
+      for (const std::string_view word : words) list.push_back(word);
+      return list;
     }
     void operator()(const Choice& choice) const {
       schema["type"] = "string";
@@ -61,7 +68,7 @@ Json schema_of(const Field& field) {
       schema["default"] = choice.names.at(choice.get());
     }
   };
-  std::visit(Typed{schema, field.key.range}, field.member);
+  std::visit(Typed{schema, field.key.range, field.key.words}, field.member);
   return schema;
 }
 

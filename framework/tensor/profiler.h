@@ -2,6 +2,7 @@
 // one; on a GPU each stands in a range named "layer: operation" as well, for a profiler that watches the process.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <vector>
 
@@ -12,15 +13,20 @@ namespace tilewave {
 
 struct ProfiledLaunch {
   TraceEntry entry;
+  std::int64_t step = 0;
+  double begin_s = 0.0;  // behind the beginning of the first launch
   double seconds = 0.0;
 };
 
 class Profiler {
  public:
+  void begin_step(std::int64_t step) { step_ = step; }
+
   template <class Launch>
   void time(Queue& queue, TraceEntry entry, Launch&& launch) {
     Timed& timed = timed_.emplace_back();
     timed.entry = std::move(entry);
+    timed.step = step_;
     const NamedRange range(queue, concat(timed.entry.layer, ": ", timed.entry.operation).c_str());
     timed.before.record(queue);
     launch();
@@ -33,8 +39,10 @@ class Profiler {
  private:
   struct Timed {
     TraceEntry entry;
+    std::int64_t step = 0;
     Event before, after;
   };
+  std::int64_t step_ = 0;
   std::deque<Timed> timed_;
 };
 

@@ -164,7 +164,7 @@ TextMemory text_memory(Transformer& model, std::int64_t prompt, const GenerateOp
 std::int32_t draw(std::span<const double> logits, const GenerateOptions& options, std::int64_t vocabulary, Random& random) {
   std::vector<std::int32_t> order;
   for (std::int32_t id = 0; id < vocabulary; ++id) {
-    if (options.drawn == DrawnIds::all || may_produce(id)) order.push_back(id);
+    if (options.drawn.may(id)) order.push_back(id);
   }
   const auto logit = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; };
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
@@ -221,6 +221,14 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
   return targets;
 }
 
+DrawnIds drawn_ids(const Tokenizer& tokenizer) {
+  return {.may = [tokenizer](std::int32_t id) { return tokenizer.may_be_drawn(id); }, .begin = tokenizer.begin(), .end = tokenizer.end()};
+}
+
+DrawnIds any_ids() {
+  return {.may = [](std::int32_t) { return true; }, .begin = std::nullopt, .end = std::nullopt};
+}
+
 void generate(Transformer& model, std::span<const std::int32_t> prompt, const GenerateOptions& options,
               const std::function<void(std::int32_t)>& token) {
   TW_CHECK_INPUT(std::holds_alternative<DecoderOnly>(model.architecture()),
@@ -233,7 +241,8 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
   const std::int64_t vocabulary = used_vocabulary(model.config(), options.vocabulary);
 
   std::vector<std::int32_t> text(prompt.begin(), prompt.end());
-  if (text.empty()) text.push_back(kBeginId);
+  if (text.empty() && options.drawn.begin) text.push_back(*options.drawn.begin);
+  TW_CHECK_INPUT(!text.empty(), "the prompt is empty, and this model's tokenizer has no token that a text begins with; write a word.");
   const TextMemory sizes = text_memory(model, std::ssize(text), options);
   std::int64_t at_once = sizes.new_tokens;
   std::optional<CachedText> launches;
@@ -259,7 +268,7 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
     }
 
     const std::int32_t next = draw(logits, options, vocabulary, random);
-    if (options.drawn == DrawnIds::tokenizers && next == kEndId) return;
+    if (next == options.drawn.end) return;
     token(next);
     text.push_back(next);
     if (std::ssize(text) > 2 * capacity) text.erase(text.begin(), text.end() - capacity);  // nothing reads further back

@@ -1,12 +1,14 @@
 // Decoding with cached keys and values: greedy and beam search for the encoder-decoder, sampling for the decoder-only model.
-// Only ids a tokenizer can mean are produced: no padding of the vocabulary, no special id but the end.
+// Only ids a tokenizer can mean are produced: no padding of the vocabulary, no id without a text but the end.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "framework/data/tokenizer.h"
 #include "models/transformer/transformer.h"
 
 namespace tilewave {
@@ -28,15 +30,21 @@ struct TranslateOptions {
 std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
                                                  const TranslateOptions& options = {});
 
-// tokenizers: none of its special ids but the end, which ends a text. all: of a model of token files, whose tokenizer is not known.
-enum class DrawnIds : std::uint8_t { tokenizers, all };
+// Which ids may be drawn, and what begins and ends a text. Without more, those of a tokenizer that tilewave has trained.
+struct DrawnIds {
+  std::function<bool(std::int32_t)> may = [](std::int32_t id) { return id >= kSpecialIds || id == kEndId; };
+  std::optional<std::int32_t> begin = kBeginId;  // that an empty prompt goes on from
+  std::optional<std::int32_t> end = kEndId;      // behind which nothing is drawn, and which is no part of the text
+};
+DrawnIds drawn_ids(const Tokenizer& tokenizer);
+DrawnIds any_ids();  // of a model of token files, whose tokenizer is not known
 
 struct GenerateOptions {
   std::int64_t tokens = 256;
   double temperature = 1.0;  // 0: always the most probable token
   std::int64_t top_k = 0;    // only so many of the most probable tokens; 0: all
   std::uint64_t seed = 1;
-  DrawnIds drawn = DrawnIds::tokenizers;
+  DrawnIds drawn;
   std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
   std::int64_t positions = 0;   // that were trained; 0: all of the model's
   std::int64_t bytes = 0;       // for all of it, at most, but for one token alone; 0: a quarter of what is free, up to 1 GiB

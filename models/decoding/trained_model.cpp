@@ -5,14 +5,12 @@
 
 #include "framework/io/checkpoint.h"
 #include "framework/io/run_folder.h"
+#include "models/recipe/run_tokenizer.h"
 #include "models/step/train_step.h"
 #include "models/transformer/weight_files.h"
 
 namespace tilewave {
 
-namespace {
-
-// A run of whatever device and engine is decoded on any: by tilewave's own GEMMs, and on a CPU in fp32 where it has no such arithmetic.
 Recipe decoded_on(Recipe recipe, const DeviceInfo& device) {
   recipe.gemm.engine = GemmEngine::tilewave;
   recipe.gemm.choice = GemmConfig().choice;
@@ -21,6 +19,8 @@ Recipe decoded_on(Recipe recipe, const DeviceInfo& device) {
     recipe.run.precision = Precision::fp32;
   return recipe;
 }
+
+namespace {
 
 void check_found(const std::filesystem::path& run_folder, const CheckpointSearch& search) {
   std::string reasons;
@@ -40,13 +40,7 @@ TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue q
 
   const Recipe recipe = decoded_on(read_recipe(run_folder / "recipe.toml"), device);
   TrainedModel trained{.resolved = {}, .tokenizer = {}, .context = {}, .model = {}, .notes = {}};
-  if (is_there(run_folder / "tokenizer.model")) {
-    trained.tokenizer = Tokenizer::load(run_folder / "tokenizer.model");
-  } else if (uses_tokenizer(recipe.data)) {
-    TW_CHECK_INPUT(recipe.data.tokenizer == TokenizerKind::bytes, run_folder.string(),
-                   ": tokenizer.model is missing; the run cannot read text without it, and train --resume writes it again.");
-    trained.tokenizer = Tokenizer();
-  }
+  trained.tokenizer = tokenizer_of_run(run_folder, recipe);
   trained.resolved = resolve(recipe, {.vocabulary = trained.tokenizer ? trained.tokenizer->vocabulary() : 0});
   trained.context = std::make_unique<Context>(std::move(queue), device, context_options(recipe));
   trained.model = std::make_unique<Transformer>(*trained.context, recipe.model, trained.resolved.shapes.vocabulary_padded,

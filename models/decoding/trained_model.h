@@ -26,6 +26,9 @@ struct TrainedModel {
       notes;  // sentences a person should read: newer checkpoints that are not valid, and whose weights these are instead
 };
 
+// A run's recipe as any device can compute it: by tilewave's own GEMMs, and on a CPU in fp32 where it has no such arithmetic.
+Recipe decoded_on(Recipe recipe, const DeviceInfo& device);
+
 // With `weights`, those of that file in the place of the checkpoint's (models/exchange/initial_weights.h), and the run may have none.
 // On any device, whichever the run had: what one cannot compute in, or has no engine for, is decoded in fp32 on a CPU and by tilewave's own
 // GEMMs. The run may go on meanwhile: a checkpoint that it removes is looked for again. InputError where the folder is no run or has no

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "framework/data/tokenizer.h"
 #include "framework/io/file.h"
 #include "framework/io/json_fault.h"
 
@@ -191,6 +192,30 @@ ModelConfig model_of(Fields& fields) {
 
 }  // namespace
 
+namespace {
+
+// A model with its tokenizer is trained on text, one without on ids.
+void import_tokenizer(const std::filesystem::path& folder, ImportedConfig& imported) {
+  DataConfig& data = imported.recipe.data;
+  data.kind = DataKind::tokens;
+  if (!is_there(folder / kTokenizerJson)) {
+    imported.tokenizer = concat("there is no ", kTokenizerJson, " beside it: data.source names token files of its tokenizer");
+    return;
+  }
+  try {
+    const Tokenizer tokenizer = Tokenizer::load(folder / kTokenizerJson);
+    TW_CHECK_INPUT(tokenizer.vocabulary() <= imported.recipe.model.vocabulary, "it has ", tokenizer.vocabulary(),
+                   " ids, more than the model's ", imported.recipe.model.vocabulary, ".");
+    data.kind = DataKind::text;
+    data.tokenizer = folder.string();
+    imported.tokenizer = concat("text becomes ids by its ", kTokenizerJson, ", ", tokenizer.vocabulary(), " of them");
+  } catch (const InputError& refusal) {
+    imported.tokenizer = concat("its ", kTokenizerJson, " is not taken: ", refusal.what(), " data.source names token files");
+  }
+}
+
+}  // namespace
+
 ImportedConfig import_config(const std::filesystem::path& path) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
@@ -207,7 +232,8 @@ ImportedConfig import_config(const std::filesystem::path& path) {
   Recipe& recipe = imported.recipe;
   const std::filesystem::path named = std::filesystem::absolute(file).lexically_normal();
   recipe.name = folder ? named.parent_path().filename().string() : named.stem().string();
-  recipe.data.kind = DataKind::tokens;
+  const std::filesystem::path beside = folder ? path : path.parent_path();
+  import_tokenizer(beside.empty() ? "." : beside, imported);
   recipe.batch = {.source_tokens = 0,
                   .target_tokens = std::max<std::int64_t>(2048, recipe.model.max_positions),
                   .sequence = recipe.model.max_positions};
@@ -217,7 +243,7 @@ ImportedConfig import_config(const std::filesystem::path& path) {
   return imported;
 }
 
-std::string gpt2_config(const Recipe& recipe, DType weights) {
+std::string gpt2_config(const Recipe& recipe, DType weights, const TextEnds& ends) {
   const ModelConfig& model = recipe.model;
   const auto check = [](bool holds, std::string_view key, std::string_view has, std::string_view wants) {
     TW_CHECK_INPUT(holds, "model.", key, " = \"", has, "\" is not GPT-2's, which is \"", wants,
@@ -227,14 +253,15 @@ std::string gpt2_config(const Recipe& recipe, DType weights) {
   check(model.norm == Norm::pre, "norm", name_of(model.norm), "pre");
   check(model.positions == Positions::learned, "positions", name_of(model.positions), "learned");
   const auto activation = std::ranges::find(kActivations, model.activation, &NamedActivation::ours);
+  const auto id = [](const std::optional<std::int32_t>& token) { return token ? Json(*token) : Json(nullptr); };
   const Json config = {{"architectures", {"GPT2LMHeadModel"}},
                        {"model_type", "gpt2"},
                        {"activation_function", activation->theirs},
                        {"attn_pdrop", model.attention_dropout},
-                       {"bos_token_id", nullptr},
+                       {"bos_token_id", id(ends.begin)},
                        {"dtype", weights == DType::f64 ? "float64" : "float32"},
                        {"embd_pdrop", model.dropout},
-                       {"eos_token_id", nullptr},
+                       {"eos_token_id", id(ends.end)},
                        {"layer_norm_epsilon", kLayerNormEpsilon},
                        {"n_embd", model.d_model},
                        {"n_head", model.heads},

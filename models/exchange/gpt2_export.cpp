@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "framework/data/tokenizer_config.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/safetensors_reader.h"
 #include "framework/io/safetensors_writer.h"
 #include "models/exchange/gpt2_config.h"
 #include "models/exchange/weight_names.h"
+#include "models/recipe/run_tokenizer.h"
 
 namespace tilewave {
 namespace {
@@ -51,15 +53,33 @@ SafetensorsContents contents_of(const SafetensorsReader& reader) {
 }
 
 // What transformers reads text with: tilewave's tokenizers have their special ids first, which none of its classes expects.
-std::string tokenizer_note(const Recipe& recipe) {
-  if (!uses_tokenizer(recipe.data))
-    return "the run's data is ids without a tokenizer; put the tokenizer's files that made them beside the model.";
-  return concat("no tokenizer is written: transformers knows none like the run's ", name_of(recipe.data.tokenizer),
-                ", whose ids tilewave makes (docs/use/formats.md); give the model ids.");
+void export_tokenizer(const std::optional<Tokenizer>& tokenizer, const std::filesystem::path& out, std::int64_t longest,
+                      ExportedModel& exported) {
+  if (!tokenizer) {
+    exported.notes.emplace_back("the run's data is ids without a tokenizer; put the tokenizer's files that made them beside the model.");
+  } else if (tokenizer->has_own_special_ids()) {
+    exported.notes.push_back(concat("no tokenizer is written: transformers knows none like the run's ",
+                                    tokenizer->kind() == TokenizerKind::bytes ? "bytes" : "bpe",
+                                    ", whose ids tilewave makes (docs/use/formats.md); give the model ids."));
+  } else {
+    tokenizer->save_in(out);
+    exported.files.emplace_back(tokenizer->file_name());
+    if (tokenizer->byte_level() == nullptr) {
+      exported.notes.emplace_back("tokenizer.model is SentencePiece's; its own tools read it, and transformers makes a tokenizer of it.");
+      return;
+    }
+    const auto text = [&](const std::optional<std::int32_t>& id) { return id ? std::optional(tokenizer->piece(*id)) : std::nullopt; };
+    if (tokenizer->config().empty()) {
+      write_file_atomically(out / kTokenizerConfig,
+                            tokenizer_config_text({.begin = text(tokenizer->begin()), .end = text(tokenizer->end()), .longest = longest}));
+    }
+    exported.files.emplace_back(kTokenizerConfig);
+  }
 }
 
 void check_free(const std::filesystem::path& folder) {
-  for (const char* name : {"config.json", "model.safetensors"}) {
+  for (const std::string_view name :
+       {std::string_view("config.json"), std::string_view("model.safetensors"), kTokenizerJson, kTokenizerModel, kTokenizerConfig}) {
     TW_CHECK_INPUT(!is_there(folder / name), folder.string(), ": holds a ", name, " already; name another folder.");
   }
 }
@@ -73,7 +93,10 @@ ExportedModel export_gpt2(const std::filesystem::path& run_folder, const std::fi
   check_free(out);
   const Recipe recipe = read_recipe(run_folder / "recipe.toml");
   const DType weights = recipe.run.precision == Precision::fp64 ? DType::f64 : DType::f32;
-  const std::string config = gpt2_config(recipe, weights);
+  const std::optional<Tokenizer> tokenizer = tokenizer_of_run(run_folder, recipe);
+  const bool own = !tokenizer || tokenizer->has_own_special_ids();
+  const std::string config =
+      gpt2_config(recipe, weights, own ? TextEnds{} : TextEnds{.begin = tokenizer->begin(), .end = tokenizer->end()});
   ExportedModel exported;
   const CheckpointSearch search = use_latest_valid(run_folder, [&](const Checkpoint& checkpoint) {
     const SafetensorsReader reader(checkpoint.weights());
@@ -86,7 +109,8 @@ ExportedModel export_gpt2(const std::filesystem::path& run_folder, const std::fi
   exported.notes = search.skipped;
   TW_CHECK_INPUT(search.newest, run_folder.string(), ": there is no valid checkpoint yet; train it for longer.");
   write_file_atomically(out / "config.json", config);
-  exported.notes.push_back(tokenizer_note(recipe));
+  exported.files = {"config.json", "model.safetensors"};
+  export_tokenizer(tokenizer, out, recipe.model.max_positions, exported);
   return exported;
 }
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/io/file.h"
+#include "framework/io/sha256.h"
 #include "framework/tensor/host_tensor.h"
 #include "models/exchange/weight_names.h"
 #include "models/transformer/weight_files.h"
@@ -181,7 +183,7 @@ std::vector<std::string> WeightOrigin::told() const {
 std::string to_json(const WeightOrigin& origin) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const WeightFileFacts& file : origin.files) {
-    files.push_back({{"path", file.path}, {"bytes", file.digest.bytes}, {"crc32c", file.digest.crc32c}});
+    files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"sha256", file.sha256}});
   }
   const nlohmann::ordered_json json = {{"source", origin.source},
                                        {"names", origin.names},
@@ -207,8 +209,9 @@ WeightOrigin load_initial_weights(const InitialWeights& wanted, Parameters& para
                       .left_out = std::move(found.surplus)};
   origin.kept_initial.insert(origin.kept_initial.end(), found.misshapen.begin(), found.misshapen.end());
   for (const SafetensorsReader& file : source.files()) {
-    origin.files.push_back(
-        {.path = std::filesystem::absolute(file.path()).lexically_normal().string(), .digest = digest_file(file.path())});
+    origin.files.push_back({.path = std::filesystem::absolute(file.path()).lexically_normal().string(),
+                            .bytes = InputFile(file.path()).bytes(),
+                            .sha256 = sha256_of_file(file.path())});
   }
   for (const Pair& pair : found.pairs) read(parameters.context(), pair);
   parameters.refresh_compute_copies();

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/io/file.h"
 #include "framework/nn/parameters.h"
 
 namespace tilewave {
@@ -24,7 +23,8 @@ struct InitialWeights {
 
 struct WeightFileFacts {
   std::string path;
-  FileDigest digest;
+  std::int64_t bytes = 0;
+  std::string sha256;  // 64 hexadecimal digits
 };
 
 // Where weights came from, as a run's weights.json keeps it.

@@ -41,17 +41,25 @@ bool is_pickle(const fs::path& path) {
                           ", and is no run and no checkpoint; name a .safetensors file, or a folder that holds one of these."));
 }
 
-// {"weight_map": {tensor: file}}
-std::map<std::string, std::string> read_index(const fs::path& path) {
-  const std::string text = read_file(path, kMaxIndexBytes);
+std::map<std::string, std::string> weight_map_of(std::string_view text, std::string_view origin) {
   try {
     return nlohmann::json::parse(text).at("weight_map").get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(concat(path.string(), ": is no index of shards: ", json_fault(error), "; copy it again."));
+    throw InputError(concat(origin, ": is no index of shards: ", json_fault(error), "; copy it again."));
   }
 }
 
 }  // namespace
+
+std::map<std::string, std::string> parse_weight_index(std::string_view text, std::string_view origin) {
+  std::map<std::string, std::string> places = weight_map_of(text, origin);
+  TW_CHECK_INPUT(!places.empty(), origin, ": names no tensor; copy it again.");
+  for (const auto& [tensor, shard] : places) {
+    TW_CHECK_INPUT(!shard.empty() && fs::path(shard).filename() == shard && shard != "." && shard != "..", origin, ": tensor \"",
+                   printable(tensor), "\" is to be in \"", printable(shard), "\", which is no file's name; shards lie beside their index.");
+  }
+  return places;
+}
 
 WeightSource::WeightSource(const fs::path& path) : path_(path) {
   std::error_code ignored;
@@ -65,7 +73,7 @@ WeightSource::WeightSource(const fs::path& path) : path_(path) {
     open(path / kWeightsFile);
   } else if (is_there(path / "COMPLETE")) {
     open(verified_checkpoint(path).weights());
-  } else if (is_there(path / "recipe.toml")) {
+  } else if (is_there(path / "recipe.toml") || has_complete_checkpoints(path)) {
     open_run(path);
   } else {
     refuse_folder(path);
@@ -89,14 +97,9 @@ void WeightSource::open(const fs::path& file) {
 }
 
 void WeightSource::open_shards(const fs::path& index) {
-  const std::map<std::string, std::string> places = read_index(index);
-  TW_CHECK_INPUT(!places.empty(), index.string(), ": names no tensor; copy it again.");
+  const std::map<std::string, std::string> places = parse_weight_index(read_file(index, kMaxIndexBytes), index.string());
   std::set<std::string> shards;
-  for (const auto& [tensor, shard] : places) {
-    TW_CHECK_INPUT(!shard.empty() && fs::path(shard).filename() == shard && shard != "." && shard != "..", index.string(), ": tensor \"",
-                   printable(tensor), "\" is to be in \"", printable(shard), "\", which is no file's name; shards lie beside their index.");
-    shards.insert(shard);
-  }
+  for (const auto& [tensor, shard] : places) shards.insert(shard);
   for (const std::string& shard : shards) open(index.parent_path() / shard);
   for (const auto& [tensor, shard] : places) {
     const SourceTensor* found = find(tensor);

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,6 +20,10 @@ struct SourceTensor {
   const SafetensorsReader* file = nullptr;
   const StoredTensor* tensor = nullptr;
 };
+
+// {"weight_map": {tensor: shard}} of a model.safetensors.index.json: the shard of each tensor, a file's name without a folder. InputError
+// that names `origin` where it is no such text.
+std::map<std::string, std::string> parse_weight_index(std::string_view text, std::string_view origin);
 
 class WeightSource {
  public:

@@ -22,6 +22,7 @@ enum class Architecture : std::uint8_t { encoder_decoder, decoder_only };
 enum class Norm : std::uint8_t { pre, post };
 enum class Positions : std::uint8_t { sinusoidal, learned };
 enum class GemmEngine : std::uint8_t { tilewave, cublas, cublaslt };
+enum class RunLog : std::uint8_t { none, tensorboard };
 enum class WaveFreeBatch : std::uint8_t { off, nearest, up, down };
 
 template <>
@@ -36,11 +37,12 @@ inline constexpr std::array kNames<Activation> = {Named{Activation::relu, name_o
 template <>
 inline constexpr std::array kNames<Positions> = {Named{Positions::sinusoidal, "sinusoidal"}, Named{Positions::learned, "learned"}};
 template <>
-inline constexpr std::array kNames<TokenizerKind> = {Named{TokenizerKind::bytes, "bytes"}, Named{TokenizerKind::bpe, "bpe"}};
-template <>
 inline constexpr std::array kNames<ScheduleKind> = {Named{ScheduleKind::constant, "constant"},
                                                     Named{ScheduleKind::inverse_square_root, "inverse_square_root"},
-                                                    Named{ScheduleKind::cosine, "cosine"}};
+                                                    Named{ScheduleKind::cosine, "cosine"}, Named{ScheduleKind::linear, "linear"},
+                                                    Named{ScheduleKind::warmup_stable_decay, "warmup_stable_decay"}};
+template <>
+inline constexpr std::array kNames<RunLog> = {Named{RunLog::none, "none"}, Named{RunLog::tensorboard, "tensorboard"}};
 template <>
 inline constexpr std::array kNames<Precision> = {
     Named{Precision::fp32, name_of(Precision::fp32)}, Named{Precision::tf32, name_of(Precision::tf32)},
@@ -108,13 +110,17 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
+// What data.tokenizer names: one of these words, or a file or folder of one's own.
+inline constexpr std::array<std::string_view, 2> kTokenizerWords = {"bytes", "bpe"};
+enum class TokenizerSource : std::uint8_t { bytes, trained, file };
+
 struct DataConfig {
   DataKind kind = DataKind::number_names;
   std::string source;
   std::string target;
   std::string validation_source;
   std::string validation_target;
-  TokenizerKind tokenizer = TokenizerKind::bpe;
+  std::string tokenizer = "bpe";
   std::int64_t tokenizer_vocabulary = 0;
   std::int64_t seed = 1;
 
@@ -136,10 +142,17 @@ struct DataConfig {
                       "bytes) or of tokens (at most 2^17), is held out"});
     visit("validation_target", validation_target,
           {.unit = "path", .resumed = Resumed::may_change, .meaning = "like target, never trained on"});
-    visit("tokenizer", tokenizer, {.meaning = "bytes, or a byte-pair encoding trained on the corpus"});
+    visit(
+        "tokenizer", tokenizer,
+        {.words = kTokenizerWords,
+         .meaning = "`bytes`; `bpe`, a byte-pair encoding trained on the corpus; or one's own: a tokenizer.json, a SentencePiece model, or "
+                    "a folder that holds one (docs/use/tokenizers.md)"});
     visit("tokenizer_vocabulary", tokenizer_vocabulary,
           {.unit = "tokens", .range = between(0, kMaxRows), .meaning = "size of the bpe vocabulary; 0: model.vocabulary"});
     visit("seed", seed, {.range = at_least(0), .meaning = "of generated corpora, of what is held out and of the order of sentences"});
+  }
+  TokenizerSource tokenizer_source() const {
+    return tokenizer == "bytes" ? TokenizerSource::bytes : tokenizer == "bpe" ? TokenizerSource::trained : TokenizerSource::file;
   }
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
@@ -195,6 +208,8 @@ struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::inverse_square_root;
   std::int64_t warmup_steps = 100;
   std::int64_t decay_steps = 0;
+  std::int64_t decay_from = 0;
+  double min_learning_rate = 0.0;
 
   template <class Visitor>
   void describe(Visitor& visit) {
@@ -204,7 +219,13 @@ struct ScheduleConfig {
     visit("decay_steps", decay_steps,
           {.unit = "steps",
            .range = between(0, kMaxSteps),
-           .meaning = "the step at which cosine reaches 0; 0: run.steps, or just after a longer warm-up"});
+           .meaning = "the step at which cosine, linear and warmup_stable_decay end; 0: run.steps, or just after a longer warm-up"});
+    visit("decay_from", decay_from,
+          {.unit = "steps",
+           .range = between(0, kMaxSteps),
+           .meaning = "the step behind which warmup_stable_decay leaves the peak; 0: where a tenth of decay_steps is left"});
+    visit("min_learning_rate", min_learning_rate,
+          {.range = at_least(0), .meaning = "what cosine, linear and warmup_stable_decay fall to; at most optimizer.learning_rate"});
   }
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };
@@ -216,6 +237,8 @@ struct RunConfig {
   std::int64_t validate_every = 100;
   std::int64_t checkpoint_every = 500;
   std::int64_t keep = 2;
+  bool keep_best = false;
+  RunLog log = RunLog::none;
 
   template <class Visitor>
   void describe(Visitor& visit) {
@@ -229,6 +252,12 @@ struct RunConfig {
           {.unit = "steps", .range = between(0, kMaxSteps), .resumed = Resumed::may_change, .meaning = "0: at the end alone"});
     visit("keep", keep,
           {.unit = "checkpoints", .range = between(1, 65536), .resumed = Resumed::may_change, .meaning = "the latest ones kept"});
+    visit("keep_best", keep_best,
+          {.resumed = Resumed::may_change,
+           .meaning = "the checkpoint with the least validation loss is kept too, in best/ of the run folder (docs/use/formats.md)"});
+    visit("log", log,
+          {.resumed = Resumed::may_change,
+           .meaning = "`tensorboard`: event files beside metrics.jsonl, which TensorBoard reads (docs/use/runs.md)"});
   }
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };

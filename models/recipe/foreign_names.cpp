@@ -29,10 +29,10 @@ constexpr std::string_view kBiases = "Linear layers and LayerNorms have biases, 
 constexpr std::string_view kKept =
     "Activations are kept, not recomputed; a smaller batch with a larger batch.accumulate takes less memory.";
 constexpr std::string_view kGraph = "Nothing is compiled; on a GPU a step is captured as one graph.";
-constexpr std::string_view kNoBest = "A run takes run.steps, and the latest run.keep checkpoints stay, not the best.";
+constexpr std::string_view kNoBest = "A run takes run.steps; run.keep_best = true keeps the checkpoint of the least validation loss.";
 constexpr std::string_view kPrePost = R"(Its values are "pre" and "post"; true is "pre" there.)";
 constexpr std::string_view kLearned = R"(Its values are "sinusoidal" and "learned".)";
-constexpr std::string_view kToZero = "A cosine falls to 0 at schedule.decay_steps.";
+constexpr std::string_view kLeastRate = "It is a learning rate, not a fraction of the peak.";
 constexpr std::string_view kFromZero = "The warm-up rises from 0.";
 constexpr std::string_view kTwoBetas = "The second one is optimizer.beta2.";
 constexpr std::string_view kTwoFiles = "The target language is data.target, line by line with it.";
@@ -50,9 +50,10 @@ constexpr std::string_view kScales = "In fp16 the loss scale moves by itself.";
 constexpr std::string_view kSameBits = "A run on the same device gives the same bits always.";
 constexpr std::string_view kAtTheEnd = "It counts steps; 0 is at the end alone.";
 constexpr std::string_view kArchitecture = R"(Its values are "encoder_decoder" and "decoder_only"; the sizes are keys of [model].)";
-constexpr std::string_view kSchedules = R"(Its values are "constant", "inverse_square_root" and "cosine".)";
+constexpr std::string_view kSchedules =
+    R"(Its values are "constant", "inverse_square_root", "cosine", "linear" and "warmup_stable_decay".)";
 constexpr std::string_view kTokenizers =
-    R"(Its values are "bytes" and "bpe", which is trained on the data; tilewave tokenize makes ids by another, for data.kind = "tokens".)";
+    R"(Its values are "bytes", "bpe", which is trained on the data, and the path of a tokenizer.json or a SentencePiece model.)";
 constexpr std::string_view kNoGate = "Feed-forward layers are d_model to d_ff to d_model, without a gate.";
 constexpr std::string_view kNoExperts = "There are no experts: every layer is dense.";
 constexpr std::string_view kFiles = "It names a file; data.kind says what is in it.";
@@ -208,10 +209,10 @@ constexpr auto kKeys = std::to_array<Alias>({
      "max_decay_steps",
      "schedule.decay_steps"},
     {"decay_ratio warmdown_ratio warmdown_iters cooldown_steps lr_decay_ratio", "schedule.decay_steps",
-     "It is the step at which the cosine reaches 0."},
-    {"min_lr lr_min min_lr_ratio min_lr_factor end_learning_rate final_lr eta_min stop_min_lr learning_rate_decay_frac "
-     "lr_end final_lr_frac",
-     "", kToZero},
+     "It is the step at which a schedule ends."},
+    {"min_lr lr_min end_learning_rate final_lr eta_min lr_end min_lr_ratio min_lr_factor stop_min_lr learning_rate_decay_frac "
+     "final_lr_frac",
+     "schedule.min_learning_rate", kLeastRate},
     {"warmup_init_lr warmup_start_lr lr_warmup_start_rate start_lr", "", kFromZero},
     {"learning_rate_decay lr_decay gamma lr_shrink lr_decay_rate step_size decay_rate", "schedule.kind", kSchedules},
     // Run.
@@ -243,13 +244,14 @@ constexpr auto kKeys = std::to_array<Alias>({
      "enable_checkpoint ckpt_interval ckpt_every",
      "run.checkpoint_every", kAtTheEnd},
     {"save_total_limit keep_checkpoint keep_checkpoints keep_last_epochs keep_interval_updates keep_last keep_last_n "
-     "keep_latest_k keep_best max_to_keep max_checkpoints save_top_k num_checkpoints",
-     "run.keep", "The latest ones stay."},
+     "keep_latest_k max_to_keep max_checkpoints save_top_k num_checkpoints",
+     "run.keep", "The latest ones stay; run.keep_best keeps the best too."},
     {"log_interval log_every log_every_n_steps log_freq logging_steps logging_strategy logging_first_step report_every "
      "disp_freq print_freq log_level log_format log_file report_to logging_dir log_dir wandb wandb_log wandb_project "
-     "wandb_run_name wandb_entity use_wandb tensorboard tensorboard_dir tensorboard_logdir tensorboard_log_dir "
-     "enable_tensorboard enable_wandb save_tb_folder",
+     "wandb_run_name wandb_entity use_wandb enable_wandb",
      "", kLogged},
+    {"tensorboard tensorboard_dir tensorboard_logdir tensorboard_log_dir enable_tensorboard save_tb_folder", "run.log",
+     R"(Its values are "none" and "tensorboard"; event files lie in the run folder.)"},
     {"output_dir out_dir save_dir dump_folder checkpoint_dir ckpt_dir model_dir work_dir run_name exp_name experiment_name "
      "save_model save_folder",
      "", kRunFolder},
@@ -317,21 +319,21 @@ constexpr auto kValues = std::to_array<ForeignValue>({
     {"run.precision", "fp8 float8 f8 8 e4m3 e5m2 fp8_e4m3 mxfp8 fp4 nvfp4 mxfp4 int8 int4",
      R"(There are no types of 8 bits or fewer to train in; "bf16" is the narrowest that keeps fp32's range.)"},
     {"run.precision", "true auto mixed", R"(Write which one: on a GPU "bf16" keeps fp32's range.)"},
-    {"schedule.kind", "linear linear_with_warmup linear_decay linear_warmup polynomial polynomial_decay poly warmup_linear",
-     R"(There is no linear decay; "cosine" falls to 0 as well, at schedule.decay_steps.)"},
+    {"schedule.kind", "linear_with_warmup linear_decay linear_warmup polynomial polynomial_decay poly warmup_linear",
+     R"(Write "linear", which falls to schedule.min_learning_rate at schedule.decay_steps.)"},
     {"schedule.kind", "noam inverse_sqrt inv_sqrt inversesqrt rsqrt isqrt sqrt inverse_square_root_decay transformer vaswani",
      R"(Write "inverse_square_root".)"},
     {"schedule.kind",
      "cosine_with_min_lr cosine_decay cosine_annealing cosine_annealing_lr cosineannealinglr cosine_warmup warmup_cosine "
      "annealing cosine_with_warmup",
-     R"(Write "cosine", which falls to 0 at schedule.decay_steps.)"},
+     R"(Write "cosine", which falls to schedule.min_learning_rate at schedule.decay_steps.)"},
     {"schedule.kind", "cosine_with_restarts cosine_annealing_warm_restarts onecycle one_cycle cyclic sgdr",
-     R"(There are no restarts; "cosine" falls once, to 0 at schedule.decay_steps.)"},
+     R"(There are no restarts; "cosine" falls once, to its end at schedule.decay_steps.)"},
     {"schedule.kind", "constant_with_warmup fixed none const flat no warmup false",
      R"(Write "constant"; schedule.warmup_steps rises to it.)"},
-    {"schedule.kind",
-     "wsd warmup_stable_decay trapezoid trapezoidal step steplr multistep exponential plateau reduce_lr_on_plateau tri_stage",
-     R"(There is no such schedule; "constant", "inverse_square_root" and "cosine" follow a linear warm-up.)"},
+    {"schedule.kind", "step steplr multistep exponential plateau reduce_lr_on_plateau tri_stage",
+     R"(There is no such schedule; "constant", "inverse_square_root", "cosine", "linear" and "warmup_stable_decay" follow a linear warm-up.)"},
+    {"schedule.kind", "wsd trapezoid trapezoidal warmup_stable_decay_lr", R"(Write "warmup_stable_decay".)"},
     {"data.kind", "token bin binary ids tokenized pretokenized memmap mmap fineweb fineweb10b llmc openwebtext",
      R"(Write "tokens", which reads llm.c's .bin files.)"},
     {"data.kind", "txt raw lm language_modeling plain file shakespeare tinyshakespeare wikitext",
@@ -344,9 +346,9 @@ constexpr auto kValues = std::to_array<ForeignValue>({
     {"data.tokenizer", "sentencepiece spm sp subword subword_nmt byte_pair byte_pair_encoding",
      R"(Write "bpe", SentencePiece's byte-pair encoding trained on the data.)"},
     {"data.tokenizer", "unigram wordpiece word words bert whitespace",
-     R"(There is no such tokenizer; "bpe" is trained on the data, "bytes" needs no training.)"},
+     R"(There is no such tokenizer; "bpe" is trained on the data, "bytes" needs no training, and a file of one's own is named by its path.)"},
     {"data.tokenizer", "gpt2 gpt_2 tiktoken cl100k_base o200k_base llama t5 gpt4",
-     R"(tilewave tokenize makes token files by another tokenizer, for data.kind = "tokens"; one of the data's own is "bpe".)"},
+     R"(Name the folder or the tokenizer.json that holds it, such as "models/gpt2"; one that is trained on the data is "bpe".)"},
     {"data.tokenizer", "char chars character characters byte utf8 utf_8 byte_level none ascii", R"(Write "bytes".)"},
     {"gemm.engine", "cutlass triton torch aten mkl openblas onednn blis rocblas",
      R"(There is no such engine; "tilewave" are tilewave's GEMMs, "cublas" and "cublaslt" NVIDIA's libraries.)"},

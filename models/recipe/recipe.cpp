@@ -111,20 +111,40 @@ void validate_data(const Recipe& recipe) {
     TW_CHECK_INPUT(path.used || path.value.empty(), path.key, " = ", toml_string(path.value), " would not be read: data.kind is \"",
                    name_of(data.kind), "\".");
   }
+  TW_CHECK_INPUT(!data.tokenizer.empty(), "data.tokenizer is empty; write \"bytes\", \"bpe\" or the path of a tokenizer.");
   if (!uses_tokenizer(data)) return;
-  const std::int64_t ids = data.tokenizer == TokenizerKind::bytes ? kByteVocabulary : data.tokenizer_vocabulary;
-  TW_CHECK_INPUT(recipe.model.vocabulary >= ids, "model.vocabulary = ", recipe.model.vocabulary, " is too small: data.tokenizer = \"",
-                 name_of(data.tokenizer), "\" makes ", ids, " ids; set model.vocabulary to at least that.");
+  const std::int64_t ids = data.tokenizer_source() == TokenizerSource::bytes ? kByteVocabulary : data.tokenizer_vocabulary;
+  TW_CHECK_INPUT(recipe.model.vocabulary >= ids, "model.vocabulary = ", recipe.model.vocabulary,
+                 " is too small: data.tokenizer = ", toml_string(data.tokenizer), " makes ", ids,
+                 " ids; set model.vocabulary to at least that.");
 }
+
+bool falls_to_an_end(ScheduleKind kind) { return Schedule{.kind = kind}.ends(); }
 
 void validate_schedule(const Recipe& recipe) {
   const ScheduleConfig& schedule = recipe.schedule;
   TW_CHECK_INPUT(
       schedule.kind != ScheduleKind::inverse_square_root || schedule.warmup_steps > 0,
       "schedule.kind = \"inverse_square_root\" needs schedule.warmup_steps of at least 1: it decays as sqrt(warmup_steps / step).");
-  TW_CHECK_INPUT(schedule.kind != ScheduleKind::cosine || schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps,
-                 "schedule.kind = \"cosine\" ends at schedule.decay_steps = ", schedule.decay_steps,
+  const std::string_view kind = name_of(schedule.kind);
+  const bool ends = falls_to_an_end(schedule.kind), stable = schedule.kind == ScheduleKind::warmup_stable_decay;
+  TW_CHECK_INPUT(!ends || schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps, "schedule.kind = \"", kind,
+                 "\" ends at schedule.decay_steps = ", schedule.decay_steps,
                  ", which is not after schedule.warmup_steps = ", schedule.warmup_steps, "; shorten the warm-up or end later.");
+  TW_CHECK_INPUT(ends || schedule.min_learning_rate == 0.0, "schedule.min_learning_rate = ", toml_float(schedule.min_learning_rate),
+                 " is what a schedule with an end falls to, and schedule.kind = \"", kind,
+                 "\" has none; leave it out, or set schedule.kind to \"cosine\", \"linear\" or \"warmup_stable_decay\".");
+  TW_CHECK_INPUT(
+      schedule.min_learning_rate <= recipe.optimizer.learning_rate, "schedule.min_learning_rate = ", toml_float(schedule.min_learning_rate),
+      " is above the peak, optimizer.learning_rate = ", toml_float(recipe.optimizer.learning_rate), "; lower the one or raise the other.");
+  TW_CHECK_INPUT(stable || schedule.decay_from == 0, "schedule.decay_from = ", schedule.decay_from,
+                 " is warmup_stable_decay's, and schedule.kind = \"", kind, "\" falls from its warm-up on; leave it out.");
+  TW_CHECK_INPUT(!stable || schedule.decay_from == 0 || schedule.decay_from >= schedule.warmup_steps,
+                 "schedule.decay_from = ", schedule.decay_from, " lies within the warm-up, schedule.warmup_steps = ", schedule.warmup_steps,
+                 "; the peak is reached before it is left.");
+  TW_CHECK_INPUT(!stable || schedule.decay_from == 0 || schedule.decay_steps == 0 || schedule.decay_from < schedule.decay_steps,
+                 "schedule.decay_from = ", schedule.decay_from, " is not before schedule.decay_steps = ", schedule.decay_steps,
+                 ", where the fall ends; begin earlier or end later.");
 }
 
 void validate_forced(std::string_view choice) {
@@ -230,6 +250,19 @@ void check_files(const Recipe& recipe) {
   }
 }
 
+void check_tokenizer(const Recipe& recipe) {
+  const DataConfig& data = recipe.data;
+  if (!uses_tokenizer(data) || data.tokenizer_source() != TokenizerSource::file) return;
+  std::error_code ignored;
+  if (std::filesystem::exists(data.tokenizer, ignored)) return;
+  const std::string said = concat("data.tokenizer = ", toml_string(data.tokenizer),
+                                  " is neither \"bytes\" nor \"bpe\", and no file or folder of that name is there");
+  const std::string_view advice = foreign_advice("data.tokenizer", data.tokenizer, foreign_names().values);
+  TW_CHECK_INPUT(advice.empty(), said, ". ", advice);
+  const std::string_view near = nearest_word(data.tokenizer, kTokenizerWords);
+  throw InputError(concat(said, near.empty() ? "." : concat(" (did you mean \"", near, "\"?).")));
+}
+
 void check_supported(const Recipe& recipe, Backend backend) {
   const GemmEngine engine = recipe.gemm.engine;
   TW_CHECK_INPUT(backend != Backend::cpu || engine == GemmEngine::tilewave, "gemm.engine = \"", name_of(engine),
@@ -247,11 +280,15 @@ ResolvedRecipe resolve(const Recipe& recipe, const TokenizerFacts& tokenizer) {
   TW_CHECK_INPUT(tokenizer.vocabulary <= recipe.model.vocabulary, "model.vocabulary = ", recipe.model.vocabulary,
                  " is too small: the tokenizer makes ", tokenizer.vocabulary, " ids; set model.vocabulary to at least that.");
   Recipe numbers = recipe;
-  if (uses_tokenizer(recipe.data) && recipe.data.tokenizer == TokenizerKind::bpe && recipe.data.tokenizer_vocabulary == 0) {
+  if (uses_tokenizer(recipe.data) && recipe.data.tokenizer_source() == TokenizerSource::trained && recipe.data.tokenizer_vocabulary == 0) {
     numbers.data.tokenizer_vocabulary = recipe.model.vocabulary;
   }
-  if (recipe.schedule.kind == ScheduleKind::cosine && recipe.schedule.decay_steps == 0) {  // a run may end within its warm-up
-    numbers.schedule.decay_steps = std::max(recipe.run.steps, recipe.schedule.warmup_steps + 1);
+  ScheduleConfig& schedule = numbers.schedule;
+  if (falls_to_an_end(schedule.kind) && schedule.decay_steps == 0) {  // a run may end within its warm-up, or before its fall
+    schedule.decay_steps = std::max({recipe.run.steps, schedule.warmup_steps + 1, schedule.decay_from + 1});
+  }
+  if (schedule.kind == ScheduleKind::warmup_stable_decay && schedule.decay_from == 0) {
+    schedule.decay_from = std::max(schedule.warmup_steps, schedule.decay_steps - std::max<std::int64_t>(1, schedule.decay_steps / 10));
   }
   Guided guided = apply_guidelines(numbers);
   const PassSegments segments = expected_segments(numbers, guided.shapes);

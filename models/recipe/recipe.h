@@ -27,8 +27,11 @@ Recipe parse_recipe(const RecipeText& text, std::span<const std::string> overrid
 // What keys demand of each other, without looking at files or devices.
 void validate(const Recipe& recipe);
 
-// That every file the recipe names, and every one its data.kind needs, is there and not empty.
+// That every file the recipe names, and every one its data.kind needs, is there and not empty; the tokenizer aside, which a run that goes
+// on has in its folder.
 void check_files(const Recipe& recipe);
+// That data.tokenizer is a word that says something, or there.
+void check_tokenizer(const Recipe& recipe);
 
 // Refuses what that back end cannot train in.
 void check_supported(const Recipe& recipe, Backend backend);

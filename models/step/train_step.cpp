@@ -41,7 +41,9 @@ Schedule schedule_of(const Recipe& recipe) {
   return {.kind = recipe.schedule.kind,
           .peak = recipe.optimizer.learning_rate,
           .warmup_steps = recipe.schedule.warmup_steps,
-          .decay_steps = recipe.schedule.decay_steps};
+          .decay_steps = recipe.schedule.decay_steps,
+          .decay_from = recipe.schedule.decay_from,
+          .least = recipe.schedule.min_learning_rate};
 }
 
 TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)

@@ -32,7 +32,7 @@ StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request,
   return trace;
 }
 
-bool trains_tokenizer(const DataConfig& data) { return data.tokenizer == TokenizerKind::bpe && uses_tokenizer(data); }
+bool trains_tokenizer(const DataConfig& data) { return data.tokenizer_source() == TokenizerSource::trained && uses_tokenizer(data); }
 
 }  // namespace
 
@@ -43,6 +43,11 @@ Corpus read_corpus(const Recipe& recipe, std::optional<Tokenizer> tokenizer, con
   }
   Corpus corpus = corpus_of(recipe, std::move(tokenizer));
   for (const std::string& note : corpus.notes()) observer.noted(note);
+  const std::optional<Tokenizer>& own = corpus.tokenizer();
+  if (own && data.tokenizer_source() == TokenizerSource::file && own->vocabulary() < recipe.model.vocabulary) {
+    observer.noted(concat("model.vocabulary = ", recipe.model.vocabulary, ", and the tokenizer of data.tokenizer has ", own->vocabulary(),
+                          " ids: those behind them are never seen and never drawn."));
+  }
   return corpus;
 }
 

@@ -87,6 +87,7 @@ Recipe resumed_recipe(const Recipe& asked, const std::filesystem::path& folder, 
   const Recipe stored = read_recipe(folder / "recipe.toml");
   Recipe recipe = asked;
   if (recipe.schedule.decay_steps == 0) recipe.schedule.decay_steps = stored.schedule.decay_steps;
+  if (recipe.schedule.decay_from == 0) recipe.schedule.decay_from = stored.schedule.decay_from;
   if (recipe.data.tokenizer_vocabulary == 0) recipe.data.tokenizer_vocabulary = stored.data.tokenizer_vocabulary;
   recipe = with_settled_waves(recipe, stored, stored_adjustments(folder));
   if (overwrite == Overwrite::force) return recipe;

@@ -2,12 +2,12 @@
 
 #include "framework/io/file.h"
 #include "models/step/step_plans.h"
+#include "models/training/launch_trace.h"
 #include "models/training/resumed_recipe.h"
 
 namespace tilewave {
 namespace {
 
-constexpr const char* kTokenizerFile = "tokenizer.model";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kSummaryFile = "summary.json";
 constexpr const char* kWeightsFile = "weights.json";
@@ -20,11 +20,6 @@ void add_validation(JsonObject& object, const ValidationLoss& validation, const 
 
 }  // namespace
 
-std::optional<Tokenizer> stored_tokenizer(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / kTokenizerFile;
-  return is_there(path) ? std::optional(Tokenizer::load(path)) : std::nullopt;
-}
-
 PairCounts validation_pairs_of(const Corpus& corpus, const BatchStream& validation) {
   const DataKind kind = corpus.config().kind;
   if (kind != DataKind::parallel && kind != DataKind::number_names) return {};
@@ -35,6 +30,7 @@ PairCounts validation_pairs_of(const Corpus& corpus, const BatchStream& validati
 void add_numbers(JsonObject& object, const TrainingResult& result) {
   object.add("loss", result.loss);
   add_validation(object, result.validation, result.validation_pairs);
+  if (result.best) object.add("best_validation_loss", result.best->loss).add("best_step", result.best->step);
   if (result.exact_match) object.add("exact_match", *result.exact_match);
   if (result.test_pairs.all > 0) {
     object.add("test_pairs", result.test_pairs.all)
@@ -44,15 +40,20 @@ void add_numbers(JsonObject& object, const TrainingResult& result) {
   if (!result.not_translated.empty()) object.add("not_translated", result.not_translated);
 }
 
-bool RunFiles::keeps_tokenizer() const { return run_.corpus.tokenizer() && run_.corpus.tokenizer()->kind() == TokenizerKind::bpe; }
+bool RunFiles::keeps_tokenizer() const { return run_.corpus.tokenizer() && run_.corpus.tokenizer()->kind() != TokenizerKind::bytes; }
 
-bool RunFiles::lost_tokenizer() const { return keeps_tokenizer() && !is_there(folder_ / kTokenizerFile); }
+bool RunFiles::lost_tokenizer() const { return keeps_tokenizer() && !is_there(folder_ / run_.corpus.tokenizer()->file_name()); }
 
 void RunFiles::begin(const Trace& plans, const DeviceInfo& device) {
   store_recipe(folder_, run_.resolved);
-  if (keeps_tokenizer()) run_.corpus.tokenizer()->save(folder_ / kTokenizerFile);
+  if (keeps_tokenizer()) run_.corpus.tokenizer()->save_in(folder_);
   store_plans(folder_, plans, device);
   metrics_.emplace(JsonLines::create(folder_ / kMetricsFile));
+  begin_events();
+}
+
+void RunFiles::begin_events() {
+  if (run_.resolved.recipe.run.log == RunLog::tensorboard) events_.emplace(folder_);
 }
 
 void RunFiles::go_on(const Trace& plans, const DeviceInfo& device) {
@@ -61,6 +62,7 @@ void RunFiles::go_on(const Trace& plans, const DeviceInfo& device) {
   write_file_atomically(folder_ / "recipe.toml", to_toml(run_.resolved.recipe));
   metrics_.emplace(JsonLines::resume(folder_ / kMetricsFile, run_.state.step));
   note_missing_lines();
+  begin_events();
   saved_step_ = run_.state.step;
 }
 
@@ -76,8 +78,12 @@ bool RunFiles::has_origin() const { return is_there(folder_ / kHiddenWeights) ||
 
 // The same text makes the same tokenizer, and the corpus' fingerprint, which counts it in, says whether it is.
 void RunFiles::write_tokenizer_again(bool same_corpus) const {
-  run_.corpus.tokenizer()->save(folder_ / kTokenizerFile);
-  run_.observer.noted(concat((folder_ / kTokenizerFile).string(), " was gone and is written again, trained on the text that is there now, ",
+  const Tokenizer& tokenizer = *run_.corpus.tokenizer();
+  tokenizer.save_in(folder_);
+  const DataConfig& data = run_.resolved.recipe.data;
+  const std::string from =
+      data.tokenizer_source() == TokenizerSource::file ? concat("from ", data.tokenizer) : "trained on the text that is there now";
+  run_.observer.noted(concat((folder_ / tokenizer.file_name()).string(), " was gone and is written again, ", from, ", ",
                              same_corpus
                                  ? "the same as it was."
                                  : "which is not the run's: its ids may mean other pieces than those the weights were trained on."));
@@ -103,6 +109,7 @@ void RunFiles::keep_metrics(const TrainingProgress& progress, const std::optiona
       .add("elapsed_s", progress.elapsed_s);
   if (validation) add_validation(line, *validation, run_.validation_pairs);
   metrics_->append(line);
+  if (events_) events_->add(progress, validation);
 }
 
 // The launches of the profiled steps, a line each.
@@ -110,6 +117,7 @@ void RunFiles::keep_profile(const std::vector<ProfiledLaunch>& launches) const {
   std::string lines;
   for (const ProfiledLaunch& launch : launches) {
     JsonObject line;
+    line.add("step", launch.step).add("begin_us", 1e6 * launch.begin_s);
     line.add("layer", launch.entry.layer).add("operation", launch.entry.operation).add("time_us", 1e6 * launch.seconds);
     line.add("flops", launch.entry.cost.flops).add("bytes", launch.entry.cost.bytes);
     if (launch.entry.gemm) {
@@ -121,13 +129,21 @@ void RunFiles::keep_profile(const std::vector<ProfiledLaunch>& launches) const {
     lines += line.text() + "\n";
   }
   write_file_atomically(folder_ / "profile.jsonl", lines);
+  write_file_atomically(folder_ / "trace.json", launch_trace(launches, concat("tilewave ", run_.resolved.recipe.name)));
 }
 
-void RunFiles::keep_summary(const TrainingResult& result) const {
+void RunFiles::keep_summary(const TrainingResult& result) {
+  if (events_) events_->add_validation(result.steps, result.validation);
   JsonObject summary;
   summary.add("steps", result.steps);
   add_numbers(summary, result);
   summary.add("target_tokens_per_s", result.target_tokens_per_s).add("seconds", result.seconds);
+  std::vector<JsonObject> samples(result.samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const SampleTranslation& sample = result.samples[i];
+    samples[i].add("source", sample.source).add("expected", sample.expected).add("translation", sample.translation);
+  }
+  if (!samples.empty()) summary.add("samples", std::span<const JsonObject>(samples));
   write_file_atomically(folder_ / kSummaryFile, summary.text() + "\n");
 }
 
@@ -149,7 +165,7 @@ std::string RunFiles::missing() const {
   std::string lost;
   const auto add = [&](const std::string& part) { lost += (lost.empty() ? "" : ", ") + part; };
   if (!there("recipe.toml")) add("recipe.toml (which makes it a run)");
-  if (keeps_tokenizer() && !there(kTokenizerFile)) add("tokenizer.model (which --resume writes again)");
+  if (lost_tokenizer()) add(concat(run_.corpus.tokenizer()->file_name(), " (which --resume writes again)"));
   if (saved_step_ > 0 && !there("checkpoints")) add(concat("checkpoints/ (with those up to step ", saved_step_, ")"));
   if (!metrics_->in_place()) add(concat("metrics.jsonl (with the lines of steps 1 to ", run_.state.step, ")"));
   return lost;

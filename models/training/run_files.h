@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "framework/io/json_lines.h"
+#include "models/training/event_log.h"
 #include "models/training/trainer.h"
 #include "models/training/training_state.h"
 
 namespace tilewave {
-
-// The tokenizer that a run's folder holds, where it holds one.
-std::optional<Tokenizer> stored_tokenizer(const std::filesystem::path& folder);
 
 PairCounts validation_pairs_of(const Corpus& corpus, const BatchStream& validation);
 
@@ -47,7 +45,7 @@ class RunFiles {
 
   void keep_metrics(const TrainingProgress& progress, const std::optional<ValidationLoss>& validation);
   void keep_profile(const std::vector<ProfiledLaunch>& launches) const;
-  void keep_summary(const TrainingResult& result) const;
+  void keep_summary(const TrainingResult& result);
   void remove_summary() const;
 
   // A checkpoint of the state's step is about to be written, and is written: what came before is on the disk first.
@@ -62,11 +60,13 @@ class RunFiles {
  private:
   bool keeps_tokenizer() const;
   void note_missing_lines() const;
+  void begin_events();
 
   Run run_;
   std::filesystem::path folder_;
   std::int64_t saved_step_ = 0;  // of the newest checkpoint; 0: there is none
   std::optional<JsonLines> metrics_;
+  std::optional<EventLog> events_;  // where run.log asks for them
 };
 
 }  // namespace tilewave

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "models/recipe/run_tokenizer.h"
 #include "models/step/memory_check.h"
+#include "models/training/best_checkpoint.h"
 #include "models/training/nonfinite.h"
 #include "models/training/planned_step.h"
 #include "models/training/resumed_recipe.h"
@@ -67,6 +69,13 @@ class Run {
                                  .state = state_,
                                  .observer = observer_,
                                  .validation_pairs = validation_pairs_});
+    best_.emplace(folder.path());
+  }
+
+  void keep_best(double validation_loss) {
+    if (!resolved_.recipe.run.keep_best || !std::isfinite(validation_loss)) return;
+    files_->check_in_place();
+    best_->offer(step_, state_, validation_loss);
   }
 
   TrainingResult train() {
@@ -85,9 +94,10 @@ class Run {
       std::optional<ValidationLoss> validated;
       if (run.validate_every > 0 && state_.step % run.validate_every == 0 && !last) {
         validated = step_.validate(corpus_.validation(batch_shape(resolved_)), [this] { return stopped_by() != 0; });
-        if (validated) observer_.validated(state_.step, validated->loss);
       }
       files_->keep_metrics(progress, validated);
+      if (validated) keep_best(validated->loss);
+      if (validated) observer_.validated(state_.step, validated->loss);
       check_folder();
       stopped_by();
       const ProfiledSteps& profile = request_.profile;
@@ -124,6 +134,7 @@ class Run {
           "--force, or choose another --run.");
       observer_.noted(concat(folder.string(), " has no valid checkpoint yet: the run starts from its first step."));
       if ((signal_ = observer_.beginning()) != 0) return;
+      if (resolved_.recipe.run.keep_best) best_->go_on_from(0);
       files_->remove_summary();
       begin();
       return;
@@ -133,10 +144,12 @@ class Run {
     TW_CHECK_INPUT(state_.step <= steps, folder.string(), " has done ", state_.step, " steps and run.steps = ", steps,
                    " asks for fewer; resume it with run.steps of at least ", state_.step, ", or start a new run.");
     const Schedule schedule = schedule_of(resolved_.recipe);
-    if (state_.step < steps && schedule.kind == ScheduleKind::cosine && steps > schedule.decay_steps) {
-      observer_.noted(concat("the cosine of this run's learning rate ends at step ", schedule.decay_steps,
-                             ", as settled when the run began: the steps behind it change nothing. --set schedule.decay_steps=", steps,
-                             " with --force lets it end there."));
+    if (state_.step < steps && schedule.ends() && steps > schedule.decay_steps) {
+      observer_.noted(concat("the ", schedule.kind == ScheduleKind::cosine ? "cosine" : "fall",
+                             " of this run's learning rate ends at step ", schedule.decay_steps,
+                             ", as settled when the run began: the steps behind it ",
+                             schedule.least > 0.0 ? concat("keep the rate at ", schedule.least) : "change nothing",
+                             ". --set schedule.decay_steps=", steps, " with --force lets it end there."));
     }
     const std::string recipe_hash = hash_of(decisive(resolved_.recipe));
     TW_CHECK_INPUT(forced || state_.recipe_hash == recipe_hash, search.newest->folder.string(), " was trained by another recipe than ",
@@ -148,13 +161,15 @@ class Run {
         forced || same_corpus, folder.string(),
         " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "
         "old files",
-        lost_tokenizer ? ", tokenizer.model among them, which is gone from the folder" : "", ", start a new run, or insist with --force.");
+        lost_tokenizer ? concat(", ", corpus_.tokenizer()->file_name(), " among them, which is gone from the folder") : "",
+        ", start a new run, or insist with --force.");
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
     state_.recipe_hash = recipe_hash;
     batches_.restore(state_.position);
     note_older_passes();
     if ((signal_ = observer_.beginning()) != 0) return;
+    if (resolved_.recipe.run.keep_best) best_->go_on_from(state_.step);
     files_->remove_summary();
     if (lost_tokenizer) files_->write_tokenizer_again(same_corpus);
     files_->go_on(trace_.trace, request_.device);
@@ -171,6 +186,7 @@ class Run {
   TrainingProgress take_step() {
     const auto start = std::chrono::steady_clock::now();
     batches_.next_step();
+    profiler_.begin_step(state_.step + 1);
     context_.profile(request_.profile.contain(state_.step + 1) ? &profiler_ : nullptr);
     step_.submit(batches_.current(), state_.step + 1);
     batches_.draw_ahead();  // while a GPU is at work
@@ -275,6 +291,8 @@ class Run {
     result.validation_pairs = validation_pairs_;
     TW_CHECK(std::isfinite(result.validation.loss), "the validation loss is ", result.validation.loss,
              " after the last step, so the run has not ended as one; try a smaller optimizer.learning_rate.");
+    keep_best(result.validation.loss);
+    if (resolved_.recipe.run.keep_best) result.best = best_->found();
     if (stopped_by() == 0) {
       const TranslationLimits limits{.bytes = [this] { return room_for_decoding(); }, .interrupted = [this] { return stopped_by() != 0; }};
       translate_test_pairs(step_.model(), corpus_, resolved_.recipe, limits, observer_.noted, result);
@@ -309,6 +327,7 @@ class Run {
   std::int64_t profiled_steps_ = 0;  // of those asked for, in this process
   int signal_ = 0;
   std::optional<RunFiles> files_;
+  std::optional<BestCheckpoint> best_;
   std::optional<WeightOrigin> origin_;  // of the weights that a run begins with, where they are a file's
 };
 
@@ -326,6 +345,7 @@ TrainingResult train(const TrainingRequest& request, const TrainingObserver& obs
     return Run(request, observer, corpus, PlannedStep(request, observer, recipe, corpus, &folder)).resume(folder);
   }
   check_start(request.run);
+  check_tokenizer(request.recipe);
   const Corpus corpus = read_corpus(request.recipe, std::nullopt, observer);
   return Run(request, observer, corpus, PlannedStep(request, observer, request.recipe, corpus)).start();
 }

@@ -47,15 +47,21 @@ struct PairCounts {
   std::int64_t counted() const { return all - left_out; }
 };
 
+struct BestValidation {
+  std::int64_t step = 0;
+  double loss = 0.0;
+};
+
 struct TrainingResult {
   std::filesystem::path folder;
   std::int64_t steps = 0;
-  double loss = 0.0;                  // of the last step, with label smoothing
-  ValidationLoss validation;          // without
-  PairCounts validation_pairs;        // those left out are not in the loss
-  std::optional<double> exact_match;  // fraction of all test pairs, those left out included
-  PairCounts test_pairs;              // those left out are not translated
-  std::string not_translated;         // why no test pair is, where some should have been
+  double loss = 0.0;                   // of the last step, with label smoothing
+  ValidationLoss validation;           // without
+  std::optional<BestValidation> best;  // whose checkpoint is kept, where run.keep_best asks for it
+  PairCounts validation_pairs;         // those left out are not in the loss
+  std::optional<double> exact_match;   // fraction of all test pairs, those left out included
+  PairCounts test_pairs;               // those left out are not translated
+  std::string not_translated;          // why no test pair is, where some should have been
   std::vector<SampleTranslation> samples;
   double target_tokens_per_s = 0.0;
   double seconds = 0.0;
@@ -80,7 +86,7 @@ struct TrainingObserver {
   std::function<void(const TrainingStart&)> started = [](const TrainingStart&) {};
   std::function<void(const TrainingProgress&)> stepped = [](const TrainingProgress&) {};
   std::function<void(std::int64_t step, double loss)> validated = [](std::int64_t, double) {};
-  // The launches of so many profiled steps, once the last of them is done; profile.jsonl in the run folder holds them too.
+  // The launches of so many profiled steps, once the last of them is done; profile.jsonl and trace.json in the run folder hold them too.
   std::function<void(const std::vector<ProfiledLaunch>&, std::int64_t steps)> profiled = [](const std::vector<ProfiledLaunch>&,
                                                                                             std::int64_t) {};
   // After the last step, whose checkpoint is saved: what follows changes nothing that a resumed run would not do again.

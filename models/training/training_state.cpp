@@ -40,6 +40,7 @@ std::string to_json(const TrainingState& state, TrainStep& step) {
                                  {"loss", state.loss},
                                  {"elapsed_s", state.elapsed_s},
                                  {"target_tokens", state.target_tokens}};
+  if (state.validation_loss) json["validation_loss"] = *state.validation_loss;
   if (step.optimizer().options().scaling.enabled) {
     const StepState scaling = step.context().read_step_state();
     json["loss_scale"] = scaling.loss_scale;
@@ -64,6 +65,7 @@ TrainingState read_training_state(const std::filesystem::path& path) {
             .loss_scale = json.contains("loss_scale") ? std::optional(json.at("loss_scale").get<double>()) : std::nullopt,
             .good_steps = json.value("good_steps", std::int64_t{0}),
             .loss = json.at("loss").get<double>(),
+            .validation_loss = json.contains("validation_loss") ? std::optional(json.at("validation_loss").get<double>()) : std::nullopt,
             .elapsed_s = json.at("elapsed_s").get<double>(),
             .target_tokens = json.at("target_tokens").get<std::int64_t>()};
   } catch (const nlohmann::json::exception& error) {

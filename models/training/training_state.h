@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "framework/data/batches.h"
@@ -18,10 +19,11 @@ struct TrainingState {
   std::uint64_t corpus = 0;  // its fingerprint
   std::string recipe_hash;   // of what a resumed run may not change
   std::int64_t vocabulary = 0, vocabulary_padded = 0;
-  std::optional<double> loss_scale;  // of a run in fp16, and
-  std::int64_t good_steps = 0;       // the finite steps since it last changed
-  double loss = 0.0;                 // of the last step
-  double elapsed_s = 0.0;            // of training so far, over every part of the run
+  std::optional<double> loss_scale;       // of a run in fp16, and
+  std::int64_t good_steps = 0;            // the finite steps since it last changed
+  double loss = 0.0;                      // of the last step
+  std::optional<double> validation_loss;  // behind it, of the best checkpoint
+  double elapsed_s = 0.0;                 // of training so far, over every part of the run
   std::int64_t target_tokens = 0;
 };
 

@@ -39,7 +39,7 @@ TEST_F(Plot, WithoutMatplotlibWritesTheTableAndSaysSo) {
   const Outcome outcome = plot_without_matplotlib();
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("matplotlib is not installed"), std::string::npos) << outcome.output;
-  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss,validation_loss\n1,4.5,\n2,4.25,4.0\n3,,\n");
+  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss,validation_loss,learning_rate\n1,4.5,,0.001\n2,4.25,4.0,\n3,,,\n");
   EXPECT_FALSE(fs::exists(run_ / "loss.png"));
 }
 
@@ -150,9 +150,22 @@ TEST_F(Plot, DrawsAPng) {
   if (shell("python3 -c 'import matplotlib' || /usr/bin/python3 -c 'import matplotlib'", run_).status != 0)
     GTEST_SKIP() << "matplotlib is not installed";
   write_text(run_ / "metrics.jsonl", "{\"step\": 1, \"loss\": 4.5}\n{\"step\": 2, \"loss\": 4.0, \"validation_loss\": 4.0}\n");
-  const Outcome outcome = shell("python3 " + quoted(script_.string()) + " .", run_);
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_TRUE(file_text(run_ / "loss.png").starts_with("\x89PNG")) << outcome.output;
+  const std::string plot = "python3 " + quoted(script_.string()) + " .";
+  const auto height = [&] {  // the picture's, which its header holds
+    const Outcome outcome = shell(plot, run_);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    const std::string picture = file_text(run_ / "loss.png");
+    EXPECT_TRUE(picture.starts_with("\x89PNG")) << outcome.output;
+    int pixels = 0;
+    for (std::size_t i = 20; i < 24 && i < picture.size(); ++i) pixels = 256 * pixels + static_cast<unsigned char>(picture[i]);
+    return pixels;
+  };
+  const int losses_alone = height();
+  write_text(run_ / "metrics.jsonl", R"({"step": 1, "loss": 4.5, "learning_rate": 0.1, "gradient_norm": 2.0}
+{"step": 2, "loss": 4.0, "learning_rate": 0.2, "gradient_norm": 0.0}
+)");
+  EXPECT_GT(height(), losses_alone) << "learning rate and gradient norm are below";
+  EXPECT_EQ(file_text(run_ / "loss.csv"), "step,loss,learning_rate,gradient_norm\n1,4.5,0.1,2.0\n2,4.0,0.2,0.0\n");
 }
 
 }  // namespace

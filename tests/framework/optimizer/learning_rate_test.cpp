@@ -7,7 +7,8 @@ namespace tilewave {
 namespace {
 
 TEST(LearningRate, WarmsUpInAStraightLine) {
-  for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::inverse_square_root, ScheduleKind::cosine}) {
+  for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::inverse_square_root, ScheduleKind::cosine, ScheduleKind::linear,
+                                  ScheduleKind::warmup_stable_decay}) {
     const Schedule schedule{.kind = kind, .peak = 0.8, .warmup_steps = 4, .decay_steps = 10};
     EXPECT_DOUBLE_EQ(learning_rate(schedule, 1), 0.2);
     EXPECT_DOUBLE_EQ(learning_rate(schedule, 2), 0.4);
@@ -48,6 +49,34 @@ TEST(LearningRate, CosineWhoseWarmUpFillsTheRun) {
   const Schedule schedule{.kind = ScheduleKind::cosine, .peak = 0.8, .warmup_steps = 10, .decay_steps = 10};
   EXPECT_DOUBLE_EQ(learning_rate(schedule, 10), 0.8);
   EXPECT_NEAR(learning_rate(schedule, 11), 0.0, 1e-15);
+}
+
+TEST(LearningRate, CosineFallsToTheLeastRate) {
+  const Schedule schedule{.kind = ScheduleKind::cosine, .peak = 0.8, .warmup_steps = 10, .decay_steps = 30, .least = 0.2};
+  EXPECT_NEAR(learning_rate(schedule, 20), 0.5, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 30), 0.2, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 1'000'000), 0.2, 1e-15);
+}
+
+TEST(LearningRate, LinearFallsInAStraightLineAndStays) {
+  const Schedule schedule{.kind = ScheduleKind::linear, .peak = 0.8, .warmup_steps = 10, .decay_steps = 30, .least = 0.2};
+  EXPECT_DOUBLE_EQ(learning_rate(schedule, 10), 0.8);
+  EXPECT_NEAR(learning_rate(schedule, 15), 0.65, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 20), 0.5, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 30), 0.2, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 31), 0.2, 1e-15);
+  EXPECT_NEAR(learning_rate({.kind = ScheduleKind::linear, .peak = 0.8, .decay_steps = 4}, 3), 0.2, 1e-15);
+}
+
+TEST(LearningRate, WarmupStableDecayStaysAtThePeakBeforeItFalls) {
+  const Schedule schedule{
+      .kind = ScheduleKind::warmup_stable_decay, .peak = 0.8, .warmup_steps = 10, .decay_steps = 30, .decay_from = 20, .least = 0.2};
+  EXPECT_DOUBLE_EQ(learning_rate(schedule, 5), 0.4);
+  EXPECT_DOUBLE_EQ(learning_rate(schedule, 11), 0.8);
+  EXPECT_DOUBLE_EQ(learning_rate(schedule, 20), 0.8);
+  EXPECT_NEAR(learning_rate(schedule, 25), 0.5, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 30), 0.2, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 99), 0.2, 1e-15);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ inline std::string draft4_fault(const nlohmann::json& schema, const nlohmann::js
                                               "default",
                                               "type",
                                               "enum",
+                                              "anyOf",
                                               "properties",
                                               "minimum",
                                               "maximum",
@@ -37,6 +38,11 @@ inline std::string draft4_fault(const nlohmann::json& schema, const nlohmann::js
   }
   if (schema.contains("enum") && std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end())
     return where + " is none of the enum";
+  if (schema.contains("anyOf")) {
+    const auto& any = schema["anyOf"];
+    if (std::none_of(any.begin(), any.end(), [&](const nlohmann::json& one) { return draft4_fault(one, value, where).empty(); }))
+      return where + " is none of the forms";
+  }
   if (value.is_number()) {
     const double number = value.get<double>();
     if (schema.contains("minimum")) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/io/safetensors_writer.h"
+#include "framework/io/sha256.h"
 #include "models/exchange/gpt2_export.h"
 #include "models/transformer/weight_files.h"
 #include "tests/models/exchange/exchanged.h"
@@ -125,7 +126,11 @@ TEST_F(InitialWeightFiles, APartIsLoadedAndTheRestListed) {
   EXPECT_EQ(origin.told().size(), 1 + 1 + 12U);
   const nlohmann::json json = nlohmann::json::parse(to_json(origin));
   EXPECT_EQ(json.at("files").size(), 3U);
-  EXPECT_EQ(json.at("files").at(0).at("crc32c"), digest_file(exchanged("sharded/model-00001-of-00003.safetensors")).crc32c);
+  const std::string shard = file_text(exchanged("sharded/model-00001-of-00003.safetensors"));
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(shard)));
+  EXPECT_EQ(json.at("files").at(0).at("sha256"), hash.digits());
+  EXPECT_EQ(json.at("files").at(0).at("bytes"), shard.size());
   expect_part(refusal(file("nothing.safetensors", {constant("x", {2})}), gpt2(), WeightFit::partial), "none of its 1 tensors fits");
 }
 

@@ -148,14 +148,16 @@ TEST(Recipe, ForeignNamesSpeakOfWhatThereIs) {
     }
     ASSERT_NE(field, nullptr) << value.key;
     const auto* choice = std::get_if<Choice>(&field->member);
-    ASSERT_NE(choice, nullptr) << value.key << " has no words to choose from";
-    const bool says_one = std::any_of(choice->names.begin(), choice->names.end(), [&](std::string_view name) {
+    const std::vector<std::string_view> known =
+        choice != nullptr ? choice->names : std::vector<std::string_view>(field->key.words.begin(), field->key.words.end());
+    ASSERT_FALSE(known.empty()) << value.key << " has no words to choose from";
+    const bool says_one = std::any_of(known.begin(), known.end(), [&](std::string_view name) {
       return value.advice.find("\"" + std::string(name) + "\"") != std::string_view::npos;
     });
     EXPECT_TRUE(says_one) << value.advice;
     for (const std::string_view theirs : listed_names(value.theirs)) {
       EXPECT_EQ(theirs, plain(theirs));
-      EXPECT_EQ(std::find(choice->names.begin(), choice->names.end(), theirs), choice->names.end()) << theirs << " is a word of ours";
+      EXPECT_EQ(std::find(known.begin(), known.end(), theirs), known.end()) << theirs << " is a word of ours";
       EXPECT_EQ(std::count(words[value.key].begin(), words[value.key].end(), theirs), 0) << theirs << " stands twice";
       words[value.key].emplace_back(theirs);
     }
@@ -256,8 +258,8 @@ TEST(Recipe, ForeignValuesAreUnderstood) {
   EXPECT_TRUE(refusal(with("run", "precision = 16")).ends_with(" Write \"fp16\"."));
   EXPECT_TRUE(refusal("[run]\n", {"run.precision=FP8"}).ends_with("\"bf16\" is the narrowest that keeps fp32's range."));
   EXPECT_TRUE(refusal(with("model", "norm = true")).ends_with(" Write \"pre\"."));
-  EXPECT_TRUE(refusal(with("schedule", "kind = \"linear\""))
-                  .ends_with("There is no linear decay; \"cosine\" falls to 0 as well, at schedule.decay_steps."));
+  EXPECT_TRUE(refusal(with("schedule", "kind = \"linear_decay\""))
+                  .ends_with("Write \"linear\", which falls to schedule.min_learning_rate at schedule.decay_steps."));
   EXPECT_TRUE(refusal(with("schedule", "kind = \"inverse-sqrt\"")).ends_with(" Write \"inverse_square_root\"."));
 }
 
@@ -393,6 +395,35 @@ TEST(RecipeValidation, Schedule) {
             "warm-up or end later.");
   EXPECT_EQ(refusal(with("schedule", "kind = \"cosine\"\nwarmup_steps = 1000")), "no error") << "a run may end within its warm-up";
   EXPECT_EQ(refusal(with("schedule", "kind = \"cosine\"\nwarmup_steps = 1000\ndecay_steps = 1001")), "no error");
+  EXPECT_EQ(refusal(with("schedule", "kind = \"cosine\"\nmin_learning_rate = 1e-4")), "no error");
+  EXPECT_EQ(
+      refusal(with("schedule", "kind = \"constant\"\nmin_learning_rate = 1e-4")),
+      "schedule.min_learning_rate = 1e-04 is what a schedule with an end falls to, and schedule.kind = \"constant\" has none; leave it "
+      "out, or set schedule.kind to \"cosine\", \"linear\" or \"warmup_stable_decay\".");
+  EXPECT_EQ(refusal(with("schedule", "kind = \"linear\"\nmin_learning_rate = 0.5")),
+            "schedule.min_learning_rate = 0.5 is above the peak, optimizer.learning_rate = 0.001; lower the one or raise the other.");
+  EXPECT_EQ(refusal(with("schedule", "kind = \"linear\"\ndecay_from = 5")),
+            "schedule.decay_from = 5 is warmup_stable_decay's, and schedule.kind = \"linear\" falls from its warm-up on; leave it out.");
+  EXPECT_TRUE(
+      refusal(with("schedule", "kind = \"warmup_stable_decay\"\ndecay_from = 50")).starts_with("schedule.decay_from = 50 lies within"));
+  EXPECT_TRUE(refusal(with("schedule", "kind = \"warmup_stable_decay\"\ndecay_from = 500\ndecay_steps = 500"))
+                  .starts_with("schedule.decay_from = 500 is not before schedule.decay_steps = 500"));
+  EXPECT_TRUE(refusal(with("schedule", "kind = \"linear\"\ndecay_steps = 100")).starts_with("schedule.kind = \"linear\" ends at "));
+}
+
+// A word that is no file is a word that was meant; a file is a tokenizer, whatever it is called.
+TEST(RecipeTokenizer, IsAWordOrThere) {
+  const auto said = [](const std::string& tokenizer) {
+    const Recipe recipe = parse(kDecoderOnly, {"data.tokenizer='" + tokenizer + "'"});
+    return message_of([&] { check_tokenizer(recipe); });
+  };
+  EXPECT_EQ(said("bytes"), "no error");
+  EXPECT_EQ(said("/"), "no error");
+  const std::string none = " is neither \"bytes\" nor \"bpe\", and no file or folder of that name is there";
+  EXPECT_EQ(said("bytse"), "data.tokenizer = \"bytse\"" + none + " (did you mean \"bytes\"?).");
+  EXPECT_EQ(said("somewhere/tokenizer.json"), "data.tokenizer = \"somewhere/tokenizer.json\"" + none + ".");
+  EXPECT_EQ(said("char"), "data.tokenizer = \"char\"" + none + ". Write \"bytes\".");
+  EXPECT_EQ(refusal(kDecoderOnly, {"data.tokenizer=''"}), "data.tokenizer is empty; write \"bytes\", \"bpe\" or the path of a tokenizer.");
 }
 
 TEST(RecipeValidation, GemmChoice) {
@@ -585,6 +616,18 @@ TEST(RecipeText, TheHashIsFnv1aOfTheTextAlone) {
   EXPECT_EQ(hash_of(recipe), digits.str());
 }
 
+TEST(Resolve, SchedulesThatFallHaveAnEndAndABeginning) {
+  const auto schedule = [](const std::string& keys) { return resolve(parse(with("schedule", keys))).recipe.schedule; };
+  EXPECT_EQ(schedule("kind = \"linear\"").decay_steps, 1000);
+  const ScheduleConfig stable = schedule("kind = \"warmup_stable_decay\"");
+  EXPECT_EQ(stable.decay_steps, 1000);
+  EXPECT_EQ(stable.decay_from, 900);
+  EXPECT_EQ(schedule("kind = \"warmup_stable_decay\"\nwarmup_steps = 950").decay_from, 950);
+  EXPECT_EQ(schedule("kind = \"warmup_stable_decay\"\ndecay_from = 4000").decay_steps, 4001);
+  EXPECT_EQ(schedule("kind = \"warmup_stable_decay\"\nwarmup_steps = 0\ndecay_steps = 1").decay_from, 0);
+  EXPECT_EQ(schedule("kind = \"constant\"").decay_steps, 0);
+}
+
 TEST(Resolve, FillsInNumbers) {
   const ResolvedRecipe bpe = resolve(parse(with("schedule", "kind = \"cosine\"")));
   EXPECT_EQ(bpe.recipe.data.tokenizer_vocabulary, 128);
@@ -612,11 +655,11 @@ TEST(Resolve, AResolvedRecipeResolvesToItself) {
     recipe.model.d_model = recipe.model.heads * draw(1, 64);
     recipe.model.vocabulary = draw(300, 40000);
     recipe.data.tokenizer_vocabulary = draw(0, 1) * draw(1, 300);
-    recipe.data.tokenizer = draw(0, 1) == 0 ? TokenizerKind::bytes : TokenizerKind::bpe;
+    recipe.data.tokenizer = std::array{"bytes", "bpe", "models/gpt2"}.at(static_cast<std::size_t>(draw(0, 2)));
     recipe.batch.source_tokens = draw(64, 5000);
     recipe.batch.target_tokens = draw(64, 5000);
     recipe.run.steps = draw(101, 5000);
-    recipe.schedule.kind = kNames<ScheduleKind>[static_cast<std::size_t>(draw(0, 2))].value;
+    recipe.schedule.kind = kNames<ScheduleKind>[static_cast<std::size_t>(draw(0, std::ssize(kNames<ScheduleKind>) - 1))].value;
     recipe.guidelines.pad_vocabulary_to = draw(1, 128);
     recipe.guidelines.batch_multiple_of = draw(1, 128);
     recipe.guidelines.row_pitch = draw(0, 1) == 0 ? PitchPolicy::aligned : PitchPolicy::packed;

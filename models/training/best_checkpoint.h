@@ -1,0 +1,28 @@
+// The checkpoint with the least validation loss, which run.keep_best asks for: in best/ of the run folder, beside those of run.keep.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "models/training/trainer.h"
+#include "models/training/training_state.h"
+
+namespace tilewave {
+
+class BestCheckpoint {
+ public:
+  explicit BestCheckpoint(const std::filesystem::path& run_folder);
+
+  // Of a run that goes on from this step: one of a later step is of steps that are done again.
+  void go_on_from(std::int64_t step);
+  // Saves the model where this is the least loss so far.
+  void offer(TrainStep& step, TrainingState state, double validation_loss);
+
+  const std::optional<BestValidation>& found() const { return found_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::optional<BestValidation> found_;
+};
+
+}  // namespace tilewave
