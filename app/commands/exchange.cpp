@@ -4,8 +4,8 @@
 
 #include "app/options/command.h"
 #include "framework/io/file.h"
-#include "models/exchange/gpt2_config.h"
-#include "models/exchange/gpt2_export.h"
+#include "models/exchange/import_config.h"
+#include "models/exchange/model_export.h"
 
 namespace tilewave {
 namespace {
@@ -26,8 +26,8 @@ int import_model(const ImportArguments& options) {
     TW_CHECK_INPUT(!is_there(options.recipe), "--recipe ", options.recipe.string(), ": is there already; name another file.");
   }
   const ImportedConfig imported = import_config(options.folder);
-  const std::string text =
-      concat("# From ", printable(options.folder.string()), ", a GPT-2: ", imported.tokenizer, ".\n", to_toml(imported.recipe));
+  const std::string text = concat("# From ", printable(options.folder.string()), ", a ", imported.family, ": ", imported.tokenizer, ".\n",
+                                  to_toml(imported.recipe));
   const Page page = page_of(STDERR_FILENO, Columns::fitting);
   std::cerr << wrapped(imported.tokenizer, page) << '\n';
   std::cerr << wrapped(concat("used: ", list_text(imported.used)), page) << '\n';
@@ -47,8 +47,8 @@ struct ExportArguments {
   std::filesystem::path run, folder;
 };
 
-int export_model(const ExportArguments& options) {
-  const ExportedModel exported = export_gpt2(options.run, options.folder);
+int write_model(const ExportArguments& options) {
+  const ExportedModel exported = export_model(options.run, options.folder);
   print_notes(exported.notes);
   std::cout << exported.tensors << " tensors after step " << exported.step << " written to " << options.folder.string() << " ("
             << list_text(exported.files) << ")\n";
@@ -58,7 +58,7 @@ int export_model(const ExportArguments& options) {
 }  // namespace
 
 Command add_import(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("import", "make a recipe of a Hugging Face GPT-2's config.json");
+  CLI::App* command = program.add_subcommand("import", "make a recipe of a Hugging Face GPT-2's, Llama's or Qwen's config.json");
   const auto options = std::make_shared<ImportArguments>();
   command->add_option("folder", options->folder, "the model's folder, or its config.json")->required();
   command->add_option("--recipe", options->recipe, "write the recipe to this file; without it, print it")->type_name("FILE");
@@ -66,12 +66,12 @@ Command add_import(CLI::App& program) {
 }
 
 Command add_export(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("export", "write a run as a GPT-2 that Hugging Face's transformers loads");
+  CLI::App* command = program.add_subcommand("export", "write a run as a model that Hugging Face's transformers loads");
   const auto options = std::make_shared<ExportArguments>();
   command->add_option("run", options->run, "the run's folder")->required();
   command->add_option("folder", options->folder, "where config.json, model.safetensors and the tokenizer go; made where it is not there")
       ->required();
-  return {command, [options] { return export_model(*options); }};
+  return {command, [options] { return write_model(*options); }};
 }
 
 }  // namespace tilewave

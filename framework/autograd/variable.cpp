@@ -59,7 +59,7 @@ Variable Variable::leaf(Tensor value, Tensor gradient) {
 const Tensor& Variable::value() const {
   TW_CHECK(node_, "an empty Variable has no value.");
   TW_CHECK(node_->consumed_by.empty(), "the result of ", node_->operation, " was consumed by ", node_->consumed_by,
-           ", which reuses its memory for gradients; read it before.");
+           ", which reuses its memory; read it before.");
   return node_->value;
 }
 
@@ -87,7 +87,7 @@ Variable make_variable(Context& context, Tensor value, std::string_view operatio
     if (!input.node_) continue;
     TW_CHECK(input.node_->consumed_by.empty() || (input.node_->consumed_by == operation && input.node_->used_by.empty()), operation,
              " reads the result of ", input.node_->operation, ", which ", input.node_->consumed_by,
-             " has consumed to reuse its memory for gradients; call ", operation, " before.");
+             " has consumed to reuse its memory; call ", operation, " before.");
     TW_CHECK(!input.node_->loss, operation, " reads the result of ", input.node_->operation,
              ", which is a loss: it has scaled its gradient itself and can only be the root of backward().");
     input.node_->used_by = operation;
@@ -103,19 +103,36 @@ Variable make_variable(Context& context, Tensor value, std::string_view operatio
   return result;
 }
 
+namespace {
+
+// That nobody but this operation reads the node's value, now or later. `with` says what it is overwritten with.
+void check_sole_reader(const VariableNode& node, const Tensor& taken, std::string_view operation, std::string_view with) {
+  TW_CHECK(node.used_by.empty(), operation, " overwrites the result of ", node.operation, with, ", but ", node.used_by,
+           " reads it too; give ", operation, " a result of its own.");
+  constexpr std::int64_t kNodeAndCaller = 2;
+  TW_CHECK(taken.owners() == kNodeAndCaller, operation, " overwrites the result of ", node.operation, with,
+           ", but somebody else holds that memory: ", node.operation,
+           " itself, for its backward pass or as a view, or a copied Tensor; give ", operation, " a result that nobody keeps.");
+}
+
+}  // namespace
+
 void consume(const Variable& variable, const Tensor& taken, std::string_view operation) {
   VariableNode& node = *variable.node_;
   TW_CHECK(node.backward, operation, " would overwrite a leaf with its gradient, but leaves keep their values; give ", operation,
            " the result of an operation.");
-  TW_CHECK(node.used_by.empty(), operation, " overwrites the result of ", node.operation, " with its gradient, but ", node.used_by,
-           " reads it too; give ", operation, " a result of its own.");
-  constexpr std::int64_t kNodeAndCaller = 2;
-  TW_CHECK(taken.owners() == kNodeAndCaller, operation, " overwrites the result of ", node.operation,
-           " with its gradient, but somebody else holds that memory: ", node.operation,
-           " itself, for its backward pass or as a view, or a copied Tensor; give ", operation, " a result that nobody keeps.");
+  check_sole_reader(node, taken, operation, " with its gradient");
   node.consumed_by = operation;
   node.gradient = node.value;
   node.gradient_written = true;
+}
+
+void overwrite(const Variable& variable, const Tensor& taken, std::string_view operation) {
+  VariableNode& node = *variable.node_;
+  TW_CHECK(!node.operation.empty(), operation, " would overwrite a leaf, but leaves keep their values; give ", operation,
+           " the result of an operation.");
+  check_sole_reader(node, taken, operation, "");
+  node.consumed_by = operation;
 }
 
 namespace {

@@ -69,6 +69,7 @@ class Variable {
  private:
   friend Variable make_variable(Context&, Tensor, std::string_view, std::vector<Variable>, Backward);
   friend void consume(const Variable&, const Tensor&, std::string_view);
+  friend void overwrite(const Variable&, const Tensor&, std::string_view);
   friend void backward(Context&, const Variable&, const Tensor&);
   friend std::vector<std::string> operations_of(const Variable&);
   std::shared_ptr<VariableNode> node_;
@@ -82,6 +83,10 @@ Variable make_variable(Context& context, Tensor value, std::string_view operatio
 // use it later; nor may anybody hold its memory but for `taken`, the caller's own copy: an operation that saved its result for the
 // backward pass (softmax) would find the gradient there.
 void consume(const Variable& variable, const Tensor& taken, std::string_view operation);
+
+// Marks an operation's result as overwritten by the operation that reads it (rope turns queries and keys where they lie), on the same
+// terms.
+void overwrite(const Variable& variable, const Tensor& taken, std::string_view operation);
 
 // Gradients of `root`, weighted by `seed` (root's shape; absent for a loss), into every leaf that requires one. The graph is
 // spent afterwards.

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "framework/autograd/variable.h"
 #include "framework/tensor/context.h"
@@ -29,6 +30,7 @@ struct ParameterSpec {
   std::int64_t padded_rows = 0;  // at least shape.rows; 0: no padding
   ParameterKind kind = ParameterKind::weight;
   Initialization initialization;
+  std::vector<std::int64_t> parts;  // of rows, or of a vector's columns: matrices below each other that are one; empty: it is one by itself
 };
 
 struct Parameter {

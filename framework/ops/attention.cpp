@@ -4,53 +4,76 @@
 #include <string>
 #include <utility>
 
-#include "kernels/ops/add.h"
+#include "kernels/ops/repeat_heads.h"
 
 namespace tilewave {
 namespace {
 
-// Views of queries, keys and values, or of their gradients.
-struct Triple {
-  Tensor q, k, v;
+// Views of queries, keys and values, or of their gradients. Keys and values lie side by side.
+struct QueriesKeysValues {
+  Tensor q, kv;
+
+  Tensor k() const { return kv.columns(0, kv.cols() / 2); }
+  Tensor v() const { return kv.columns(kv.cols() / 2, kv.cols() / 2); }
 };
 
-Triple split_qkv(const Tensor& qkv) {
-  const std::int64_t d = qkv.cols() / 3;
-  return {.q = qkv.columns(0, d), .k = qkv.columns(d, d), .v = qkv.columns(2 * d, d)};
+std::int64_t kv_heads_of(const AttentionOptions& options) { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
+
+QueriesKeysValues split_qkv(const Tensor& qkv, const AttentionOptions& options) {
+  const std::int64_t heads = options.heads, all = heads + 2 * kv_heads_of(options), d = qkv.cols() / all * heads;
+  return {.q = qkv.columns(0, d), .kv = qkv.columns(d, qkv.cols() - d)};
 }
 
-Triple split_kv(const Tensor& q, const Tensor& kv) {
-  const std::int64_t d = kv.cols() / 2;
-  return {.q = q, .k = kv.columns(0, d), .v = kv.columns(d, d)};
+// How often a head of keys and of values stands where attention reads it.
+struct Repetition {
+  std::int64_t head_size = 0, times = 1;
+};
+Repetition repetition_of(const Tensor& q, const AttentionOptions& options) {
+  return {.head_size = q.cols() / options.heads, .times = options.heads / kv_heads_of(options)};
+}
+
+// The same with a head of keys and values a head of queries.
+QueriesKeysValues repeated(Context& context, const QueriesKeysValues& given, const AttentionOptions& options) {
+  const auto [head_size, times] = repetition_of(given.q, options);
+  if (times == 1) return given;
+  const QueriesKeysValues result{.q = given.q, .kv = context.tensor({given.kv.rows(), given.kv.cols() * times}, given.kv.dtype())};
+  context.launch(RepeatHeadsArgs{.x = given.kv.view(), .y = result.kv.view(), .head_size = head_size, .times = times});
+  return result;
 }
 
 struct Saved {
-  Triple inputs;
+  QueriesKeysValues inputs;
   Tensor out, log_sum_exp, spans;
   AttentionOptions options;
   AttentionDropout dropout;
 };
 
-Saved attend(Context& context, const char* operation, Triple inputs, const AttentionOptions& options) {
-  TW_CHECK(options.heads > 0 && inputs.q.cols() % options.heads == 0, operation, ": ", inputs.q.cols(), " columns do not divide into ",
-           options.heads, " heads.");
+void check_heads(const char* operation, const AttentionOptions& options) {
+  const std::int64_t kv_heads = kv_heads_of(options);
+  TW_CHECK(options.heads > 0 && kv_heads > 0 && options.heads % kv_heads == 0, operation, ": ", options.heads,
+           " heads of queries cannot share ", kv_heads, " of keys and values; it takes a divisor.");
   TW_CHECK(options.segments.cols() == 4, operation, ": segments have shape ", options.segments.shape(),
            "; they need four columns (q_begin, q_length, k_begin, k_length).");
+}
+
+Saved attend(Context& context, QueriesKeysValues inputs, const AttentionOptions& options) {
   Saved saved{.inputs = std::move(inputs), .out = {}, .log_sum_exp = {}, .spans = {}, .options = options, .dropout = {}};
   const Tensor& q = saved.inputs.q;
+  const QueriesKeysValues read = repeated(context, saved.inputs, options);
   saved.out = context.tensor(q.shape(), q.dtype());  // [tokens, d]
   if (context.gradient_mode() == GradientMode::on) {
     saved.log_sum_exp = context.tensor({q.rows(), options.heads}, context.precision().statistics);  // [tokens, heads]
   }
-  saved.spans = context.tensor({1, attention_spans(q.rows(), saved.inputs.k.rows())}, DType::i32);
+  saved.spans = context.tensor({1, attention_spans(q.rows(), read.kv.rows())}, DType::i32);
   if (options.dropout > 0.0) {
     saved.dropout = {.probability = options.dropout, .site = context.next_random_site(), .state = context.step_state()};
   }
   context.launch(AttentionArgs{.q = q.view(),
-                               .k = saved.inputs.k.view(),
-                               .v = saved.inputs.v.view(),
+                               .k = read.k().view(),
+                               .v = read.v().view(),
                                .segments = options.segments.view(),
                                .heads = options.heads,
+                               .scale = options.scale,
                                .sequence = options.sequence,
                                .sums = options.sums,
                                .mask = options.mask,
@@ -61,25 +84,32 @@ Saved attend(Context& context, const char* operation, Triple inputs, const Atten
   return saved;
 }
 
-void attend_backward(Context& context, const Saved& saved, const Tensor& dout, const Triple& gradients) {
+void attend_backward(Context& context, const Saved& saved, const Tensor& dout, const QueriesKeysValues& gradients) {
+  const QueriesKeysValues read = repeated(context, saved.inputs, saved.options);
+  const auto [head_size, times] = repetition_of(read.q, saved.options);
+  QueriesKeysValues written = gradients;  // a head of keys and values a head of queries
+  if (times > 1) written.kv = context.tensor(read.kv.shape(), read.kv.dtype());
   const Tensor delta = context.tensor(saved.log_sum_exp.shape(), saved.log_sum_exp.dtype());  // [tokens, heads]
-  context.launch(AttentionBackwardArgs{.q = saved.inputs.q.view(),
-                                       .k = saved.inputs.k.view(),
-                                       .v = saved.inputs.v.view(),
+  context.launch(AttentionBackwardArgs{.q = read.q.view(),
+                                       .k = read.k().view(),
+                                       .v = read.v().view(),
                                        .out = saved.out.view(),
                                        .log_sum_exp = saved.log_sum_exp.view(),
                                        .dout = dout.view(),
                                        .segments = saved.options.segments.view(),
                                        .heads = saved.options.heads,
+                                       .scale = saved.options.scale,
                                        .sequence = saved.options.sequence,
                                        .sums = saved.options.sums,
                                        .mask = saved.options.mask,
                                        .dropout = saved.dropout,
-                                       .dq = gradients.q.view(),
-                                       .dk = gradients.k.view(),
-                                       .dv = gradients.v.view(),
+                                       .dq = written.q.view(),
+                                       .dk = written.k().view(),
+                                       .dv = written.v().view(),
                                        .spans = saved.spans.view(),
                                        .delta = delta.view()});
+  if (times == 1) return;
+  context.launch(RepeatHeadsBackwardArgs{.dy = written.kv.view(), .dx = gradients.kv.view(), .head_size = head_size, .times = times});
 }
 
 // The kernel writes its gradients; where there are some already they are added afterwards.
@@ -101,27 +131,31 @@ class WrittenGradient {
 }  // namespace
 
 Variable self_attention(Context& context, const Variable& qkv, const AttentionOptions& options) {
-  const Tensor packed = qkv.value();  // [tokens, 3 d]
-  TW_CHECK(packed.cols() % 3 == 0, "self_attention: qkv has shape ", packed.shape(),
-           "; its columns must be queries, keys and values side by side.");
-  const Saved saved = attend(context, "self_attention", split_qkv(packed), options);
+  check_heads("self_attention", options);
+  const Tensor packed = qkv.value();  // [tokens, (heads + 2 kv_heads) D]
+  const std::int64_t all = options.heads + 2 * kv_heads_of(options);
+  TW_CHECK(packed.cols() % all == 0, "self_attention: qkv has shape ", packed.shape(), "; its columns must be ", options.heads,
+           " heads of queries, ", kv_heads_of(options), " of keys and as many of values side by side.");
+  const Saved saved = attend(context, split_qkv(packed, options), options);
   return make_variable(context, saved.out, "self_attention", {qkv},
                        [saved, packed](Context& ctx, const Tensor& dout, std::span<GradientSlot> slots) {
-                         WrittenGradient dqkv(ctx, slots[0], packed);  // [tokens, 3 d]
-                         attend_backward(ctx, saved, dout, split_qkv(dqkv.tensor()));
+                         WrittenGradient dqkv(ctx, slots[0], packed);  // [tokens, (heads + 2 kv_heads) D]
+                         attend_backward(ctx, saved, dout, split_qkv(dqkv.tensor(), saved.options));
                          dqkv.hand_over();
                        });
 }
 
 Variable cross_attention(Context& context, const Variable& q, const Variable& kv, const AttentionOptions& options) {
-  const Tensor queries = q.value(), packed = kv.value();  // [tokens, d], [source tokens, 2 d]
-  TW_CHECK(packed.cols() == 2 * queries.cols(), "cross_attention: q has shape ", queries.shape(), " and kv has shape ", packed.shape(),
-           "; kv must have twice q's columns.");
-  const Saved saved = attend(context, "cross_attention", split_kv(queries, packed), options);
+  check_heads("cross_attention", options);
+  const Tensor queries = q.value(), packed = kv.value();  // [tokens, heads D], [source tokens, 2 kv_heads D]
+  const bool whole = queries.cols() % options.heads == 0 && packed.cols() == 2 * kv_heads_of(options) * (queries.cols() / options.heads);
+  TW_CHECK(whole, "cross_attention: q has shape ", queries.shape(), " and kv has shape ", packed.shape(), "; they must hold ",
+           options.heads, " heads of queries, and ", kv_heads_of(options), " of keys and as many of values.");
+  const Saved saved = attend(context, {.q = queries, .kv = packed}, options);
   return make_variable(context, saved.out, "cross_attention", {q, kv},
                        [saved, queries, packed](Context& ctx, const Tensor& dout, std::span<GradientSlot> slots) {
-                         WrittenGradient dq(ctx, slots[0], queries), dkv(ctx, slots[1], packed);  // [tokens, d], [source tokens, 2 d]
-                         attend_backward(ctx, saved, dout, split_kv(dq.tensor(), dkv.tensor()));
+                         WrittenGradient dq(ctx, slots[0], queries), dkv(ctx, slots[1], packed);  // [tokens, heads D], like kv
+                         attend_backward(ctx, saved, dout, {.q = dq.tensor(), .kv = dkv.tensor()});
                          dq.hand_over();
                          dkv.hand_over();
                        });

@@ -9,16 +9,17 @@
 namespace tilewave {
 
 Variable embedding(Context& context, const EmbeddingInputs& inputs) {
-  const Tensor table = inputs.table.value(), positions = inputs.positions.value();  // [vocabulary, d], [max_positions, d]
+  const Tensor table = inputs.table.value();                                        // [vocabulary, d]
+  const Tensor positions = inputs.positions ? inputs.positions.value() : Tensor();  // [max_positions, d], or absent
   const Tensor ids = inputs.ids, position_ids = inputs.position_ids;                // [1, tokens]
-  TW_CHECK(table.cols() == positions.cols(), "embedding: the token table has shape ", table.shape(), " and the position table ",
-           positions.shape(), "; they must have the same columns.");
+  TW_CHECK(!positions || table.cols() == positions.cols(), "embedding: the token table has shape ", table.shape(),
+           " and the position table ", positions.shape(), "; they must have the same columns.");
   check_same_shape("embedding", "the ids", ids.shape(), "the position ids", position_ids.shape());
 
   const double scale = inputs.scale;
   const Tensor y = context.tensor({ids.cols(), table.cols()}, context.precision().activation);  // [tokens, d]
   context.launch(EmbeddingArgs{.table = table.view(),
-                               .positions = positions.view(),
+                               .positions = positions ? ConstMatrixView(positions.view()) : ConstMatrixView(),
                                .ids = ids.view(),
                                .position_ids = position_ids.view(),
                                .scale = scale,

@@ -1,5 +1,6 @@
 // y[r] = scale * table[ids[r]] + positions[position_ids[r]]; rows with a negative id (padding rows) are zero.
-// positions is a learned table, or a constant one (sinusoidal_positions) that gets no gradient.
+// positions is a learned table, or a constant one (sinusoidal_positions) that gets no gradient, or absent: then the first term stands
+// alone.
 #pragma once
 
 #include "framework/autograd/variable.h"
@@ -8,7 +9,7 @@ namespace tilewave {
 
 struct EmbeddingInputs {
   Variable table;       // [vocabulary, d]
-  Variable positions;   // [max_positions, d]
+  Variable positions;   // [max_positions, d], or absent
   Tensor ids;           // [1, tokens] i32
   Tensor position_ids;  // [1, tokens] i32
   double scale = 1.0;

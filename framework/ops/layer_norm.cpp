@@ -2,7 +2,6 @@
 #include "framework/ops/layer_norm.h"
 
 #include "kernels/ops/fill.h"
-#include "kernels/ops/layer_norm.h"
 
 namespace tilewave {
 
@@ -15,8 +14,13 @@ Variable layer_norm(Context& context, const LayerNormInputs& inputs) {
   const Tensor y = context.tensor(x.shape(), x.dtype());  // [tokens, d]
   const DType statistics = context.precision().statistics;
   const Tensor mean = context.tensor({x.rows(), 1}, statistics), rstd = context.tensor({x.rows(), 1}, statistics);
-  context.launch(LayerNormArgs{
-      .x = x.view(), .gamma = gamma.view(), .beta = inputs.beta.value().view(), .y = y.view(), .mean = mean.view(), .rstd = rstd.view()});
+  context.launch(LayerNormArgs{.x = x.view(),
+                               .gamma = gamma.view(),
+                               .beta = inputs.beta.value().view(),
+                               .y = y.view(),
+                               .mean = mean.view(),
+                               .rstd = rstd.view(),
+                               .epsilon = inputs.epsilon});
 
   return make_variable(context, y, "layer_norm", {inputs.x, inputs.gamma, inputs.beta},
                        [x, gamma, mean, rstd](Context& ctx, const Tensor& dy, std::span<GradientSlot> slots) {

@@ -10,6 +10,8 @@ template <class Args>
 void check_inputs(const Contract& contract, const Args& args) {
   TW_CHECK(args.heads > 0 && args.q.cols % args.heads == 0, Args::kOperation, ": ", args.q.cols, " columns do not divide into ", args.heads,
            " heads.");
+  TW_CHECK(args.scale >= 0.0 && std::isfinite(args.scale), Args::kOperation, ": scores times ", args.scale,
+           "; the scale is above 0, or 0 for 1 / sqrt(the columns of a head).");
   const ViewShape keys{.rows = args.k.rows, .cols = args.q.cols, .dtype = args.q.dtype};
   contract.expect("k", args.k, keys);
   contract.expect("v", args.v, keys);

@@ -1,10 +1,10 @@
 // Scaled dot-product attention over packed rows, one softmax a query, without a stored tokens x tokens matrix.
 // Segment s: queries q_begin .. q_begin + q_length - 1 attend to keys k_begin .. k_begin + k_length - 1 and to no others.
 // Head h owns columns h D .. (h + 1) D - 1 of q, k, v and out, D = q.cols / heads.
-//   forward:  S = q k^T / sqrt(D);  causal: query i of the segment sees keys j <= i + k_length - q_length
+//   forward:  S = scale q k^T;  causal: query i of the segment sees keys j <= i + k_length - q_length
 //             P = softmax(S);  P = P * keep / (1 - dropout) where asked for;  out = P v;  log_sum_exp = log(sum(exp(S)))
 //   backward: dv = P^T dout;  dP = dout v^T (* keep / (1 - dropout));  delta = sum(dout * out) = sum(P dP);
-//             dS = P (dP - delta);  dq = dS k / sqrt(D);  dk = dS^T q / sqrt(D)      (P before dropout in dS, after it in dv)
+//             dS = P (dP - delta);  dq = scale dS k;  dk = scale dS^T q      (P before dropout in dS, after it in dv)
 // A query that sees no key, and a row outside every segment, is zero in out, dq, dk and dv. Segments do not overlap in queries
 // nor in keys. keep is a function of (seed, step, first_site + site, head, query row, key row) alone (math/random.h).
 // On a GPU bf16 and f16 with heads of 32, 64 or 128 columns run on Tensor Cores, P and dS rounded to that type; the rest runs on CUDA
@@ -15,6 +15,7 @@
 // knows it, the launch fails.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -49,6 +50,7 @@ struct AttentionArgs {
   ConstMatrixView k, v;      // [key rows, heads D]
   ConstMatrixView segments;  // [at most, 4] i32: q_begin, q_length, k_begin, k_length; rows of zeros are unused
   std::int64_t heads = 1;
+  double scale = 0.0;               // of the scores; 0: 1 / sqrt(D)
   std::int64_t sequence = 0;        // no segment has more queries or keys; 0: not known
   std::optional<SegmentSums> sums;  // of `segments`, where the host knows them: work is counted by them
   Mask mask = Mask::none;
@@ -65,6 +67,7 @@ struct AttentionBackwardArgs {
   ConstMatrixView q, k, v, out, log_sum_exp, dout;
   ConstMatrixView segments;
   std::int64_t heads = 1;
+  double scale = 0.0;               // the forward pass's
   std::int64_t sequence = 0;        // the forward pass's
   std::optional<SegmentSums> sums;  // likewise
   Mask mask = Mask::none;
@@ -78,6 +81,11 @@ struct AttentionBackwardArgs {
 // counts of work taken, zero between launches.
 constexpr std::int64_t attention_spans(std::int64_t query_rows, std::int64_t key_rows) {
   return query_rows + key_rows == 0 ? 0 : 2 * (query_rows + key_rows + 1);
+}
+
+template <class Args>
+double scale_of(const Args& args) {
+  return args.scale > 0.0 ? args.scale : 1.0 / std::sqrt(static_cast<double>(args.q.cols / args.heads));
 }
 
 // Queries or keys that the longest segment can have. Both passes of a step have to say the same, since a pass over short ones leaves

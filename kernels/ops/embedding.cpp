@@ -9,7 +9,7 @@ void check(const EmbeddingArgs& args) {
   const Contract contract(EmbeddingArgs::kOperation);
   const auto& y = args.y;
   contract.expect("table", args.table, {.rows = args.table.rows, .cols = y.cols, .dtype = y.dtype});
-  contract.expect("positions", args.positions, {.rows = args.positions.rows, .cols = y.cols, .dtype = y.dtype});
+  contract.expect_if_present("positions", args.positions, {.rows = args.positions.rows, .cols = y.cols, .dtype = y.dtype});
   contract.expect("ids", args.ids, {.rows = 1, .cols = y.rows, .dtype = DType::i32});
   contract.expect("position_ids", args.position_ids, {.rows = 1, .cols = y.rows, .dtype = DType::i32});
 }

@@ -1,5 +1,6 @@
 // Token embedding with positions added.
-//   forward:  y[r] = scale * table[ids[r]] + positions[position_ids[r]]; zero where ids[r] < 0 (a padding row)
+//   forward:  y[r] = scale * table[ids[r]] + positions[position_ids[r]]; zero where ids[r] < 0 (a padding row); without positions the first
+//             term alone
 //   backward: dtable[v] = scale * sum of dy[r] over rows with ids[r] = v; dpositions[p] likewise, unscaled
 // A sum's order follows from those rows alone, as r counts them: no other row, pitch or launch changes its bits.
 // positions may be a learned table or a constant one (sinusoidal): dpositions is absent then.
@@ -19,7 +20,7 @@ struct EmbeddingArgs {
   static constexpr std::string_view kOperation = "embedding";
   static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::embedding_share};
   ConstMatrixView table;         // [vocabulary, d]
-  ConstMatrixView positions;     // [max_positions, d]
+  ConstMatrixView positions;     // [max_positions, d], or absent
   ConstMatrixView ids;           // [1, rows] i32
   ConstMatrixView position_ids;  // [1, rows] i32
   double scale = 1.0;
@@ -49,7 +50,8 @@ constexpr std::int64_t embedding_order_cols(std::int64_t rows, std::int64_t voca
 }
 
 inline Cost cost(const EmbeddingArgs& args) {
-  return {.flops = 2 * args.y.rows * args.y.cols, .bytes = 3 * args.y.bytes() + args.ids.bytes() + args.position_ids.bytes()};
+  return {.flops = 2 * args.y.rows * args.y.cols,
+          .bytes = (args.positions ? 3 : 2) * args.y.bytes() + args.ids.bytes() + args.position_ids.bytes()};
 }
 inline Cost cost(const EmbeddingBackwardArgs& args) {
   // All of a new gradient is written; of one that is added to, at most as many rows as dy has are read and written.

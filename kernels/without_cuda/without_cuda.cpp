@@ -17,6 +17,10 @@
 #include "kernels/ops/fill.h"
 #include "kernels/ops/gradient_norm.h"
 #include "kernels/ops/layer_norm.h"
+#include "kernels/ops/repeat_heads.h"
+#include "kernels/ops/rms_norm.h"
+#include "kernels/ops/rope.h"
+#include "kernels/ops/silu.h"
 #include "kernels/ops/softmax.h"
 
 namespace tilewave {
@@ -66,6 +70,13 @@ void run(CudaQueue&, const FillArgs&) { refuse(); }
 void run(CudaQueue&, const GradientNormArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const RepeatHeadsArgs&) { refuse(); }
+void run(CudaQueue&, const RepeatHeadsBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const RmsNormArgs&) { refuse(); }
+void run(CudaQueue&, const RmsNormBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const RopeArgs&) { refuse(); }
+void run(CudaQueue&, const SiluArgs&) { refuse(); }
+void run(CudaQueue&, const SiluBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const SoftmaxArgs&) { refuse(); }
 void run(CudaQueue&, const SoftmaxBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const GemmArgs&) { refuse(); }

@@ -34,13 +34,13 @@ std::vector<std::int32_t> positions_from(std::int64_t first, std::int64_t count)
 
 struct CacheShape {
   std::size_t layers = 0;
-  std::int64_t sequences = 0, capacity = 0, d_model = 0;
+  std::int64_t sequences = 0, capacity = 0, features = 0;
 };
 
 std::vector<KeyValueCache> caches_of(Context& context, const CacheShape& shape) {
   std::vector<KeyValueCache> caches;
   for (std::size_t layer = 0; layer < shape.layers; ++layer) {
-    const Tensor kv = context.tensor({shape.sequences * shape.capacity, 2 * shape.d_model}, context.precision().activation);
+    const Tensor kv = context.tensor({shape.sequences * shape.capacity, shape.features}, context.precision().activation);
     context.launch(FillArgs{.y = kv.view(), .value = 0.0});  // rows that are not seen yet must be finite
     caches.push_back({.kv = kv, .capacity = shape.capacity});
   }
@@ -81,7 +81,7 @@ void reorder(Context& context, std::vector<KeyValueCache>& caches, std::vector<K
 SourceGroup::SourceGroup(Transformer& model, std::span<const std::vector<std::int32_t>* const> sources, Shape shape)
     : context_(model.context()),
       transformer_(std::get<EncoderDecoder>(model.architecture())),
-      d_model_(model.config().d_model),
+      cache_features_(cache_features(model.config())),
       shape_(shape),
       rows_sources_(sources.size()) {
   std::vector<std::int32_t> ids, positions;
@@ -109,14 +109,14 @@ std::vector<KeyValueCache> SourceGroup::make_caches(std::size_t sources) {
   return caches_of(context_, {.layers = transformer_.decoder_layers(),
                               .sequences = static_cast<std::int64_t>(sources) * shape_.beams,
                               .capacity = shape_.capacity,
-                              .d_model = d_model_});
+                              .features = cache_features_});
 }
 
 Tensor SourceGroup::logits(const std::vector<std::int32_t>& tokens, std::int64_t position) {
   step_.position = position;
   step_.self_segments = self_segments(context_, std::ssize(tokens), shape_.capacity, step_);
-  const Tensor position_ids = ids_tensor(context_, std::vector<std::int32_t>(tokens.size(), static_cast<std::int32_t>(position)));
-  return transformer_.decode(context_, ids_tensor(context_, tokens), position_ids, step_, caches_, keys_and_values_).value();
+  step_.position_ids = ids_tensor(context_, std::vector<std::int32_t>(tokens.size(), static_cast<std::int32_t>(position)));
+  return transformer_.decode(context_, ids_tensor(context_, tokens), step_, caches_, keys_and_values_).value();
 }
 
 void SourceGroup::keep(const std::vector<std::int64_t>& parents, const std::vector<std::size_t>& sources) {
@@ -135,14 +135,15 @@ CachedText::CachedText(Transformer& model, std::int64_t capacity)
     : context_(model.context()),
       transformer_(std::get<DecoderOnly>(model.architecture())),
       caches_(caches_of(
-          context_, {.layers = transformer_.decoder_layers(), .sequences = 1, .capacity = capacity, .d_model = model.config().d_model})) {}
+          context_,
+          {.layers = transformer_.decoder_layers(), .sequences = 1, .capacity = capacity, .features = cache_features(model.config())})) {}
 
 Tensor CachedText::logits(std::span<const std::int32_t> tokens) {
   step_.tokens = std::ssize(tokens);
   step_.self_segments = self_segments(context_, 1, caches_.front().capacity, step_);
   const Tensor ids = ids_tensor(context_, {tokens.begin(), tokens.end()});  // [1, tokens]
-  const Tensor position_ids = ids_tensor(context_, positions_from(step_.position, step_.tokens));
-  const Tensor all = transformer_.decode(context_, ids, position_ids, step_, caches_).value();  // [tokens, V_padded]
+  step_.position_ids = ids_tensor(context_, positions_from(step_.position, step_.tokens));
+  const Tensor all = transformer_.decode(context_, ids, step_, caches_).value();  // [tokens, V_padded]
   step_.position += step_.tokens;
   return all.slice_rows(all.rows() - 1, 1);
 }

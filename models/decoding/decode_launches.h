@@ -32,7 +32,7 @@ class SourceGroup {
 
   Context& context_;
   const EncoderDecoder& transformer_;
-  std::int64_t d_model_;
+  std::int64_t cache_features_;
   Shape shape_;
   std::vector<std::int32_t> first_key_, keys_;  // of each source
   std::vector<Variable> keys_and_values_;

@@ -15,15 +15,17 @@
 namespace tilewave {
 namespace {
 
-// A parameter and the tensor it is read from.
+// A parameter, or a part of one, and the tensor it is read from.
 struct Pair {
   const Parameter* parameter = nullptr;
+  std::int64_t first = 0, count = 0;  // its rows, or a vector's columns
   SourceTensor source;
   WeightPlace place;
 };
 
 struct Matched {
   std::vector<Pair> pairs;
+  std::int64_t parameters = 0;                           // that all of the pairs make
   std::vector<std::string> missing, surplus, misshapen;  // each told
 };
 
@@ -32,11 +34,26 @@ bool is_readable(StoredType type) {
 }
 
 // The shape that a file has to have.
-std::vector<std::int64_t> wanted_shape(const Parameter& parameter, const WeightPlace& place) {
-  std::vector<std::int64_t> shape = file_shape(parameter);
-  shape.front() = shape.front() / place.taken * place.parts;
-  if (place.transposed) std::swap(shape.front(), shape.back());
+std::vector<std::int64_t> wanted_shape(const Pair& pair) {
+  std::vector<std::int64_t> shape = file_shape(*pair.parameter);
+  shape.front() = pair.count / pair.place.taken * pair.place.parts;
+  if (pair.place.transposed) std::swap(shape.front(), shape.back());
   return shape;
+}
+
+// What a parameter is read from, whether the file has it or not.
+std::vector<Pair> wanted_pairs(const Parameter& parameter, const NamedWeights& names) {
+  const std::vector<std::int64_t>& parts = parameter.spec.parts;
+  const std::vector<WeightPlace> places = places_of(parameter.spec.name, parts.size(), names);
+  const std::int64_t whole = file_shape(parameter).front();
+  std::vector<Pair> pairs;
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::int64_t count = places.size() == 1 ? whole : parts[i];
+    pairs.push_back({.parameter = &parameter, .first = first, .count = count, .source = {}, .place = places[i]});
+    first += count;
+  }
+  return pairs;
 }
 
 std::string told(const std::string& name, const std::vector<std::int64_t>& shape) {
@@ -58,36 +75,48 @@ bool same_bytes(const SourceTensor& a, const SourceTensor& b) {
   return true;
 }
 
+// Finds a pair's tensor. False, and the fault told, where the file has none that fits.
+bool find_source(const WeightSource& source, Pair& pair, Matched& result) {
+  const std::string& name = pair.place.name;
+  const SourceTensor* found = source.find(name);
+  const std::vector<std::int64_t> wanted = wanted_shape(pair);
+  if (found == nullptr) {
+    const std::string& ours = pair.parameter->spec.name;
+    result.missing.push_back(concat(told(name, wanted), name == ours ? "" : concat(" (", ours, ")")));
+    return false;
+  }
+  pair.source = *found;
+  if (found->tensor->shape != wanted) {
+    result.misshapen.push_back(concat(told(name, found->tensor->shape), " where the model has ", shape_text(wanted)));
+    return false;
+  }
+  if (is_readable(found->tensor->type)) return true;
+  result.misshapen.push_back(
+      concat(told(name, found->tensor->shape), " of type ", name_of(found->tensor->type), " where F32, F16, BF16 or F64 is read"));
+  return false;
+}
+
 Matched matched(const WeightSource& source, const NamedWeights& names, const Parameters& parameters) {
   Matched result;
   std::set<std::string> used;
   for (const Parameter& parameter : parameters.all()) {
-    const std::optional<WeightPlace> place = place_of(parameter.spec.name, names);
-    const SourceTensor* found = place ? source.find(place->name) : nullptr;
-    if (found == nullptr) {
-      const bool renamed = place && place->name != parameter.spec.name;
-      result.missing.push_back(
-          concat(told(place ? place->name : parameter.spec.name, place ? wanted_shape(parameter, *place) : file_shape(parameter)),
-                 renamed ? concat(" (", parameter.spec.name, ")") : ""));
-      continue;
+    std::vector<Pair> pairs = wanted_pairs(parameter, names);
+    if (pairs.empty()) result.missing.push_back(told(parameter.spec.name, file_shape(parameter)));
+    bool whole = !pairs.empty();
+    for (Pair& pair : pairs) {
+      used.insert(pair.place.name);
+      whole = find_source(source, pair, result) && whole;
     }
-    used.insert(place->name);
-    const std::vector<std::int64_t> wanted = wanted_shape(parameter, *place);
-    if (found->tensor->shape != wanted) {
-      result.misshapen.push_back(concat(told(place->name, found->tensor->shape), " where the model has ", shape_text(wanted)));
-    } else if (!is_readable(found->tensor->type)) {
-      result.misshapen.push_back(concat(told(place->name, found->tensor->shape), " of type ", name_of(found->tensor->type),
-                                        " where F32, F16, BF16 or F64 is read"));
-    } else {
-      result.pairs.push_back({.parameter = &parameter, .source = *found, .place = *place});
-    }
+    if (!whole) continue;
+    ++result.parameters;
+    result.pairs.insert(result.pairs.end(), pairs.begin(), pairs.end());
   }
-  const std::optional<WeightPlace> embedding = place_of("embedding.token.weight", names), head = place_of("projection.weight", names);
+  const std::vector<WeightPlace> embedding = places_of("embedding.token.weight", 0, names), head = places_of("projection.weight", 0, names);
   for (const SourceTensor& one : source.tensors()) {
     const std::string& name = one.tensor->name;
     if (used.contains(name) || is_constant(name, names)) continue;
-    const SourceTensor* token = embedding ? source.find(embedding->name) : nullptr;
-    const bool tied_head = head && name == head->name && token != nullptr && same_bytes(one, *token);
+    const SourceTensor* token = embedding.empty() ? nullptr : source.find(embedding.front().name);
+    const bool tied_head = !head.empty() && name == head.front().name && token != nullptr && same_bytes(one, *token);
     if (!tied_head) result.surplus.push_back(told(name, one.tensor->shape));
   }
   return result;
@@ -143,9 +172,10 @@ struct HostPiece {
 };
 
 void read(Context& context, const Pair& pair) {
-  const Tensor tensor = pair.parameter->logical_master();
-  const StoredTensor& stored = *pair.source.tensor;
   const bool vector = pair.parameter->spec.kind != ParameterKind::weight;  // [1, cols] here, [cols] there
+  const Tensor whole = pair.parameter->logical_master();
+  const Tensor tensor = vector ? whole.columns(pair.first, pair.count) : whole.slice_rows(pair.first, pair.count);
+  const StoredTensor& stored = *pair.source.tensor;
   const std::int64_t width = bits_of(stored.type) / 8, rows = tensor.rows(), cols = tensor.cols();
   const std::int64_t skipped = pair.place.first_part * (vector ? cols : rows) / pair.place.taken * (vector ? 1 : cols);  // elements
   const std::int64_t piece_rows = pair.place.transposed ? rows : rows_of_piece(tensor, width);
@@ -204,7 +234,7 @@ WeightOrigin load_initial_weights(const InitialWeights& wanted, Parameters& para
   WeightOrigin origin{.source = std::filesystem::absolute(wanted.path).lexically_normal().string(),
                       .names = std::string(name_of(names.names)),
                       .files = {},
-                      .loaded = std::ssize(found.pairs),
+                      .loaded = found.parameters,
                       .kept_initial = std::move(found.missing),
                       .left_out = std::move(found.surplus)};
   origin.kept_initial.insert(origin.kept_initial.end(), found.misshapen.begin(), found.misshapen.end());

@@ -22,6 +22,20 @@ constexpr std::array kGpt2Layer = {Renamed{"self_attention.norm.", "ln_1."},
                                    Renamed{"ffn.up.", "mlp.c_fc.", true},
                                    Renamed{"ffn.down.", "mlp.c_proj.", true}};
 
+constexpr std::array kLlamaEnds = {Renamed{"embedding.token.weight", "embed_tokens.weight"}, Renamed{"decoder.norm.weight", "norm.weight"}};
+constexpr std::array kLlamaLayer = {
+    Renamed{"self_attention.norm.", "input_layernorm."},        Renamed{"self_attention.out.", "self_attn.o_proj."},
+    Renamed{"self_attention.query_norm.", "self_attn.q_norm."}, Renamed{"self_attention.key_norm.", "self_attn.k_norm."},
+    Renamed{"ffn.norm.", "post_attention_layernorm."},          Renamed{"ffn.down.", "mlp.down_proj."}};
+// What is one matrix here and several there.
+struct Joined {
+  std::string_view ours;
+  std::array<std::string_view, 3> theirs;
+  std::size_t parts;
+};
+constexpr std::array kLlamaJoined = {Joined{"self_attention.qkv.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}, 3},
+                                     Joined{"ffn.up.", {"mlp.gate_proj.", "mlp.up_proj."}, 2}};
+
 // torch has its fused projections under names with an underscore, and numbers norms by their sublayer.
 struct TorchPart {
   std::string_view ours, theirs;
@@ -68,6 +82,27 @@ std::optional<WeightPlace> gpt2_place(std::string_view parameter, const std::str
   return std::nullopt;
 }
 
+std::vector<WeightPlace> llama_places(std::string_view parameter, std::size_t parts, const std::string& prefix) {
+  if (parameter == "projection.weight") return {{.name = "lm_head.weight"}};
+  for (const Renamed& end : kLlamaEnds) {
+    if (parameter == end.ours) return {{.name = concat(prefix, end.theirs)}};
+  }
+  const LayerName name = layer_name(parameter);
+  if (name.side != "decoder") return {};
+  const std::string layer = concat(prefix, "layers.", name.layer, ".");
+  for (const Joined& joined : kLlamaJoined) {
+    if (!name.rest.starts_with(joined.ours) || parts != joined.parts) continue;
+    std::vector<WeightPlace> places;
+    for (std::size_t part = 0; part < parts; ++part)
+      places.push_back({.name = concat(layer, joined.theirs[part], name.rest.substr(joined.ours.size()))});
+    return places;
+  }
+  for (const Renamed& part : kLlamaLayer) {
+    if (name.rest.starts_with(part.ours)) return {{.name = concat(layer, part.theirs, name.rest.substr(part.ours.size()))}};
+  }
+  return {};
+}
+
 std::optional<WeightPlace> torch_place(std::string_view parameter, const std::string& prefix) {
   const LayerName name = layer_name(parameter);
   if (name.side.empty()) {
@@ -91,13 +126,14 @@ std::optional<WeightPlace> torch_place(std::string_view parameter, const std::st
 
 [[noreturn]] void refuse(const WeightSource& source, std::string_view whose, std::string_view lacks) {
   throw InputError(concat(source.path().string(), ": its tensors have the names of ", whose, ", and tilewave has no ", lacks,
-                          " yet; take weights of GPT-2's architecture, of torch.nn.Transformer or of tilewave."));
+                          " yet; take weights of a GPT-2, a Llama, a Qwen2, a Qwen3, of torch.nn.Transformer or of tilewave."));
 }
 
 }  // namespace
 
 NamedWeights recognised(const WeightSource& source) {
   static const std::regex gpt2(R"((|.*\.)(h\.\d+\.(ln_[12]|attn\.c_|mlp\.c_).*|wte\.weight|wpe\.weight))"),
+      llama(R"((|.*\.)layers\.\d+\.(input_layernorm|self_attn\.[qkv]_proj|mlp\.gate_proj)\.weight)"),
       torch(R"((|.*\.)(en|de)coder\.layers\.\d+\.(self_attn\.in_proj_weight|linear1\.weight))");
   const auto any = [&](std::string_view part) {
     for (const SourceTensor& one : source.tensors()) {
@@ -105,28 +141,32 @@ NamedWeights recognised(const WeightSource& source) {
     }
     return false;
   };
-  if (any("self_attn.q_norm."))
-    refuse(source, "a Qwen3", "RMSNorm, rotary positions, gated feed-forward layer or norm of queries and keys");
-  if (any("self_attn.q_proj.bias") && any("mlp.gate_proj."))
-    refuse(source, "a Qwen2", "RMSNorm, rotary positions or gated feed-forward layer (SwiGLU)");
-  if (any("mlp.gate_proj.")) refuse(source, "a Llama", "RMSNorm, rotary positions or gated feed-forward layer (SwiGLU)");
+  if (any("pre_feedforward_layernorm.")) refuse(source, "a Gemma 2", "norms behind sublayers or soft-capping of scores");
+  if (any("mlp.gate_up_proj.")) refuse(source, "a Phi-3", "names for its joined projections");
+  if (any("block_sparse_moe.") || any("mlp.experts.")) refuse(source, "a mixture of experts", "experts");
   if (any("attention.query_key_value.")) refuse(source, "a GPT-NeoX", "rotary positions or parallel sublayers");
   if (any("attention.self.query.")) refuse(source, "a BERT", "encoder without a decoder");
   std::smatch match;
   for (const SourceTensor& one : source.tensors()) {
     if (std::regex_match(one.tensor->name, match, gpt2)) return {.names = WeightNames::gpt2, .prefix = match[1]};
+    if (std::regex_match(one.tensor->name, match, llama)) return {.names = WeightNames::llama, .prefix = match[1]};
     if (std::regex_match(one.tensor->name, match, torch)) return {.names = WeightNames::torch, .prefix = match[1]};
   }
   return {};
 }
 
-std::optional<WeightPlace> place_of(std::string_view parameter, const NamedWeights& weights) {
-  if (weights.names == WeightNames::gpt2) return gpt2_place(parameter, weights.prefix);
-  if (weights.names == WeightNames::torch) return torch_place(parameter, weights.prefix);
-  return WeightPlace{.name = concat(weights.prefix, parameter)};
+std::vector<WeightPlace> places_of(std::string_view parameter, std::size_t parts, const NamedWeights& weights) {
+  const auto at_most_one = [](std::optional<WeightPlace> place) {
+    return place ? std::vector{std::move(*place)} : std::vector<WeightPlace>();
+  };
+  if (weights.names == WeightNames::llama) return llama_places(parameter, parts, weights.prefix);
+  if (weights.names == WeightNames::gpt2) return at_most_one(gpt2_place(parameter, weights.prefix));
+  if (weights.names == WeightNames::torch) return at_most_one(torch_place(parameter, weights.prefix));
+  return {{.name = concat(weights.prefix, parameter)}};
 }
 
 bool is_constant(std::string_view tensor, const NamedWeights& weights) {
+  if (weights.names == WeightNames::llama) return tensor.ends_with(".rotary_emb.inv_freq");
   return weights.names == WeightNames::gpt2 && (tensor.ends_with(".attn.bias") || tensor.ends_with(".attn.masked_bias"));
 }
 

@@ -148,6 +148,8 @@ ToyRecipe toy_sized(const Recipe& recipe) {
   ModelConfig& model = toy.recipe.model;
   change("model.d_model", model.d_model, round_up(std::max<std::int64_t>(model.d_model / 8, kHeadFeatures), kHeadFeatures));
   change("model.heads", model.heads, model.d_model / kHeadFeatures);
+  if (model.kv_heads > 0) change("model.kv_heads", model.kv_heads, 1);
+  if (model.head_size > 0) change("model.head_size", model.head_size, kHeadFeatures);
   change("model.d_ff", model.d_ff, smaller(model.d_ff, 8));
   change("model.encoder_layers", model.encoder_layers, std::min(model.encoder_layers, kMaxLayers));
   change("model.decoder_layers", model.decoder_layers, std::min(model.decoder_layers, kMaxLayers));

@@ -243,6 +243,7 @@ class Adviser {
   Quantity heads() {
     Quantity quantity{
         .name = "heads", .from = recipe_.model.heads, .part = "attention", .part_seconds = attention_seconds, .section = kAlignmentSection};
+    if (recipe_.model.head_size > 0 || recipe_.model.kv_heads > 0) return quantity;  // other heads would be another model's
     const std::int64_t d_model = recipe_.model.d_model;
     for (std::int64_t number = 1; number <= std::min<std::int64_t>(d_model, 1024); ++number) {
       const std::int64_t width = d_model / number;

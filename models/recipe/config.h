@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "framework/data/corpus.h"
+#include "framework/nn/norm.h"
+#include "framework/ops/feed_forward_activation.h"
 #include "framework/optimizer/learning_rate.h"
 #include "framework/recipe/describe.h"
 #include "framework/tensor/layout.h"
@@ -20,7 +22,9 @@ namespace tilewave {
 
 enum class Architecture : std::uint8_t { encoder_decoder, decoder_only };
 enum class Norm : std::uint8_t { pre, post };
-enum class Positions : std::uint8_t { sinusoidal, learned };
+enum class Biases : std::uint8_t { all, none, qkv };
+enum class Positions : std::uint8_t { sinusoidal, learned, rope };
+enum class RopeScaling : std::uint8_t { none, llama3 };
 enum class GemmEngine : std::uint8_t { tilewave, cublas, cublaslt };
 enum class RunLog : std::uint8_t { none, tensorboard };
 enum class WaveFreeBatch : std::uint8_t { off, nearest, up, down };
@@ -31,11 +35,21 @@ inline constexpr std::array kNames<Architecture> = {Named{Architecture::encoder_
 template <>
 inline constexpr std::array kNames<Norm> = {Named{Norm::pre, "pre"}, Named{Norm::post, "post"}};
 template <>
-inline constexpr std::array kNames<Activation> = {Named{Activation::relu, name_of(Activation::relu)},
-                                                  Named{Activation::gelu_tanh, name_of(Activation::gelu_tanh)},
-                                                  Named{Activation::gelu_erf, name_of(Activation::gelu_erf)}};
+inline constexpr std::array kNames<NormKind> = {Named{NormKind::layer_norm, "layer_norm"}, Named{NormKind::rms_norm, "rms_norm"}};
 template <>
-inline constexpr std::array kNames<Positions> = {Named{Positions::sinusoidal, "sinusoidal"}, Named{Positions::learned, "learned"}};
+inline constexpr std::array kNames<Biases> = {Named{Biases::all, "all"}, Named{Biases::none, "none"}, Named{Biases::qkv, "qkv"}};
+template <>
+inline constexpr std::array kNames<FeedForwardActivation> = {
+    Named{FeedForwardActivation::relu, name_of(FeedForwardActivation::relu)},
+    Named{FeedForwardActivation::gelu_tanh, name_of(FeedForwardActivation::gelu_tanh)},
+    Named{FeedForwardActivation::gelu_erf, name_of(FeedForwardActivation::gelu_erf)},
+    Named{FeedForwardActivation::silu, name_of(FeedForwardActivation::silu)},
+    Named{FeedForwardActivation::swiglu, name_of(FeedForwardActivation::swiglu)}};
+template <>
+inline constexpr std::array kNames<Positions> = {Named{Positions::sinusoidal, "sinusoidal"}, Named{Positions::learned, "learned"},
+                                                 Named{Positions::rope, "rope"}};
+template <>
+inline constexpr std::array kNames<RopeScaling> = {Named{RopeScaling::none, "none"}, Named{RopeScaling::llama3, "llama3"}};
 template <>
 inline constexpr std::array kNames<ScheduleKind> = {Named{ScheduleKind::constant, "constant"},
                                                     Named{ScheduleKind::inverse_square_root, "inverse_square_root"},
@@ -74,13 +88,26 @@ struct ModelConfig {
   std::int64_t d_model = 128;
   std::int64_t d_ff = 512;
   std::int64_t heads = 4;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_size = 0;
+  double attention_scale = 0.0;
+  bool query_key_norm = false;
   std::int64_t encoder_layers = 2;
   std::int64_t decoder_layers = 2;
   std::int64_t vocabulary = 128;
   std::int64_t max_positions = 128;
   Norm norm = Norm::pre;
-  Activation activation = Activation::relu;
+  NormKind norm_kind = NormKind::layer_norm;
+  double epsilon = kLayerNormEpsilon;
+  Biases biases = Biases::all;
+  FeedForwardActivation activation = FeedForwardActivation::relu;
   Positions positions = Positions::sinusoidal;
+  double rope_base = 10000.0;
+  RopeScaling rope_scaling = RopeScaling::none;
+  double rope_factor = 8.0;
+  double rope_low_frequency = 1.0;
+  double rope_high_frequency = 4.0;
+  std::int64_t rope_original_positions = 8192;
   bool tied = true;
   double dropout = 0.0;
   double attention_dropout = 0.0;
@@ -89,18 +116,48 @@ struct ModelConfig {
   void describe(Visitor& visit) {
     visit("architecture", architecture, {.meaning = "an encoder and a decoder that attends to it, or a decoder alone (GPT-2's)"});
     visit("d_model", d_model,
-          {.unit = "features", .range = between(1, 65536), .meaning = "width of the residual stream; a multiple of heads"});
+          {.unit = "features",
+           .range = between(1, 65536),
+           .meaning = "width of the residual stream; a multiple of heads where head_size is 0"});
     visit("d_ff", d_ff,
           {.unit = "features", .range = between(1, 1 << 20), .meaning = "width of the feed-forward layers' hidden activation"});
-    visit("heads", heads, {.range = between(1, 1024), .meaning = "attention heads, each d_model / heads wide"});
+    visit("heads", heads, {.range = between(1, 1024), .meaning = "attention heads"});
+    visit("kv_heads", kv_heads,
+          {.range = between(0, 1024),
+           .meaning = "heads of keys and of values, each shared by heads / kv_heads heads of queries (grouped queries); 0: heads"});
+    visit("head_size", head_size, {.unit = "features", .range = between(0, 65536), .meaning = "width of a head; 0: d_model / heads"});
+    visit("attention_scale", attention_scale,
+          {.range = at_least(0), .meaning = "what scores are multiplied by; 0: 1 / sqrt(the width of a head)"});
+    visit("query_key_norm", query_key_norm,
+          {.meaning = "RMSNorm of every head of queries and of keys, with a weight for queries and one for keys (Qwen3's)"});
     visit("encoder_layers", encoder_layers, {.range = between(0, 1024), .meaning = "0 in a decoder_only model"});
     visit("decoder_layers", decoder_layers, {.range = between(1, 1024), .meaning = "layers of the decoder"});
     visit("vocabulary", vocabulary,
           {.unit = "tokens", .range = between(2, kMaxRows), .meaning = "rows of the embedding; may exceed what the tokenizer produces"});
     visit("max_positions", max_positions, {.unit = "tokens", .range = between(1, kMaxRows), .meaning = "rows of the position table"});
-    visit("norm", norm, {.meaning = "LayerNorm before each sublayer, or after its residual addition"});
-    visit("activation", activation, {.meaning = "of the feed-forward layers"});
-    visit("positions", positions, {.meaning = "a constant table or a trained one, added to the embedding"});
+    visit("norm", norm, {.meaning = "a norm before each sublayer, or after its residual addition"});
+    visit("norm_kind", norm_kind, {.meaning = "LayerNorm, or RMSNorm, which has neither mean nor bias (Llama's)"});
+    visit("epsilon", epsilon, {.range = above(0), .meaning = "added to the variance, or to the mean square, of every norm"});
+    visit("biases", biases,
+          {.meaning = "of linear layers and LayerNorms: all of them, `none`, or `qkv`, of queries, keys and values alone (Qwen2's)"});
+    visit("activation", activation,
+          {.meaning = "of the feed-forward layers; `swiglu` is silu(gate) x up, whose two matrices are one GEMM of 2 d_ff outputs"});
+    visit(
+        "positions", positions,
+        {.meaning = "a constant table or a trained one, added to the embedding, or `rope`: self-attention's queries and keys are turned"});
+    visit("rope_base", rope_base,
+          {.range = above(1), .computed = ComputedIn::host_double, .meaning = "of rope's frequencies, base^(-2 i / head_size)"});
+    visit("rope_scaling", rope_scaling, {.meaning = "how rope's frequencies are stretched for long texts: not, or as Llama 3.1's"});
+    visit("rope_factor", rope_factor,
+          {.range = at_least(1), .computed = ComputedIn::host_double, .meaning = "llama3: by how much long waves are stretched"});
+    visit("rope_low_frequency", rope_low_frequency,
+          {.range = above(0),
+           .computed = ComputedIn::host_double,
+           .meaning = "llama3: waves that fit less often into rope_original_positions are stretched by rope_factor"});
+    visit("rope_high_frequency", rope_high_frequency,
+          {.range = above(0), .computed = ComputedIn::host_double, .meaning = "llama3: waves that fit more often are left alone"});
+    visit("rope_original_positions", rope_original_positions,
+          {.unit = "tokens", .range = between(1, kMaxRows), .meaning = "llama3: the length that the model was trained with before"});
     visit("tied", tied, {.meaning = "embeddings and vocabulary projection are one matrix"});
     visit("dropout", dropout,
           {.unit = "fraction", .range = from_below(0, 1), .meaning = "of embeddings and of every sublayer's output, while training"});
@@ -113,6 +170,9 @@ struct ModelConfig {
 // What data.tokenizer names: one of these words, or a file or folder of one's own.
 inline constexpr std::array<std::string_view, 2> kTokenizerWords = {"bytes", "bpe"};
 enum class TokenizerSource : std::uint8_t { bytes, trained, file };
+
+inline std::int64_t head_size_of(const ModelConfig& model) { return model.head_size > 0 ? model.head_size : model.d_model / model.heads; }
+inline std::int64_t kv_heads_of(const ModelConfig& model) { return model.kv_heads > 0 ? model.kv_heads : model.heads; }
 
 struct DataConfig {
   DataKind kind = DataKind::number_names;
@@ -194,7 +254,7 @@ struct OptimizerConfig {
     visit("beta1", beta1, {.range = from_below(0, 1), .meaning = "decay of AdamW's first moment"});
     visit("beta2", beta2, {.range = from_below(0, 1), .meaning = "decay of AdamW's second moment"});
     visit("epsilon", epsilon, {.range = above(0), .meaning = "added to the root of the second moment"});
-    visit("weight_decay", weight_decay, {.range = at_least(0), .meaning = "decoupled; not of biases and LayerNorms"});
+    visit("weight_decay", weight_decay, {.range = at_least(0), .meaning = "decoupled; not of biases and norms"});
     visit("clip_norm", clip_norm, {.range = at_least(0), .meaning = "the largest global gradient norm; 0: no clipping"});
     visit("label_smoothing", label_smoothing,
           {.unit = "fraction",

@@ -17,21 +17,22 @@ constexpr std::string_view kWeights = "tilewave train --weights PATH starts with
 constexpr std::string_view kAllValidated = "Validation goes over all validation data, in batches of the training's size.";
 constexpr std::string_view kOneDevice = "A run trains on one device, which tilewave train --device NAME chooses.";
 constexpr std::string_view kAdamW = "The optimizer is AdamW; its keys stand in [optimizer].";
-constexpr std::string_view kLayerNorm = "Norms are LayerNorms with an epsilon of 1e-5.";
+constexpr std::string_view kNormKinds = R"(Its values are "layer_norm" and "rms_norm".)";
 constexpr std::string_view kInitial = "docs/use/recipes.md has the formulas of the initial weights.";
-constexpr std::string_view kPositions = R"(model.positions is "sinusoidal" or "learned"; there are no rotary or relative ones.)";
-constexpr std::string_view kHeadWidth = "A head is model.d_model / model.heads wide.";
-constexpr std::string_view kKeyHeads = "Every head has keys and values of its own, as many as model.heads.";
+constexpr std::string_view kPositions = R"(model.positions is "sinusoidal", "learned" or "rope"; there are no relative ones.)";
+constexpr std::string_view kWholeHeads = "Rotary positions turn whole heads.";
+constexpr std::string_view kNoWindows = "There are no sliding windows: a token sees all of the text before it.";
+constexpr std::string_view kNoCaps = "Scores and logits are not soft-capped; model.attention_scale multiplies scores.";
 constexpr std::string_view kDropouts =
     "Dropout falls on embeddings and sublayers' outputs (model.dropout) and on attention's weights (model.attention_dropout).";
 constexpr std::string_view kBothSides = "Encoder and decoder share it.";
-constexpr std::string_view kBiases = "Linear layers and LayerNorms have biases, the vocabulary projection none.";
+constexpr std::string_view kBiases = R"(Its values are "all", "none" and "qkv"; the vocabulary projection has none.)";
 constexpr std::string_view kKept =
     "Activations are kept, not recomputed; a smaller batch with a larger batch.accumulate takes less memory.";
 constexpr std::string_view kGraph = "Nothing is compiled; on a GPU a step is captured as one graph.";
 constexpr std::string_view kNoBest = "A run takes run.steps; run.keep_best = true keeps the checkpoint of the least validation loss.";
 constexpr std::string_view kPrePost = R"(Its values are "pre" and "post"; true is "pre" there.)";
-constexpr std::string_view kLearned = R"(Its values are "sinusoidal" and "learned".)";
+constexpr std::string_view kLearned = R"(Its values are "sinusoidal", "learned" and "rope".)";
 constexpr std::string_view kLeastRate = "It is a learning rate, not a fraction of the peak.";
 constexpr std::string_view kFromZero = "The warm-up rises from 0.";
 constexpr std::string_view kTwoBetas = "The second one is optimizer.beta2.";
@@ -54,7 +55,7 @@ constexpr std::string_view kSchedules =
     R"(Its values are "constant", "inverse_square_root", "cosine", "linear" and "warmup_stable_decay".)";
 constexpr std::string_view kTokenizers =
     R"(Its values are "bytes", "bpe", which is trained on the data, and the path of a tokenizer.json or a SentencePiece model.)";
-constexpr std::string_view kNoGate = "Feed-forward layers are d_model to d_ff to d_model, without a gate.";
+constexpr std::string_view kGate = R"(A gated feed-forward layer is the activation "swiglu".)";
 constexpr std::string_view kNoExperts = "There are no experts: every layer is dense.";
 constexpr std::string_view kFiles = "It names a file; data.kind says what is in it.";
 
@@ -80,8 +81,14 @@ constexpr auto kKeys = std::to_array<Alias>({
      "An encoder's are model.encoder_layers."},
     {"num_decoder_layers dec_layers dec_depth n_decoder_layers decoder_depth", "model.decoder_layers"},
     {"num_encoder_layers enc_layers enc_depth n_encoder_layers encoder_depth", "model.encoder_layers"},
-    {"head_dim d_head dim_head head_size d_kv kv_channels attention_head_size", "", kHeadWidth},
-    {"num_key_value_heads n_kv_heads n_kv_head num_kv_heads num_query_groups multi_query", "", kKeyHeads},
+    {"head_dim d_head dim_head d_kv kv_channels attention_head_size", "model.head_size"},
+    {"num_key_value_heads n_kv_heads n_kv_head num_kv_heads num_query_groups", "model.kv_heads"},
+    {"multi_query", "model.kv_heads", "1 is one head of keys and values for all queries."},
+    {"qk_norm use_qk_norm qk_layernorm qk_layer_norm", "model.query_key_norm"},
+    {"softmax_scale attention_multiplier attn_scale", "model.attention_scale"},
+    {"query_pre_attn_scalar", "model.attention_scale", "It is 1 / sqrt of that number here."},
+    {"attn_logit_softcapping final_logit_softcapping logit_softcapping soft_cap softcap", "", kNoCaps},
+    {"sliding_window use_sliding_window window_size attention_window max_window_layers", "", kNoWindows},
     // Vocabulary and positions.
     {"vocab_size vocabulary_size n_vocab vocab num_embeddings num_tokens dim_vocabs", "model.vocabulary"},
     {"src_vocab_size tgt_vocab_size source_vocab_size target_vocab_size", "model.vocabulary", kOneVocabulary},
@@ -94,9 +101,15 @@ constexpr auto kKeys = std::to_array<Alias>({
     {"position_encoding position_embedding_type position_encoding_type pos_encoding pos_embedding positional_encoding "
      "positional_embedding encoder_learned_pos decoder_learned_pos learned_pos transformer_train_position_embeddings",
      "model.positions", kLearned},
-    {"rope rope_theta rope_base rope_scaling rotary_dim rotary_pct rotary_base rotary_emb_base rotary_percent "
-     "use_rotary_position_embeddings alibi relative_attention_num_buckets max_relative_positions sliding_window",
-     "", kPositions},
+    {"rope use_rotary_position_embeddings use_rope", "model.positions", kLearned},
+    {"rope_theta rotary_base rotary_emb_base", "model.rope_base"},
+    {"rope_type rope_parameters", "model.rope_scaling", R"(Its values are "none" and "llama3".)"},
+    {"rope_scaling_factor scaling_factor", "model.rope_factor"},
+    {"low_freq_factor", "model.rope_low_frequency"},
+    {"high_freq_factor", "model.rope_high_frequency"},
+    {"original_max_position_embeddings", "model.rope_original_positions"},
+    {"rotary_dim rotary_pct rotary_percent partial_rotary_factor", "", kWholeHeads},
+    {"alibi relative_attention_num_buckets max_relative_positions", "", kPositions},
     {"bos_token_id eos_token_id pad_token_id unk_token_id decoder_start_token_id eos_id bos_id pad_id", "", kOfTheTokenizer},
     // Form of the model.
     {"arch architectures model_type type model_name encoder_type decoder_type is_encoder_decoder model.name model.flavor",
@@ -114,13 +127,12 @@ constexpr auto kKeys = std::to_array<Alias>({
      "model.norm", kPrePost},
     {"transformer_preprocess", "model.norm", R"("n" there is "pre" here.)"},
     {"transformer_postprocess", "model.norm", R"("dan" there is "post" here.)"},
-    {"layer_norm_epsilon layer_norm_eps layernorm_epsilon norm_eps norm_epsilon rms_norm_eps rmsnorm_eps norm_type "
-     "use_rmsnorm rms_norm layer_normalization",
-     "", kLayerNorm},
-    {"bias attention_bias mlp_bias use_bias add_bias_linear qkv_bias add_qkvbias", "", kBiases},
+    {"layer_norm_epsilon layer_norm_eps layernorm_epsilon norm_eps norm_epsilon rms_norm_eps rmsnorm_eps", "model.epsilon"},
+    {"norm_type use_rmsnorm rms_norm layer_normalization", "model.norm_kind", kNormKinds},
+    {"bias attention_bias mlp_bias use_bias add_bias_linear qkv_bias add_qkvbias", "model.biases", kBiases},
     {"initializer_range init_method_std init_std init_method param_init param_init_glorot init_scale initializer_factor", "", kInitial},
     {"num_experts num_local_experts num_experts_per_tok moe expert_parallel_degree n_experts", "", kNoExperts},
-    {"gated_mlp glu use_glu swiglu gated_linear_unit", "", kNoGate},
+    {"gated_mlp glu use_glu swiglu gated_linear_unit", "model.activation", kGate},
     // Dropout.
     {"dropout_rate dropout_prob hidden_dropout hidden_dropout_prob hidden_dropout_rate resid_pdrop resid_dropout "
      "residual_dropout embd_pdrop embd_dropout embedding_dropout emb_dropout transformer_dropout "
@@ -289,18 +301,29 @@ constexpr auto kValues = std::to_array<ForeignValue>({
     {"model.activation", "gelu_new gelu_pytorch_tanh gelu_fast gelu_approx gelu_approximate gelu_accurate tanh_gelu approximate_gelu",
      R"(It is "gelu_tanh".)"},
     {"model.activation", "gelu_exact gelu_none erf_gelu exact_gelu", R"(It is "gelu_erf".)"},
-    {"model.activation", "swish silu swish_1 quick_gelu gelu_quick mish",
-     R"(There is no silu (swish); the nearest in shape is "gelu_tanh".)"},
-    {"model.activation", "swiglu geglu reglu glu gated_gelu gated_silu",
-     R"(There are no gated feed-forward layers; without a gate there are "relu", "gelu_tanh" and "gelu_erf".)"},
+    {"model.activation", "swish swish_1", R"(Write "silu".)"},
+    {"model.activation", "quick_gelu gelu_quick mish", R"(There is no such activation; the nearest in shape is "silu".)"},
+    {"model.activation", "gated_silu silu_glu swish_glu", R"(Write "swiglu".)"},
+    {"model.activation", "geglu reglu glu gated_gelu", R"(There is no such gate; the gated feed-forward layer is "swiglu".)"},
     {"model.activation", "relu2 relu_squared squared_relu relu_sq sqrelu leaky_relu elu relu6 selu tanh sigmoid identity linear none",
      R"(There is no such activation; "relu" is the plainest.)"},
     {"model.norm", "pre_norm prenorm pre_ln preln pre_layernorm pre_layer_norm before first norm_first true", R"(Write "pre".)"},
     {"model.norm", "post_norm postnorm post_ln postln post_layernorm post_layer_norm after last false", R"(Write "post".)"},
     {"model.norm", "layernorm layer_norm rmsnorm rms_norm rms batchnorm none sandwich deepnorm",
-     R"(Norms are LayerNorms; the key says where they stand, "pre" or "post" each sublayer.)"},
-    {"model.positions", "rope rotary alibi relative t5 none nope",
-     R"(There are no rotary or relative positions; "sinusoidal" is the table that needs no training.)"},
+     R"(The key says where norms stand, "pre" or "post" each sublayer; model.norm_kind says what they are.)"},
+    {"model.norm_kind", "layernorm ln layer", R"(Write "layer_norm".)"},
+    {"model.norm_kind", "rmsnorm rms t5 llama", R"(Write "rms_norm".)"},
+    {"model.norm_kind", "batchnorm batch_norm groupnorm deepnorm identity",
+     R"(There is no such norm; there are "layer_norm" and "rms_norm".)"},
+    {"model.biases", "true yes on", R"(Write "all".)"},
+    {"model.biases", "false no off", R"(Write "none".)"},
+    {"model.rope_scaling", "default off false null", R"(Write "none".)"},
+    {"model.rope_scaling", "llama llama_3 llama31 llama3_1", R"(Write "llama3".)"},
+    {"model.rope_scaling", "yarn dynamic longrope linear ntk dynamic_ntk su mrope",
+     R"(tilewave does not stretch positions like that; "llama3" stretches long waves alone.)"},
+    {"model.positions", "rotary", R"(Write "rope".)"},
+    {"model.positions", "alibi relative t5 none nope",
+     R"(There are no relative positions but "rope"; "sinusoidal" is the table that needs no training.)"},
     {"model.positions", "sine sin sinusoid sincos fixed absolute sinusoidal_absolute", R"(Write "sinusoidal".)"},
     {"model.positions", "learnt learnable trained trainable embedding embeddings gpt2", R"(Write "learned".)"},
     {"model.architecture",

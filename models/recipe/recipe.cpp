@@ -20,11 +20,29 @@
 namespace tilewave {
 namespace {
 
+void validate_rope(const ModelConfig& model) {
+  if (model.positions != Positions::rope) {
+    TW_CHECK_INPUT(model.rope_scaling == RopeScaling::none, "model.rope_scaling = \"", name_of(model.rope_scaling),
+                   "\" stretches rotary positions, and model.positions is \"", name_of(model.positions),
+                   "\"; set it to \"rope\", or leave model.rope_scaling out.");
+    return;
+  }
+  TW_CHECK_INPUT(head_size_of(model) % 2 == 0, "model.positions = \"rope\" turns pairs of a head's columns, and a head is ",
+                 head_size_of(model), " wide; set an even model.head_size, or other model.heads.");
+  TW_CHECK_INPUT(model.rope_scaling == RopeScaling::none || model.rope_low_frequency < model.rope_high_frequency,
+                 "model.rope_low_frequency = ", toml_float(model.rope_low_frequency),
+                 " is not below model.rope_high_frequency = ", toml_float(model.rope_high_frequency),
+                 "; between them rope's waves go over from stretched to not.");
+}
+
 void validate_model(const Recipe& recipe) {
   const ModelConfig& model = recipe.model;
   const BatchConfig& batch = recipe.batch;
-  TW_CHECK_INPUT(model.d_model % model.heads == 0, "model.d_model = ", model.d_model, " is not divisible by model.heads = ", model.heads,
-                 "; every head is d_model / heads wide.");
+  TW_CHECK_INPUT(model.head_size > 0 || model.d_model % model.heads == 0, "model.d_model = ", model.d_model,
+                 " is not divisible by model.heads = ", model.heads, "; every head is d_model / heads wide.");
+  TW_CHECK_INPUT(model.heads % kv_heads_of(model) == 0, "model.kv_heads = ", model.kv_heads, " does not divide model.heads = ", model.heads,
+                 "; as many heads of queries share each head of keys. Set a divisor, or 0 for a head of keys a head of queries.");
+  validate_rope(model);
   if (model.architecture == Architecture::decoder_only) {
     TW_CHECK_INPUT(model.encoder_layers == 0, "model.encoder_layers = ", model.encoder_layers,
                    " in a decoder_only model; set it to 0, or model.architecture to \"encoder_decoder\".");

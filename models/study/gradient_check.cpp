@@ -13,6 +13,7 @@
 #include "framework/tensor/host_tensor.h"
 #include "framework/tensor/random.h"
 #include "models/step/train_step.h"
+#include "models/transformer/initialization.h"
 
 namespace tilewave {
 namespace {
@@ -73,10 +74,11 @@ class Checker {
 
  private:
   LayerCase make(const std::string& layer) {
-    if (layer == "layer_norm") return layer_norm_case();
+    if (layer == name_of(config_.norm_kind)) return norm_case(layer);
     if (layer == "embedding") return embedding_case();
-    if (layer == "self_attention") return self_attention_case(layer, source_rows(), batch_.source_segments, Mask::none);
-    if (layer == "causal_self_attention") return self_attention_case(layer, target_rows(), batch_.target_segments, Mask::causal);
+    if (layer == "self_attention") return self_attention_case(layer, source_rows(), source_segments(batch_, sequence_), Mask::none);
+    if (layer == "causal_self_attention")
+      return self_attention_case(layer, target_rows(), target_segments(batch_, sequence_), Mask::causal);
     if (layer == "cross_attention") return cross_attention_case();
     if (layer == "ffn") return ffn_case();
     if (layer == "projection") return projection_case();
@@ -136,25 +138,22 @@ class Checker {
     write_elements(context_, tensor, elements);
   }
 
-  LayerCase layer_norm_case() {
+  LayerCase norm_case(const std::string& name) {
     Parameters& parameters = new_parameters();
-    const LayerNorm layer(parameters, "layer_norm", config_.d_model);
+    const NormLayer layer(parameters, norm_spec(config_, name));
     const Variable x = input(target_rows());  // [tokens, d_model]
-    std::vector<NamedVariable> variables = leaves(parameters, "layer_norm");
+    std::vector<NamedVariable> variables = leaves(parameters, name);
     variables.push_back({"x", x});
-    return {"layer_norm", [layer, x](Context& context) { return layer.forward(context, x); }, variables};
+    return {name, [layer, x](Context& context) { return layer.forward(context, x); }, variables};
   }
 
-  LayerCase self_attention_case(const std::string& name, std::int64_t rows, const Tensor& segments, Mask mask) {
+  LayerCase self_attention_case(const std::string& name, std::int64_t rows, const Segments& segments, Mask mask) {
     Parameters& parameters = new_parameters();
-    const SelfAttention layer(parameters, name, config_);
+    const SelfAttention layer(parameters, name, config_, rotations_of(context_, config_));
     const Variable x = input(rows);  // [tokens, d_model]
     std::vector<NamedVariable> variables = leaves(parameters, name);
     variables.push_back({"x", x});
-    return {name,
-            [this, layer, x, segments, mask](Context& context) {
-              return layer.forward(context, x, {.rows = segments, .longest = sequence_, .sums = {}}, mask, rates_);
-            },
+    return {name, [this, layer, x, segments, mask](Context& context) { return layer.forward(context, x, segments, mask, rates_); },
             variables};
   }
 
@@ -165,11 +164,10 @@ class Checker {
     std::vector<NamedVariable> variables = leaves(parameters, "cross_attention");
     variables.push_back({"x", x});
     variables.push_back({"memory", memory});
-    return {"cross_attention",
-            [this, layer, x, memory](Context& context) {
-              return layer.forward(context, x, memory, {.rows = batch_.cross_segments, .longest = sequence_, .sums = {}}, rates_);
-            },
-            variables};
+    return {
+        "cross_attention",
+        [this, layer, x, memory](Context& context) { return layer.forward(context, x, memory, cross_segments(batch_, sequence_), rates_); },
+        variables};
   }
 
   LayerCase ffn_case() {
@@ -230,6 +228,20 @@ bool GradientCheckReport::passed() const {
   return !rows.empty() && std::all_of(rows.begin(), rows.end(), [](const GradientCheckRow& row) { return row.passed; });
 }
 
+namespace {
+
+// Heads of keys that fewer heads of queries can share, as far as they can as many as before, and as wide as a narrower model's.
+template <class Reduce>
+void reduce_heads(ModelConfig& model, const Reduce& reduce) {
+  std::int64_t kv_heads = std::min(model.kv_heads, model.heads);
+  if (kv_heads > 1 && kv_heads == model.heads) kv_heads = model.heads % 2 == 0 ? model.heads / 2 : 1;
+  while (kv_heads > 0 && model.heads % kv_heads != 0) --kv_heads;
+  reduce("model.kv_heads", model.kv_heads, kv_heads);
+  if (model.head_size > 0) reduce("model.head_size", model.head_size, std::min(model.head_size, kMaxFeatures / model.heads));
+}
+
+}  // namespace
+
 GradientCheckPlan plan_gradient_check(const Recipe& recipe) {
   Recipe asked = recipe;
   asked.guidelines.wave_free_batch = WaveFreeBatch::off;  // the rows are the check's
@@ -243,6 +255,7 @@ GradientCheckPlan plan_gradient_check(const Recipe& recipe) {
   if (model.d_model > kMaxFeatures) {
     reduce("model.heads", model.heads, std::min(model.heads, kMaxHeads));
     reduce("model.d_model", model.d_model, kMaxFeatures / model.heads * model.heads);
+    reduce_heads(model, reduce);
   }
   reduce("model.d_ff", model.d_ff, std::min(model.d_ff, kMaxHidden));
   if (model.encoder_layers + model.decoder_layers > kMaxLayers) {
@@ -270,6 +283,7 @@ GradientCheckPlan plan_gradient_check(const Recipe& recipe) {
   plan.layers = encoder ? std::vector<std::string>{"embedding",       "layer_norm", "self_attention", "causal_self_attention",
                                                    "cross_attention", "ffn",        "projection",     "model"}
                         : std::vector<std::string>{"embedding", "layer_norm", "causal_self_attention", "ffn", "projection", "model"};
+  std::ranges::replace(plan.layers, std::string("layer_norm"), std::string(name_of(model.norm_kind)));
   return plan;
 }
 

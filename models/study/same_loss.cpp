@@ -56,7 +56,8 @@ double rounding_tolerance(DType dtype, std::int64_t k) { return unit_roundoff(dt
 
 Precision reference_precision(const Recipe& recipe) {
   const Precision precision = recipe.run.precision;
-  const bool widest = precision == Precision::fp32 || precision == Precision::fp64 || recipe.model.activation == Activation::relu;
+  const bool widest =
+      precision == Precision::fp32 || precision == Precision::fp64 || recipe.model.activation == FeedForwardActivation::relu;
   return widest ? Precision::fp64 : Precision::fp32;
 }
 

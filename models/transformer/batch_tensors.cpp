@@ -33,16 +33,21 @@ BatchTensors make_batch_tensors(Context& context, const BatchShape& shape, const
 namespace {
 
 Segments segments(const BatchTensors& batch, const Tensor& rows, std::int64_t sequence, SegmentSums PassSegments::*sums) {
-  return {.rows = rows, .longest = sequence, .sums = batch.expected ? std::optional(*batch.expected.*sums) : std::nullopt};
+  return {
+      .rows = rows, .longest = sequence, .sums = batch.expected ? std::optional(*batch.expected.*sums) : std::nullopt, .position_ids = {}};
 }
 
 }  // namespace
 
 Segments source_segments(const BatchTensors& batch, std::int64_t sequence) {
-  return segments(batch, batch.source_segments, sequence, &PassSegments::source);
+  Segments own = segments(batch, batch.source_segments, sequence, &PassSegments::source);
+  own.position_ids = batch.source_positions;
+  return own;
 }
 Segments target_segments(const BatchTensors& batch, std::int64_t sequence) {
-  return segments(batch, batch.target_segments, sequence, &PassSegments::target);
+  Segments own = segments(batch, batch.target_segments, sequence, &PassSegments::target);
+  own.position_ids = batch.target_positions;
+  return own;
 }
 Segments cross_segments(const BatchTensors& batch, std::int64_t sequence) {
   return segments(batch, batch.cross_segments, sequence, &PassSegments::cross);

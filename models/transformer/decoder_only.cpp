@@ -3,16 +3,19 @@
 
 #include <string>
 
+#include "models/transformer/initialization.h"
+
 namespace tilewave {
 
 DecoderOnly::DecoderOnly(Parameters& parameters, const ModelConfig& config, std::int64_t padded_vocabulary)
     : vocabulary_(parameters, config, padded_vocabulary) {
+  const Tensor rotations = rotations_of(parameters.context(), config);
   for (std::int64_t layer = 0; layer < config.decoder_layers; ++layer) {
     const std::string name = "decoder." + std::to_string(layer);
-    layers_.push_back({.self_attention = SelfAttention(parameters, name + ".self_attention", config),
+    layers_.push_back({.self_attention = SelfAttention(parameters, name + ".self_attention", config, rotations),
                        .ffn = FeedForward(parameters, name + ".ffn", config)});
   }
-  if (config.norm == Norm::pre) norm_.emplace(parameters, "decoder.norm", config.d_model);
+  if (config.norm == Norm::pre) norm_.emplace(parameters, norm_spec(config, "decoder.norm"));
 }
 
 Variable DecoderOnly::logits(Context& context, const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
@@ -28,9 +31,8 @@ Variable DecoderOnly::logits(Context& context, const BatchTensors& batch, std::i
   return vocabulary_.logits(context, x);  // [tokens, V_padded]
 }
 
-Variable DecoderOnly::decode(Context& context, const Tensor& ids, const Tensor& position_ids, const DecodeStep& step,
-                             const std::vector<KeyValueCache>& caches) const {
-  Variable x = vocabulary_.embed(context, ids, position_ids, 0.0);  // [tokens, d_model]
+Variable DecoderOnly::decode(Context& context, const Tensor& ids, const DecodeStep& step, const std::vector<KeyValueCache>& caches) const {
+  Variable x = vocabulary_.embed(context, ids, step.position_ids, 0.0);  // [tokens, d_model]
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     x = layers_[layer].self_attention.decode(context, x, step, caches[layer]);
     x = layers_[layer].ffn.forward(context, x, {});

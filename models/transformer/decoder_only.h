@@ -1,5 +1,6 @@
 // The decoder-only Transformer; with pre-norm, GELU (tanh), learned positions and tied embeddings it is GPT-2's architecture
-// (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019).
+// (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019), with RMSNorm, rotary positions, grouped queries and
+// SwiGLU Llama's (Touvron et al., "LLaMA", 2023).
 // Parameters: embedding.*, decoder.<layer>.{self_attention, ffn}.*, and with pre-norm decoder.norm after the last layer.
 #pragma once
 
@@ -19,7 +20,7 @@ class DecoderOnly {
 
   Variable logits(Context& context, const BatchTensors& batch, std::int64_t sequence,
                   const DropoutRates& rates) const;  // [tokens, V_padded]
-  Variable decode(Context& context, const Tensor& ids, const Tensor& position_ids, const DecodeStep& step,
+  Variable decode(Context& context, const Tensor& ids, const DecodeStep& step,
                   const std::vector<KeyValueCache>& caches) const;  // [tokens, V_padded]
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -33,7 +34,7 @@ class DecoderOnly {
 
   Vocabulary vocabulary_;
   std::vector<Layer> layers_;
-  std::optional<LayerNorm> norm_;
+  std::optional<NormLayer> norm_;
 };
 
 }  // namespace tilewave

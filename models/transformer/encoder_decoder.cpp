@@ -3,23 +3,26 @@
 
 #include <string>
 
+#include "models/transformer/initialization.h"
+
 namespace tilewave {
 
 EncoderDecoder::EncoderDecoder(Parameters& parameters, const ModelConfig& config, std::int64_t padded_vocabulary)
     : vocabulary_(parameters, config, padded_vocabulary) {
+  const Tensor rotations = rotations_of(parameters.context(), config);
   for (std::int64_t layer = 0; layer < config.encoder_layers; ++layer) {
     const std::string name = "encoder." + std::to_string(layer);
-    encoder_.push_back({.self_attention = SelfAttention(parameters, name + ".self_attention", config),
+    encoder_.push_back({.self_attention = SelfAttention(parameters, name + ".self_attention", config, rotations),
                         .ffn = FeedForward(parameters, name + ".ffn", config)});
   }
-  if (config.norm == Norm::pre) encoder_norm_.emplace(parameters, "encoder.norm", config.d_model);
+  if (config.norm == Norm::pre) encoder_norm_.emplace(parameters, norm_spec(config, "encoder.norm"));
   for (std::int64_t layer = 0; layer < config.decoder_layers; ++layer) {
     const std::string name = "decoder." + std::to_string(layer);
-    decoder_.push_back({.self_attention = SelfAttention(parameters, name + ".self_attention", config),
+    decoder_.push_back({.self_attention = SelfAttention(parameters, name + ".self_attention", config, rotations),
                         .cross_attention = CrossAttention(parameters, name + ".cross_attention", config),
                         .ffn = FeedForward(parameters, name + ".ffn", config)});
   }
-  if (config.norm == Norm::pre) decoder_norm_.emplace(parameters, "decoder.norm", config.d_model);
+  if (config.norm == Norm::pre) decoder_norm_.emplace(parameters, norm_spec(config, "decoder.norm"));
 }
 
 Variable EncoderDecoder::encode(Context& context, const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
@@ -55,12 +58,12 @@ std::vector<Variable> EncoderDecoder::cross_keys_and_values(Context& context, co
   return cross;
 }
 
-Variable EncoderDecoder::decode(Context& context, const Tensor& ids, const Tensor& position_ids, const DecodeStep& step,
-                                const std::vector<KeyValueCache>& caches, const std::vector<Variable>& cross) const {
-  Variable x = vocabulary_.embed(context, ids, position_ids, 0.0);  // [tokens, d_model]
+Variable EncoderDecoder::decode(Context& context, const Tensor& ids, const DecodeStep& step, const std::vector<KeyValueCache>& caches,
+                                const std::vector<Variable>& cross) const {
+  Variable x = vocabulary_.embed(context, ids, step.position_ids, 0.0);  // [tokens, d_model]
   for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
     x = decoder_[layer].self_attention.decode(context, x, step, caches[layer]);
-    x = decoder_[layer].cross_attention.attend(context, x, cross[layer], {.rows = step.cross_segments, .sums = {}}, {});
+    x = decoder_[layer].cross_attention.attend(context, x, cross[layer], {.rows = step.cross_segments, .sums = {}, .position_ids = {}}, {});
     x = decoder_[layer].ffn.forward(context, x, {});
   }
   if (decoder_norm_) x = decoder_norm_->forward(context, x);

@@ -24,8 +24,8 @@ class EncoderDecoder {
   Variable encode(Context& context, const BatchTensors& batch, std::int64_t sequence,
                   const DropoutRates& rates) const;                                             // [source tokens, d_model]
   std::vector<Variable> cross_keys_and_values(Context& context, const Variable& memory) const;  // one a layer
-  Variable decode(Context& context, const Tensor& ids, const Tensor& position_ids, const DecodeStep& step,
-                  const std::vector<KeyValueCache>& caches, const std::vector<Variable>& cross) const;  // [tokens, V_padded]
+  Variable decode(Context& context, const Tensor& ids, const DecodeStep& step, const std::vector<KeyValueCache>& caches,
+                  const std::vector<Variable>& cross) const;  // [tokens, V_padded]
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   std::size_t decoder_layers() const { return decoder_.size(); }
@@ -43,9 +43,9 @@ class EncoderDecoder {
 
   Vocabulary vocabulary_;
   std::vector<EncoderLayer> encoder_;
-  std::optional<LayerNorm> encoder_norm_;
+  std::optional<NormLayer> encoder_norm_;
   std::vector<DecoderLayer> decoder_;
-  std::optional<LayerNorm> decoder_norm_;
+  std::optional<NormLayer> decoder_norm_;
 };
 
 }  // namespace tilewave

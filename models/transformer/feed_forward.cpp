@@ -6,10 +6,17 @@
 
 namespace tilewave {
 
+std::vector<std::int64_t> up_parts(const ModelConfig& config) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(up_matrices(config.activation)), config.d_ff);
+}
+
 FeedForward::FeedForward(Parameters& parameters, const std::string& name, const ModelConfig& config)
-    : norm_(parameters, name + ".norm", config.d_model),
-      up_(parameters, {.name = name + ".up", .in = config.d_model, .out = config.d_ff, .deviation = weight_deviation(config)}),
-      down_(parameters, {.name = name + ".down", .in = config.d_ff, .out = config.d_model, .deviation = weight_deviation(config)}),
+    : norm_(parameters, norm_spec(config, name + ".norm")),
+      up_(parameters, linear_spec(config, {.name = name + ".up",
+                                           .in = config.d_model,
+                                           .out = up_matrices(config.activation) * config.d_ff,
+                                           .parts = up_parts(config)})),
+      down_(parameters, linear_spec(config, {.name = name + ".down", .in = config.d_ff, .out = config.d_model})),
       activation_(config.activation),
       placement_(config.norm) {}
 

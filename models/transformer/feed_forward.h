@@ -1,14 +1,19 @@
-// The feed-forward sublayer: norm, up projection with activation, down projection, residual. Parameters: ffn.{norm, up, down}.
+// The feed-forward sublayer: norm, up projection with activation, down projection, residual. Parameters: ffn.{norm, up, down}; with swiglu
+// up's rows are the gate's and then the up projection's.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "framework/nn/layer_norm.h"
 #include "framework/nn/linear.h"
+#include "framework/nn/norm.h"
 #include "models/recipe/config.h"
 #include "models/transformer/sublayer.h"
 
 namespace tilewave {
+
+// Rows of the matrices that the up projection's is: with swiglu the gate's and its own.
+std::vector<std::int64_t> up_parts(const ModelConfig& config);
 
 class FeedForward {
  public:
@@ -17,9 +22,9 @@ class FeedForward {
   Variable forward(Context& context, const Variable& x, const DropoutRates& rates) const;  // [tokens, d_model]
 
  private:
-  LayerNorm norm_;
+  NormLayer norm_;
   Linear up_, down_;
-  Activation activation_;
+  FeedForwardActivation activation_;
   Norm placement_;
 };
 

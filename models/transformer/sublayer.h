@@ -2,7 +2,7 @@
 //   pre:  y = x + dropout(f(norm(x)))      post:  y = norm(x + dropout(f(x)))
 #pragma once
 
-#include "framework/nn/layer_norm.h"
+#include "framework/nn/norm.h"
 #include "framework/ops/dropout.h"
 #include "models/recipe/config.h"
 
@@ -17,7 +17,7 @@ struct DropoutRates {
 // `function(input, residual)` adds the residual itself where it is given one: without dropout it rides in the epilogue of the
 // sublayer's last GEMM.
 template <class Function>
-Variable sublayer(Context& context, const LayerNorm& norm, Norm placement, double rate, const Variable& x, Function&& function) {
+Variable sublayer(Context& context, const NormLayer& norm, Norm placement, double rate, const Variable& x, Function&& function) {
   const Variable input = placement == Norm::pre ? norm.forward(context, x) : x;  // [tokens, d_model]
   const Variable y = rate == 0.0 ? function(input, x)                            // [tokens, d_model]
                                  : dropout(context, {.x = function(input, Variable()), .residual = x, .probability = rate});

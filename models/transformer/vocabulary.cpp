@@ -1,5 +1,6 @@
 // Sinusoidal positions have values up to 1, so token embeddings are multiplied by sqrt(d_model) before they are added to them
-// (Vaswani et al., "Attention Is All You Need", 2017, section 3.4); learned positions start small and need no scale.
+// (Vaswani et al., "Attention Is All You Need", 2017, section 3.4); learned positions start small and need no scale, nor do rotary ones,
+// which attention has.
 #include "models/transformer/vocabulary.h"
 
 #include <cmath>
@@ -26,7 +27,7 @@ Vocabulary::Vocabulary(Parameters& parameters, const ModelConfig& config, std::i
     positions_ = parameters.add({.name = "embedding.position.weight",
                                  .shape = {config.max_positions, config.d_model},
                                  .initialization = {.deviation = kPositionDeviation}});
-  } else {
+  } else if (config.positions == Positions::sinusoidal) {
     Context& context = parameters.context();
     positions_ = Variable(sinusoidal_positions(context, config.max_positions, config.d_model, context.precision().compute));
   }

@@ -1,5 +1,5 @@
-// Both ends of a Transformer: token embeddings with positions, and the projection onto the vocabulary, tied or not.
-// Parameters: embedding.token.weight [V, d_model], embedding.position.weight [max_positions, d_model] (learned positions),
+// Both ends of a Transformer: token embeddings with positions (none where attention turns by them), and the projection onto the vocabulary,
+// tied or not. Parameters: embedding.token.weight [V, d_model], embedding.position.weight [max_positions, d_model] (learned positions),
 // projection.weight [V, d_model] (not tied). V is the logical vocabulary; rows of zeros pad it to V_padded in memory alone.
 #pragma once
 

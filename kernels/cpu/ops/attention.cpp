@@ -88,6 +88,11 @@ Head<T> head_of(const MatrixView& view, std::int64_t head, std::int64_t heads) {
   return {.data = view.row<T>(0) + head * (view.cols / heads), .ld = view.ld, .width = view.cols / heads};
 }
 
+template <class T, class Args>
+T score_scale(const Args& args) {
+  return args.scale > 0.0 ? static_cast<T>(args.scale) : T(1) / std::sqrt(static_cast<T>(args.q.cols / args.heads));
+}
+
 // Rows of whole vectors: a head's where they lie, or, where its width is not one of whole vectors, a buffer's.
 template <class T>
 struct WholeRows {
@@ -273,7 +278,7 @@ void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t he
   // Load.
   prefetch_rows(k, queries.segment, key_tile(queries.segment, 0));
   prefetch_rows(v, queries.segment, key_tile(queries.segment, 0));
-  load_transposed(q, queries, T(1) / std::sqrt(static_cast<T>(q.width)), s.q_t.get());
+  load_transposed(q, queries, score_scale<T>(args), s.q_t.get());
   if (queries.visible_keys(args.mask) == 0) std::fill_n(s.out.get(), queries.count * padded_width, T(0));
   std::fill_n(s.max.get(), queries.padded, -std::numeric_limits<T>::infinity());
   std::fill_n(s.sum.get(), queries.padded, T(0));
@@ -380,7 +385,7 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
   const auto dq = head_of<T>(args.dq, head, args.heads), dk = head_of<T>(args.dk, head, args.heads),
              dv = head_of<T>(args.dv, head, args.heads);
   const std::int64_t width = q.width, padded_width = round_up(width, kLanes);
-  const T scale = T(1) / std::sqrt(static_cast<T>(width));
+  const T scale = score_scale<T>(args);
   const std::uint32_t threshold = keep_threshold(args.dropout.probability);
   const T kept = static_cast<T>(1.0 / (1.0 - args.dropout.probability));
 

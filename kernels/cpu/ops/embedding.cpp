@@ -22,6 +22,10 @@ void embed_rows(const EmbeddingArgs& args, std::int64_t begin, std::int64_t end)
       continue;
     }
     const T* token = args.table.row<T>(ids[r]);
+    if (!args.positions) {
+      for (std::int64_t c = 0; c < args.y.cols; ++c) y[c] = scale * token[c];
+      continue;
+    }
     const T* position = args.positions.row<T>(position_ids[r]);
     for (std::int64_t c = 0; c < args.y.cols; ++c) y[c] = scale * token[c] + position[c];
   }
@@ -33,7 +37,7 @@ void check_ids(const char* operation, const ConstMatrixView& ids, const ConstMat
     const std::int32_t id = ids.row<std::int32_t>(0)[r], position = position_ids.row<std::int32_t>(0)[r];
     if (id < 0) continue;
     TW_CHECK(id < vocabulary, operation, ": row ", r, " has id ", id, ", and the table has ", vocabulary, " rows.");
-    if (positions == 0) continue;  // a backward pass without their gradient
+    if (positions == 0) continue;  // there are none, or they get no gradient
     TW_CHECK(position >= 0 && position < positions, operation, ": row ", r, " has position ", position, ", and the table of positions has ",
              positions, " rows.");
   }

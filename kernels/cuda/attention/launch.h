@@ -78,7 +78,7 @@ struct Forward {
         log_sum_exp(args.log_sum_exp),
         query_spans(args.spans.row<Span>(0)),
         head_size(static_cast<int>(args.q.cols / args.heads)),
-        scale(1.0 / std::sqrt(static_cast<double>(head_size))),
+        scale(scale_of(args)),
         dropout(args.dropout) {}
 };
 
@@ -108,7 +108,7 @@ struct Backward {
         log_sum_exp(args.log_sum_exp),
         delta(args.delta),
         head_size(static_cast<int>(args.q.cols / args.heads)),
-        scale(1.0 / std::sqrt(static_cast<double>(head_size))),
+        scale(scale_of(args)),
         dropout(args.dropout) {
     const Operands queries{Rows<const T>(args.q), Rows<const T>(args.dout)}, keys{Rows<const T>(args.k), Rows<const T>(args.v)};
     if (side == AttentionSide::queries) {

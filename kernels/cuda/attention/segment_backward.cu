@@ -22,7 +22,7 @@ struct SegmentBackward {
   Dropout dropout;
   RowAccess access = RowAccess::narrow;
 
-  SegmentBackward(const AttentionBackwardArgs& args, int head_size)
+  explicit SegmentBackward(const AttentionBackwardArgs& args)
       : q(args.q),
         k(args.k),
         v(args.v),
@@ -34,7 +34,7 @@ struct SegmentBackward {
         segments(args),
         heads(static_cast<int>(args.heads)),
         mask(args.mask),
-        scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))),
+        scale(static_cast<float>(scale_of(args))),
         dropout(args.dropout),
         access(moves_16_bytes(q) && moves_16_bytes(k) && moves_16_bytes(v) && moves_16_bytes(dout) && moves_16_bytes(dq) &&
                        moves_16_bytes(dk) && moves_16_bytes(dv)
@@ -220,8 +220,7 @@ void launch(const CudaQueue& queue, const AttentionBackwardArgs& args) {
   const unsigned query_windows = windows_of(args.q.rows), windows = query_windows + windows_of(args.k.rows);
   const unsigned blocks = working_blocks(args.segments.rows * args.heads, windows, kResident<kHeadSize> * device_of(queue).sm_count);
   TW_CUDA(cudaFuncSetAttribute(attend_segments_backward<T, kHeadSize>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  attend_segments_backward<T, kHeadSize>
-      <<<blocks, kThreads, kBytes, stream_of(queue)>>>(SegmentBackward<T>(args, kHeadSize), query_windows, windows);
+  attend_segments_backward<T, kHeadSize><<<blocks, kThreads, kBytes, stream_of(queue)>>>(SegmentBackward<T>(args), query_windows, windows);
   TW_CUDA_LAUNCHED("attention_backward");
 }
 

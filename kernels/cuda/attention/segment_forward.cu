@@ -21,7 +21,7 @@ struct SegmentForward {
   Dropout dropout;
   RowAccess access = RowAccess::narrow;
 
-  SegmentForward(const AttentionArgs& args, int head_size)
+  explicit SegmentForward(const AttentionArgs& args)
       : q(args.q),
         k(args.k),
         v(args.v),
@@ -30,7 +30,7 @@ struct SegmentForward {
         segments(args),
         heads(static_cast<int>(args.heads)),
         mask(args.mask),
-        scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))),
+        scale(static_cast<float>(scale_of(args))),
         dropout(args.dropout),
         access(moves_16_bytes(q) && moves_16_bytes(k) && moves_16_bytes(v) && moves_16_bytes(out) ? RowAccess::wide : RowAccess::narrow) {}
 };
@@ -170,7 +170,7 @@ void launch(const CudaQueue& queue, const AttentionArgs& args) {
   const unsigned windows = windows_of(args.q.rows);
   const unsigned blocks = working_blocks(args.segments.rows * args.heads, windows, kResident<kHeadSize> * device_of(queue).sm_count);
   TW_CUDA(cudaFuncSetAttribute(attend_segments<T, kHeadSize>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  attend_segments<T, kHeadSize><<<blocks, kThreads, kBytes, stream_of(queue)>>>(SegmentForward<T>(args, kHeadSize), windows);
+  attend_segments<T, kHeadSize><<<blocks, kThreads, kBytes, stream_of(queue)>>>(SegmentForward<T>(args), windows);
   TW_CUDA_LAUNCHED("attention");
 }
 

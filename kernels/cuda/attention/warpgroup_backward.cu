@@ -387,7 +387,7 @@ BackwardPass backward_pass(const AttentionBackwardArgs& args, AttentionSide side
           .other_rows = static_cast<int>(owns_keys ? args.q.rows : args.k.rows),
           .heads = static_cast<int>(args.heads),
           .items = static_cast<unsigned>(ceil_div(own_rows, window) * args.heads),
-          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.q.cols / args.heads))),
+          .scale = static_cast<float>(scale_of(args)),
           .dropout = Dropout(args.dropout)};
 }
 

@@ -24,9 +24,12 @@ struct Embed {
   __device__ __forceinline__ Operands load(const Place& at) const {
     const std::int32_t id = args.ids.row<std::int32_t>(0)[at.row];
     if (id < 0) return {};
-    const std::int32_t position = args.position_ids.row<std::int32_t>(0)[at.row];
-    return {.token = load_pack<kAccess, kWidth>(args.table.row<T>(id), at.column, cols),
-            .position = load_pack<kAccess, kWidth>(args.positions.row<T>(position), at.column, cols)};
+    Operands operands{.token = load_pack<kAccess, kWidth>(args.table.row<T>(id), at.column, cols), .position = {}};
+    if (args.positions) {
+      const std::int32_t position = args.position_ids.row<std::int32_t>(0)[at.row];
+      operands.position = load_pack<kAccess, kWidth>(args.positions.row<T>(position), at.column, cols);
+    }
+    return operands;
   }
   template <PackAccess kAccess>
   __device__ __forceinline__ void store(const Place& at, const Operands& operands) const {

@@ -115,6 +115,74 @@ INSTANTIATE_TEST_SUITE_P(Cases, Attention,
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionWithoutDropout, testing::Values(Case{"full", Mask::none, 0.0}, Case{"causal", Mask::causal, 0.0}),
                          [](const testing::TestParamInfo<Case>& chosen) { return chosen.param.name; });
 
+// Groups of queries that share a head of keys and values: as if each had a copy of it.
+class GroupedQueries : public Fp64Test {
+ protected:
+  static constexpr std::int64_t kQueryHeads = 4, kSize = 3;
+
+  // Columns of `kv_heads` heads as many times as there are heads of queries.
+  static HostMatrix copied(const HostMatrix& matrix, std::int64_t first, std::int64_t kv_heads) {
+    HostMatrix all(matrix.rows(), kQueryHeads * kSize);
+    for (std::int64_t r = 0; r < all.rows(); ++r) {
+      for (std::int64_t c = 0; c < all.cols(); ++c) all(r, c) = matrix(r, first + c / kSize / (kQueryHeads / kv_heads) * kSize + c % kSize);
+    }
+    return all;
+  }
+  AttentionOptions options(const std::vector<std::int32_t>& segments, std::int64_t kv_heads, double scale = 0.0) {
+    return {.segments = segments_of(segments), .heads = kQueryHeads, .kv_heads = kv_heads, .scale = scale, .mask = Mask::causal};
+  }
+
+  const std::vector<std::int32_t> self = {0, 3, 0, 3, 3, 5, 3, 5, 0, 0, 0, 0}, cross = {0, 2, 1, 5, 2, 4, 6, 1, 0, 0, 0, 0};
+};
+
+TEST_F(GroupedQueries, AreTheSameWithCopiesOfTheirKeys) {
+  for (const std::int64_t kv_heads : {1, 2, 4}) {
+    const std::int64_t queries = kQueryHeads * kSize, keys = kv_heads * kSize;
+    const Variable qkv = leaf({9, queries + 2 * keys}, 1);
+    const HostMatrix packed(context, qkv), k = copied(packed, queries, kv_heads), v = copied(packed, queries + keys, kv_heads);
+    HostMatrix spread(9, 3 * queries);
+    for (std::int64_t r = 0; r < 9; ++r) {
+      for (std::int64_t c = 0; c < queries; ++c) {
+        spread(r, c) = packed(r, c);
+        spread(r, queries + c) = k(r, c);
+        spread(r, 2 * queries + c) = v(r, c);
+      }
+    }
+    const Variable whole(tensor_of({9, 3 * queries}, spread.elements()));
+    expect_near(HostMatrix(context, self_attention(context, qkv, options(self, kv_heads))),
+                HostMatrix(context, self_attention(context, whole, options(self, kQueryHeads))), 0.0);
+  }
+}
+
+TEST_F(GroupedQueries, Gradients) {
+  for (const std::int64_t kv_heads : {1, 2}) {
+    const Variable qkv = leaf({9, (kQueryHeads + 2 * kv_heads) * kSize}, 1);
+    const Variable q = leaf({7, kQueryHeads * kSize}, 2), kv = leaf({8, 2 * kv_heads * kSize}, 3);
+    const AttentionOptions own = options(self, kv_heads), others = options(cross, kv_heads, 0.7);
+    expect_gradients(context, "self_attention", [&](Context& c) { return self_attention(c, qkv, own); }, {{"qkv", qkv}});
+    expect_gradients(context, "cross_attention", [&](Context& c) { return cross_attention(c, q, kv, others); }, {{"q", q}, {"kv", kv}});
+  }
+}
+
+TEST_F(GroupedQueries, AScaleMultipliesScores) {
+  const Variable qkv = leaf({9, 6 * kSize}, 1);
+  HostMatrix scaled(context, qkv);
+  for (std::int64_t r = 0; r < 9; ++r) {
+    for (std::int64_t c = 0; c < kQueryHeads * kSize; ++c) scaled(r, c) *= 0.3 * std::sqrt(static_cast<double>(kSize));
+  }
+  const Variable by_hand(tensor_of({9, 6 * kSize}, scaled.elements()));
+  expect_near(HostMatrix(context, self_attention(context, qkv, options(self, 1, 0.3))),
+              HostMatrix(context, self_attention(context, by_hand, options(self, 1))));
+}
+
+TEST_F(GroupedQueries, NeedADivisorOfTheHeads) {
+  expect_error(
+      [&] {
+        self_attention(context, leaf({9, 10 * kSize}, 1), options(self, 3));
+      },
+      {"self_attention: 4 heads of queries cannot share 3 of keys and values"});
+}
+
 class AttentionOperation : public Fp64Test {};
 
 // With one-hot values the result is the attention probabilities themselves.

@@ -33,6 +33,17 @@ TEST_F(Embedding, FollowsItsFormula) {
   expect_near(HostMatrix(context, apply(context, positions)), expected);
 }
 
+TEST_F(Embedding, WithoutPositionsIsTheTokensRow) {
+  const HostMatrix rows(context, table);
+  HostMatrix expected(7, 4);
+  for (std::int64_t r = 0; r < 7; ++r) {
+    const std::int32_t token = tokens[static_cast<std::size_t>(r)];
+    for (std::int64_t c = 0; token >= 0 && c < 4; ++c) expected(r, c) = kScale * rows(token, c);
+  }
+  expect_near(HostMatrix(context, apply(context, Variable())), expected);
+  expect_gradients(context, "embedding", [&](Context& c) { return apply(c, Variable()); }, {{"table", table}});
+}
+
 TEST_F(Embedding, Gradients) {
   expect_gradients(context, "embedding", [&](Context& c) { return apply(c, positions); }, {{"table", table}, {"positions", positions}});
 }

@@ -10,7 +10,7 @@ namespace {
 using namespace testing_support;
 
 struct Kind {
-  Activation activation;
+  FeedForwardActivation activation;
   ActivationLayout layout;
 };
 
@@ -38,7 +38,7 @@ class FeedForwardOperation : public Fp64Test, public testing::WithParamInterface
 };
 
 TEST_P(FeedForwardOperation, IsTwoLinearOperations) {
-  const Variable hidden = linear(context, {.x = x, .weight = up, .bias = up_bias, .activation = GetParam().activation});
+  const Variable hidden = linear(context, {.x = x, .weight = up, .bias = up_bias, .activation = epilogue_of(GetParam().activation)});
   const Variable expected = linear(context, {.x = hidden, .weight = down, .bias = down_bias, .residual = x});
   expect_near(HostMatrix(context, apply(context, x)), HostMatrix(context, expected));
 }
@@ -60,7 +60,7 @@ TEST_P(FeedForwardOperation, GradientsWithTiedWeights) {
                             .up_bias = up_bias,
                             .down_weight = down,
                             .down_bias = down_bias,
-                            .activation = Activation::gelu_tanh,
+                            .activation = FeedForwardActivation::gelu_tanh,
                             .hidden_layout = GetParam().layout});
   };
   expect_gradients(context, "feed_forward", twice, variables);
@@ -68,7 +68,8 @@ TEST_P(FeedForwardOperation, GradientsWithTiedWeights) {
 
 std::vector<Kind> kinds() {
   std::vector<Kind> kinds;
-  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf}) {
+  for (const FeedForwardActivation activation :
+       {FeedForwardActivation::none, FeedForwardActivation::relu, FeedForwardActivation::gelu_tanh, FeedForwardActivation::gelu_erf}) {
     for (const ActivationLayout layout : {ActivationLayout::token_major, ActivationLayout::feature_major}) {
       kinds.push_back({activation, layout});
     }
@@ -81,7 +82,77 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FeedForwardOperation, testing::ValuesIn(kinds())
          (kind.param.layout == ActivationLayout::token_major ? "_token_major" : "_feature_major");
 });
 
+// SiLU, alone and as a gate, has a launch of its own; biases may be absent.
+struct SiluKind {
+  FeedForwardActivation activation;
+  ActivationLayout layout;
+  bool biases;
+};
+
+class FeedForwardWithSilu : public Fp64Test, public testing::WithParamInterface<SiluKind> {
+ protected:
+  Variable apply(Context& c, const Variable& residual) {
+    return feed_forward(c, {.x = x,
+                            .up_weight = up,
+                            .up_bias = GetParam().biases ? up_bias : Variable(),
+                            .down_weight = down,
+                            .down_bias = GetParam().biases ? down_bias : Variable(),
+                            .residual = residual,
+                            .activation = GetParam().activation,
+                            .hidden_layout = GetParam().layout});
+  }
+  std::int64_t matrices() const { return up_matrices(GetParam().activation); }
+
+  const Variable x = leaf({5, 3}, 1), up = leaf({7 * matrices(), 3}, 2), up_bias = leaf({1, 7 * matrices()}, 3), down = leaf({3, 7}, 4),
+                 down_bias = leaf({1, 3}, 5);
+};
+
+TEST_P(FeedForwardWithSilu, FollowsItsFormula) {
+  const HostMatrix none(1, 7 * matrices()), none_behind(1, 3);
+  const HostMatrix z = affine(HostMatrix(context, x), HostMatrix(context, up), GetParam().biases ? HostMatrix(context, up_bias) : none);
+  HostMatrix h(5, 7);
+  for (std::int64_t r = 0; r < 5; ++r) {
+    for (std::int64_t c = 0; c < 7; ++c) h(r, c) = z(r, c) / (1.0 + std::exp(-z(r, c))) * (matrices() == 2 ? z(r, c + 7) : 1.0);
+  }
+  HostMatrix expected = affine(h, HostMatrix(context, down), GetParam().biases ? HostMatrix(context, down_bias) : none_behind);
+  const HostMatrix in(context, x);
+  for (std::int64_t r = 0; r < 5; ++r) {
+    for (std::int64_t c = 0; c < 3; ++c) expected(r, c) += in(r, c);
+  }
+  expect_near(HostMatrix(context, apply(context, x)), expected);
+  const NoGradient scope(context);
+  expect_near(HostMatrix(context, apply(context, x)), expected);
+}
+
+TEST_P(FeedForwardWithSilu, Gradients) {
+  std::vector<NamedVariable> variables = {{"x", x}, {"up.weight", up}, {"down.weight", down}};
+  if (GetParam().biases) variables.insert(variables.end(), {{"up.bias", up_bias}, {"down.bias", down_bias}});
+  expect_gradients(
+      context, "feed_forward", [&](Context& c) { return apply(c, x); }, variables);
+}
+
+std::vector<SiluKind> silu_kinds() {
+  std::vector<SiluKind> kinds;
+  for (const FeedForwardActivation activation : {FeedForwardActivation::silu, FeedForwardActivation::swiglu}) {
+    for (const ActivationLayout layout : {ActivationLayout::token_major, ActivationLayout::feature_major}) {
+      for (const bool biases : {true, false}) kinds.push_back({activation, layout, biases});
+    }
+  }
+  return kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FeedForwardWithSilu, testing::ValuesIn(silu_kinds()), [](const testing::TestParamInfo<SiluKind>& kind) {
+  return std::string(name_of(kind.param.activation)) +
+         (kind.param.layout == ActivationLayout::token_major ? "_token_major" : "_feature_major") + (kind.param.biases ? "" : "_no_biases");
+});
+
 class FeedForwardShapes : public Fp64Test {};
+
+TEST_F(FeedForwardShapes, WithAGateHasTwiceTheRows) {
+  const FeedForwardInputs inputs{
+      .x = leaf({5, 3}, 1), .up_weight = leaf({7, 3}, 2), .down_weight = leaf({3, 7}, 4), .activation = FeedForwardActivation::swiglu};
+  expect_error([&] { feed_forward(context, inputs); }, {"feed_forward: the up weight", "[7, 3]", "the gate's"});
+}
 
 TEST_F(FeedForwardShapes, AreNamedWhereTheyDiffer) {
   FeedForwardInputs inputs{.x = leaf({5, 3}, 1),

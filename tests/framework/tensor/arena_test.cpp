@@ -204,7 +204,7 @@ class Step {
                                                       .down_weight = down_,
                                                       .down_bias = down_bias_,
                                                       .residual = dropped,
-                                                      .activation = Activation::gelu_tanh});
+                                                      .activation = FeedForwardActivation::gelu_tanh});
       addresses = {norm.value().data(), qkv.value().data(), mixed.value().data(), dropped.value().data(), hidden.value().data()};
       const Variable logits = linear(context_, {.x = hidden, .weight = out_});
       backward(context_, cross_entropy(context_, {.logits = logits, .labels = ids_, .vocabulary = kVocabulary, .smoothing = 0.1}));

@@ -27,6 +27,7 @@ const std::vector<Case>& short_cases() {
       list.push_back({"short_packed", 300, 300, 3, width, packed, Mask::none, 0.0, 64});
       list.push_back({"short_packed_causal", 300, 300, 5, width, packed, Mask::causal, 0.0, 64});
       list.push_back({"short_packed_dropout", 300, 300, 2, width, packed, Mask::causal, 0.3, 64});
+      list.push_back({"short_scaled", 300, 300, 2, width, packed, Mask::causal, 0.0, 64, 0.3});
       list.push_back({"short_cross", 330, 390, 4, width, cross, Mask::none, 0.0, 64});
       list.push_back({"short_cross_causal", 330, 390, 1, width, cross, Mask::causal, 0.0, 64});
       list.push_back({"short_cross_dropout", 330, 390, 7, width, cross, Mask::none, 0.1, 64});
@@ -71,6 +72,7 @@ const std::vector<Case>& gpu_cases() {
       list.push_back({"blind_queries", 200, 90, 2, width, {{0, 160, 0, 40}, {160, 40, 40, 50}}, Mask::causal});
       list.push_back({"no_keys", 140, 140, 1, width, {{0, 70, 0, 0}, {70, 0, 0, 60}, {70, 70, 70, 70}}});
       list.push_back({"dropout", 150, 203, 2, width, {{0, 70, 1, 90}, {71, 79, 92, 111}}, Mask::none, 0.3});
+      list.push_back({"scaled", 300, 300, 2, width, {{1, 130, 1, 130}, {131, 166, 131, 166}}, Mask::causal, 0.0, 0, 0.3});
       list.push_back({"dropout_causal", 300, 300, 2, width, {{1, 130, 1, 130}, {131, 166, 131, 166}}, Mask::causal, 0.1});
     }
     return list;
@@ -112,6 +114,7 @@ Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
                            .v = v.view(),
                            .segments = segments.view(),
                            .heads = p.shape.heads,
+                           .scale = p.shape.scale,
                            .sequence = p.shape.sequence,
                            .mask = p.shape.mask,
                            .dropout = dropout,
@@ -126,6 +129,7 @@ Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
                                    .dout = dout.view(),
                                    .segments = segments.view(),
                                    .heads = p.shape.heads,
+                                   .scale = p.shape.scale,
                                    .sequence = p.shape.sequence,
                                    .mask = p.shape.mask,
                                    .dropout = dropout,

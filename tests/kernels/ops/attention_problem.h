@@ -19,6 +19,7 @@ struct Case {
   Mask mask = Mask::none;
   double dropout = 0.0;
   std::int64_t sequence = 0;  // promised; 0: nothing is
+  double scale = 0.0;         // of the scores; 0: 1 / sqrt(width)
 };
 
 // Sizes around the tile's 64, the vectors' 32 and 16, and 1; widths off every multiple.
@@ -33,6 +34,7 @@ inline const std::vector<Case>& cases() {
       {"decoding", 3, 100, 2, 31, {{0, 1, 0, 63}, {1, 2, 63, 37}}, Mask::causal},
       {"causal_with_blind_queries", 20, 9, 2, 8, {{0, 12, 0, 4}, {12, 8, 4, 5}}, Mask::causal},
       {"empty_keys_and_empty_queries", 12, 12, 1, 4, {{0, 5, 0, 0}, {5, 0, 0, 6}, {5, 6, 6, 5}}},
+      {"scaled", 70, 75, 2, 9, {{0, 30, 1, 40}, {31, 39, 42, 33}}, Mask::causal, 0.0, 0, 0.05},
       {"dropout", 70, 75, 2, 9, {{0, 30, 1, 40}, {31, 39, 42, 33}}, Mask::none, 0.3},
       {"dropout_causal", 140, 140, 2, 16, {{1, 70, 2, 70}, {72, 66, 73, 66}}, Mask::causal, 0.1},
   };
@@ -66,7 +68,7 @@ struct Reference {
 template <class T>
 Reference reference(const Problem<T>& p) {
   const std::int64_t heads = p.shape.heads, width = p.shape.width, cols = heads * width;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(width));
+  const double scale = p.shape.scale > 0.0 ? p.shape.scale : 1.0 / std::sqrt(static_cast<double>(width));
   Reference result;
   result.out.assign(static_cast<std::size_t>(p.q.rows() * cols), 0.0);
   result.log_sum_exp.assign(static_cast<std::size_t>(p.q.rows() * heads), 0.0);

@@ -1,8 +1,12 @@
-// add, fill, activation and dropout on a GPU against the CPU in double, at pitches that allow wide accesses and at such that do not.
+// add, fill, activation, silu, rope, repeat_heads and dropout on a GPU against the CPU in double, at pitches that allow wide accesses and
+// at such that do not.
 #include "kernels/ops/activation.h"
 #include "kernels/ops/add.h"
 #include "kernels/ops/dropout.h"
 #include "kernels/ops/fill.h"
+#include "kernels/ops/repeat_heads.h"
+#include "kernels/ops/rope.h"
+#include "kernels/ops/silu.h"
 #include "tests/kernels/gpu_operations.h"
 
 namespace tilewave {
@@ -163,6 +167,102 @@ TYPED_TEST(GpuElementwise, DropoutDrawsAsTheCpuDoes) {
       if (norm(expected) > 0.0) expect_rounded(y.fetch(), expected, 1);
       expect_rounded(z.fetch(), added.values(), 2);
     });
+  }
+}
+
+TYPED_TEST(GpuElementwise, SiluIsTheCpusWithAGateAndWithout) {
+  using T = TypeParam;
+  this->each([&](Size size, Pitch pitch) {
+    const Matrix<T> x = this->uniform(size, 0.01, 6.0), up = this->uniform(size), dy = this->uniform(size);
+    const Matrix<double> wide_x = converted<double>(x), wide_up = converted<double>(up), wide_dy = converted<double>(dy);
+    Matrix<double> plain(size.rows, size.cols), gated(size.rows, size.cols), dplain(size.rows, size.cols), dgate(size.rows, size.cols),
+        dup(size.rows, size.cols);
+    run(this->cpu_, SiluArgs{.x = wide_x.view(), .up = {}, .y = plain.view()});
+    run(this->cpu_, SiluArgs{.x = wide_x.view(), .up = wide_up.view(), .y = gated.view()});
+    run(this->cpu_, SiluBackwardArgs{.x = wide_x.view(), .up = {}, .dy = wide_dy.view(), .dx = dplain.view(), .dup = {}});
+    run(this->cpu_,
+        SiluBackwardArgs{.x = wide_x.view(), .up = wide_up.view(), .dy = wide_dy.view(), .dx = dgate.view(), .dup = dup.view()});
+    Twin<T> device_x(this->queue_, x, pitch), device_up(this->queue_, up, pitch), device_dy(this->queue_, dy, pitch),
+        y(this->queue_, size.rows, size.cols, pitch), z(this->queue_, size.rows, size.cols, pitch), in_place(this->queue_, dy, pitch),
+        dx(this->queue_, size.rows, size.cols, pitch), du(this->queue_, size.rows, size.cols, pitch);
+    run(this->queue_, SiluArgs{.x = device_x.view(), .up = {}, .y = y.view()});
+    run(this->queue_, SiluArgs{.x = device_x.view(), .up = device_up.view(), .y = z.view()});
+    run(this->queue_, SiluBackwardArgs{.x = device_x.view(), .up = {}, .dy = in_place.view(), .dx = in_place.view(), .dup = {}});
+    run(this->queue_,
+        SiluBackwardArgs{.x = device_x.view(), .up = device_up.view(), .dy = device_dy.view(), .dx = dx.view(), .dup = du.view()});
+    expect_rounded(y.fetch(), plain.values(), 8);
+    expect_rounded(z.fetch(), gated.values(), 8);
+    expect_rounded(in_place.fetch(), dplain.values(), 8);
+    expect_rounded(dx.fetch(), dgate.values(), 8);
+    expect_rounded(du.fetch(), dup.values(), 8);
+  });
+}
+
+TYPED_TEST(GpuElementwise, SiluFarOutIsZeroOrItsInputAndANanIsSeen) {
+  using T = TypeParam;
+  Matrix<T> host(1, 4);
+  const double inputs[] = {-1e4, 1e4, std::nan(""), 0.0};
+  for (std::int64_t c = 0; c < 4; ++c) host(0, c) = from_double<T>(inputs[c]);
+  Twin<T> x(this->queue_, host), y(this->queue_, 1, 4), slope(this->queue_, Matrix<T>::filled(1, 4, from_double<T>(1.0)));
+  run(this->queue_, SiluArgs{.x = x.view(), .up = {}, .y = y.view()});
+  run(this->queue_, SiluBackwardArgs{.x = x.view(), .up = {}, .dy = slope.view(), .dx = slope.view(), .dup = {}});
+  const auto values = y.fetch().values(), slopes = slope.fetch().values();
+  EXPECT_NEAR(values[0], 0.0, 1e-6);
+  EXPECT_EQ(values[1], to_double(host(0, 1)));
+  EXPECT_TRUE(std::isnan(values[2]) && std::isnan(slopes[2]));
+  EXPECT_NEAR(slopes[0], 0.0, 1e-6);
+  EXPECT_EQ(slopes[1], 1.0);
+  EXPECT_EQ(slopes[3], 0.5);
+}
+
+// Heads of whole packs, of half ones and of pairs alone; in place as models have it.
+TYPED_TEST(GpuElementwise, RopeIsTheCpus) {
+  using T = TypeParam;
+  using A = Statistics<T>;
+  for (const auto& [rows, heads, d] : {std::tuple{1, 1, 2}, {7, 3, 10}, {33, 2, 64}, {130, 5, 128}, {9, 2, 24}}) {
+    for (const Pitch pitch : kPitches) {
+      SCOPED_TRACE(concat(rows, " x ", heads, " x ", d));
+      const Matrix<T> x = this->uniform({rows, heads * d});
+      const Matrix<A> table = Matrix<A>::uniform(17, d, this->random_);
+      Matrix<std::int32_t> ids(1, rows);
+      for (std::int64_t r = 0; r < rows; ++r) ids(0, r) = static_cast<std::int32_t>((5 * r) % 17);
+      const Matrix<double> wide_x = converted<double>(x), wide_table = converted<double>(table);
+      Matrix<double> turned(rows, heads * d), back(rows, heads * d);
+      const auto args = [](const ConstMatrixView& from, const ConstMatrixView& rotations, const ConstMatrixView& positions,
+                           const MatrixView& to, Rotation rotation) {
+        return RopeArgs{.x = from, .table = rotations, .position_ids = positions, .y = to, .rotation = rotation};
+      };
+      run(this->cpu_, args(wide_x.view(), wide_table.view(), ids.view(), turned.view(), Rotation::forward));
+      run(this->cpu_, args(wide_x.view(), wide_table.view(), ids.view(), back.view(), Rotation::backward));
+      Twin<T> in_place(this->queue_, x, pitch), from(this->queue_, x, pitch), y(this->queue_, rows, heads * d, pitch);
+      Twin<A> device_table(this->queue_, table);
+      Twin<std::int32_t> device_ids(this->queue_, ids);
+      run(this->queue_, args(in_place.view(), device_table.view(), device_ids.view(), in_place.view(), Rotation::forward));
+      run(this->queue_, args(from.view(), device_table.view(), device_ids.view(), y.view(), Rotation::backward));
+      expect_rounded(in_place.fetch(), turned.values(), 2);
+      expect_rounded(y.fetch(), back.values(), 2);
+    }
+  }
+}
+
+TYPED_TEST(GpuElementwise, RepeatedHeadsAreTheCpus) {
+  using T = TypeParam;
+  for (const auto& [rows, heads, times, d] : {std::tuple{1, 1, 1, 1}, {5, 2, 3, 7}, {130, 4, 2, 64}, {33, 2, 4, 24}}) {
+    for (const Pitch pitch : kPitches) {
+      SCOPED_TRACE(concat(rows, " x ", heads, " x ", times, " x ", d));
+      const Matrix<T> x = this->uniform({rows, heads * d}), dy = this->uniform({rows, heads * times * d});
+      const Matrix<double> wide_x = converted<double>(x), wide_dy = converted<double>(dy);
+      Matrix<double> y(rows, heads * times * d), dx(rows, heads * d);
+      run(this->cpu_, RepeatHeadsArgs{.x = wide_x.view(), .y = y.view(), .head_size = d, .times = times});
+      run(this->cpu_, RepeatHeadsBackwardArgs{.dy = wide_dy.view(), .dx = dx.view(), .head_size = d, .times = times});
+      Twin<T> device_x(this->queue_, x, pitch), device_dy(this->queue_, dy, pitch), device_y(this->queue_, rows, heads * times * d, pitch),
+          device_dx(this->queue_, rows, heads * d, pitch);
+      run(this->queue_, RepeatHeadsArgs{.x = device_x.view(), .y = device_y.view(), .head_size = d, .times = times});
+      run(this->queue_, RepeatHeadsBackwardArgs{.dy = device_dy.view(), .dx = device_dx.view(), .head_size = d, .times = times});
+      EXPECT_EQ(device_y.fetch().values(), y.values());
+      EXPECT_TRUE(device_y.fetch().guards_intact());
+      expect_rounded(device_dx.fetch(), dx.values(), times);
+    }
   }
 }
 

@@ -121,6 +121,31 @@ TYPED_TEST(GpuEmbedding, IsTheCpus) {
   }
 }
 
+TYPED_TEST(GpuEmbedding, WithoutPositionsIsTheTokensRow) {
+  using T = TypeParam;
+  CpuQueue cpu = make_cpu_queue(2);
+  for (const Size size : kSizes) {
+    const Problem<T> p(size);
+    const Matrix<double> table = converted<double>(p.table);
+    Matrix<double> expected(size.rows, size.d);
+    run(cpu, EmbeddingArgs{.table = table.view(),
+                           .positions = {},
+                           .ids = p.ids.view(),
+                           .position_ids = p.position_ids.view(),
+                           .scale = kScale,
+                           .y = expected.view()});
+    Twin<T> device_table(this->queue_, p.table), y(this->queue_, size.rows, size.d);
+    Twin<std::int32_t> ids(this->queue_, p.ids), position_ids(this->queue_, p.position_ids);
+    run(this->queue_, EmbeddingArgs{.table = device_table.view(),
+                                    .positions = {},
+                                    .ids = ids.view(),
+                                    .position_ids = position_ids.view(),
+                                    .scale = kScale,
+                                    .y = y.view()});
+    expect_rounded(y.fetch(), expected.values(), 1);
+  }
+}
+
 // Runs of equal ids as long as a warp sums, and longer and shorter by one; such that start, end and cross where a warp's 4 places and a
 // block's 256 end, and one row before and after; an id that all rows have; ids that none has; padding rows between them.
 TYPED_TEST(GpuEmbedding, BackwardOfEveryRun) {

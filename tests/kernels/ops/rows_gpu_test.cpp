@@ -1,7 +1,8 @@
-// layer_norm, softmax and cross_entropy on a GPU against the CPU in double: every way a row is shared out, bits that depend on
+// layer_norm, rms_norm, softmax and cross_entropy on a GPU against the CPU in double: every way a row is shared out, bits that depend on
 // neither pitch nor run, and what a label outside the vocabulary does.
 #include "kernels/ops/cross_entropy.h"
 #include "kernels/ops/layer_norm.h"
+#include "kernels/ops/rms_norm.h"
 #include "kernels/ops/softmax.h"
 #include "tests/kernels/gpu_operations.h"
 
@@ -313,6 +314,109 @@ TYPED_TEST(GpuRows, CrossEntropyOfALabelOutsideTheVocabularyIsNan) {
   EXPECT_TRUE(std::isnan(results.state.loss) && std::isnan(results.row_loss[1]));
   EXPECT_TRUE(std::isnan(results.gradient[10]));
   EXPECT_TRUE(std::isfinite(results.gradient[0]) && std::isfinite(results.row_loss[0]));
+}
+
+// y, rstd, dx, dgamma of matrices of rows x groups d.
+template <class T>
+struct RmsNormMatrices {
+  Matrix<T> x, gamma, dy, earlier;
+  Matrix<Statistics<T>> earlier_gamma;
+
+  RmsNormMatrices(std::int64_t rows, std::int64_t cols, std::int64_t d, Random& random)
+      : x(Matrix<T>::uniform(rows, cols, random, -1.0, 3.0)),
+        gamma(Matrix<T>::uniform(1, d, random, 0.5, 1.5)),
+        dy(Matrix<T>::uniform(rows, cols, random)),
+        earlier(Matrix<T>::uniform(rows, cols, random)),
+        earlier_gamma(Matrix<Statistics<T>>::uniform(1, d, random)) {}
+};
+
+struct RmsNormViews {
+  ConstMatrixView x, gamma, dy;
+  MatrixView y, rstd, dx, dgamma, partial;
+};
+void launch_rms_norm(Queue& queue, const RmsNormViews& v, bool accumulate) {
+  run(queue, RmsNormArgs{.x = v.x, .gamma = v.gamma, .y = v.y, .rstd = v.rstd});
+  run(queue, RmsNormBackwardArgs{.x = v.x,
+                                 .gamma = v.gamma,
+                                 .rstd = v.rstd,
+                                 .dy = v.dy,
+                                 .dx = v.dx,
+                                 .accumulate = accumulate,
+                                 .dgamma = v.dgamma,
+                                 .accumulate_gamma = accumulate,
+                                 .partial = v.partial});
+}
+
+template <class T>
+Results rms_norm_on_gpu(Queue& queue, const RmsNormMatrices<T>& m, bool accumulate, Pitch pitch) {
+  using A = Statistics<T>;
+  const std::int64_t rows = m.x.rows(), cols = m.x.cols(), d = m.gamma.cols(), groups = cols / d;
+  Twin<T> x(queue, m.x, pitch), gamma(queue, m.gamma, pitch), dy(queue, m.dy, pitch), y(queue, rows, cols, pitch);
+  Twin<A> rstd(queue, rows, groups), partial(queue, rms_norm_partial_rows(rows * groups), d, pitch);
+  Twin<T> dx = accumulate ? Twin<T>(queue, m.earlier, pitch) : Twin<T>(queue, rows, cols, pitch);
+  Twin<A> dgamma = accumulate ? Twin<A>(queue, m.earlier_gamma, pitch) : Twin<A>(queue, 1, d, pitch);
+  launch_rms_norm(queue,
+                  {.x = x.view(),
+                   .gamma = gamma.view(),
+                   .dy = dy.view(),
+                   .y = y.view(),
+                   .rstd = rstd.view(),
+                   .dx = dx.view(),
+                   .dgamma = dgamma.view(),
+                   .partial = partial.view()},
+                  accumulate);
+  EXPECT_TRUE(y.fetch().guards_intact() && rstd.fetch().guards_intact() && dx.fetch().guards_intact());
+  EXPECT_TRUE(dgamma.fetch().guards_intact() && partial.fetch().guards_intact());
+  return {y.fetch().values(), rstd.fetch().values(), dx.fetch().values(), dgamma.fetch().values()};
+}
+
+// Rows of a warp, of four and such as are read again; heads side by side, of whole packs and not; short chunks and long ones.
+TYPED_TEST(GpuRows, RmsNormIsTheCpus) {
+  using T = TypeParam;
+  constexpr const char* kNames[] = {"y", "rstd", "dx", "dgamma"};
+  for (const auto& [rows, groups, d] : {std::tuple{1, 1, 2},
+                                        {3, 1, 15},
+                                        {17, 1, 256},
+                                        {33, 1, 1025},
+                                        {9, 1, 4096},
+                                        {2, 1, 16391},
+                                        {5, 3, 8},
+                                        {130, 5, 64},
+                                        {40, 4, 33},
+                                        {700, 6, 128},
+                                        {5120, 1, 64}}) {
+    for (const bool accumulate : {false, true}) {
+      SCOPED_TRACE(concat(rows, " x ", groups, " x ", d, accumulate ? ", accumulated" : ""));
+      Random random(5);
+      const RmsNormMatrices<T> m(rows, groups * d, d, random);
+      const Matrix<double> x = converted<double>(m.x), gamma = converted<double>(m.gamma), dy = converted<double>(m.dy);
+      Matrix<double> y(rows, groups * d), rstd(rows, groups), dx = converted<double>(m.earlier),
+                                                              dgamma = converted<double>(m.earlier_gamma),
+                                                              partial(rms_norm_partial_rows(static_cast<std::int64_t>(rows) * groups), d);
+      Queue cpu = this->cpu_;
+      launch_rms_norm(cpu,
+                      {.x = x.view(),
+                       .gamma = gamma.view(),
+                       .dy = dy.view(),
+                       .y = y.view(),
+                       .rstd = rstd.view(),
+                       .dx = dx.view(),
+                       .dgamma = dgamma.view(),
+                       .partial = partial.view()},
+                      accumulate);
+      const Results expected = {y.values(), rstd.values(), dx.values(), dgamma.values()};
+      const Results odd = rms_norm_on_gpu(this->queue_, m, accumulate, Pitch::odd),
+                    aligned = rms_norm_on_gpu(this->queue_, m, accumulate, Pitch::aligned);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        SCOPED_TRACE(kNames[i]);
+        const bool rounded = i == 0 || i == 2;  // y and dx are T's, the others statistics
+        ASSERT_GT(norm(expected[i]), 0.0);
+        EXPECT_LE(relative_error(odd[i], expected[i]), rounded ? rounding<T>(d) : tolerance<Statistics<T>>(d + rows * groups));
+        EXPECT_EQ(odd[i], aligned[i]) << "bits depend on the pitch";
+      }
+      EXPECT_EQ(rms_norm_on_gpu(this->queue_, m, accumulate, Pitch::odd), odd) << "bits differ from run to run";
+    }
+  }
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "framework/io/safetensors_reader.h"
 #include "framework/tensor/host_tensor.h"
-#include "models/exchange/gpt2_config.h"
+#include "models/exchange/import_config.h"
 #include "models/exchange/initial_weights.h"
 #include "models/step/batch_file.h"
 #include "models/step/train_step.h"

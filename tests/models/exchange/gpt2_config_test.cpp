@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "models/exchange/import_config.h"
 #include "tests/models/exchange/exchanged.h"
 #include "tests/shell.h"
 
@@ -44,7 +45,7 @@ TEST_F(Gpt2Config, EveryFieldIsUsedOrListed) {
                                 .vocabulary = 37,
                                 .max_positions = 12,
                                 .norm = Norm::pre,
-                                .activation = Activation::gelu_erf,
+                                .activation = FeedForwardActivation::gelu_erf,
                                 .positions = Positions::learned,
                                 .tied = false}));
   const nlohmann::json config = nlohmann::json::parse(file_text(exchanged("bf16/config.json")));
@@ -58,7 +59,7 @@ TEST_F(Gpt2Config, WhatTheModelIsNotIsRefusedByItsField) {
   EXPECT_EQ(refusal("n_layer", 3), "");
   EXPECT_EQ(refusal("dropout_of_another_kind", nullptr).find("dropout_of_another_kind = null: tilewave does not know this field"),
             folder_.path().string().size() + std::string("/config.json: ").size());
-  for (const auto& [field, value] : std::map<std::string, nlohmann::json>{{"layer_norm_epsilon", 1e-6},
+  for (const auto& [field, value] : std::map<std::string, nlohmann::json>{{"layer_norm_epsilon", 0.0},
                                                                           {"scale_attn_weights", false},
                                                                           {"scale_attn_by_inverse_layer_idx", true},
                                                                           {"add_cross_attention", true},
@@ -75,7 +76,8 @@ TEST_F(Gpt2Config, WhatTheModelIsNotIsRefusedByItsField) {
     EXPECT_NE(said.find(" = "), std::string::npos) << field << ": " << said;
     EXPECT_NE(said.find(field == "resid_pdrop" ? "embd_pdrop" : field), std::string::npos) << said;
   }
-  EXPECT_NE(refusal("model_type", "qwen3").find("no RMSNorm, rotary positions or gated"), std::string::npos);
+  EXPECT_EQ(refusal("layer_norm_epsilon", 1e-6), "");
+  EXPECT_NE(refusal("model_type", "qwen3").find("Qwen3ForCausalLM"), std::string::npos) << "its fields are not a GPT-2's";
   EXPECT_NE(refusal("model_type", "bert").find("no model of this kind"), std::string::npos);
   EXPECT_NE(refusal("n_head", 3).find("d_model"), std::string::npos) << "what a recipe refuses is refused here too";
 }
@@ -112,15 +114,23 @@ TEST_F(Gpt2Config, WrittenAndReadItIsTheSameModel) {
 }
 
 TEST_F(Gpt2Config, OtherFormsAreNotWritten) {
-  for (const auto& [key, value] : std::map<std::string, std::string>{{"norm", "post"}, {"positions", "sinusoidal"}}) {
+  for (const auto& [key, value] : std::map<std::string, std::string>{
+           {"norm", "post"}, {"positions", "sinusoidal"}, {"biases", "none"}, {"activation", "swiglu"}, {"norm_kind", "rms_norm"}}) {
     Recipe recipe = import_config(exchanged("sharded")).recipe;
-    (key == "norm" ? void(recipe.model.norm = Norm::post) : void(recipe.model.positions = Positions::sinusoidal));
+    std::vector<Section> sections = sections_of(recipe);
+    set_key(concat("model.", key, "=", value), sections);
     try {
       gpt2_config(recipe, DType::f32);
       FAIL() << key;
     } catch (const InputError& error) {
       EXPECT_NE(std::string(error.what()).find("model." + key + " = \"" + value + "\""), std::string::npos) << error.what();
     }
+  }
+  for (const char* key : {"model.kv_heads=1", "model.head_size=4", "model.attention_scale=0.5", "model.query_key_norm=true"}) {
+    Recipe recipe = import_config(exchanged("sharded")).recipe;
+    std::vector<Section> sections = sections_of(recipe);
+    set_key(key, sections);
+    EXPECT_THROW(gpt2_config(recipe, DType::f32), InputError) << key;
   }
   EXPECT_THROW(gpt2_config(torch_recipe(), DType::f32), InputError);
 }

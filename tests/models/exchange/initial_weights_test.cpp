@@ -9,7 +9,7 @@
 
 #include "framework/io/safetensors_writer.h"
 #include "framework/io/sha256.h"
-#include "models/exchange/gpt2_export.h"
+#include "models/exchange/model_export.h"
 #include "models/transformer/weight_files.h"
 #include "tests/models/exchange/exchanged.h"
 #include "tests/models/training/small_runs.h"
@@ -160,13 +160,14 @@ TEST_F(InitialWeightFiles, OlderFilesWithoutPrefixWithMasksAndATiedHeadAreTaken)
 }
 
 TEST_F(InitialWeightFiles, OtherModelsAreRefusedByTheBlocksTheyNeed) {
-  expect_part(refusal(file("llama.safetensors", {constant("model.layers.0.mlp.gate_proj.weight", {4, 2})}), gpt2()),
-              "the names of a Llama, and tilewave has no RMSNorm, rotary positions or gated feed-forward layer (SwiGLU) yet");
-  expect_part(refusal(file("qwen.safetensors", {constant("model.layers.0.mlp.gate_proj.weight", {4, 2}),
-                                                constant("model.layers.0.self_attn.q_proj.bias", {4})}),
-                      gpt2()),
-              "a Qwen2");
-  expect_part(refusal(file("qwen3.safetensors", {constant("model.layers.0.self_attn.q_norm.weight", {4})}), gpt2()), "a Qwen3");
+  const auto said_of = [&](const std::string& tensor) { return refusal(file("other.safetensors", {constant(tensor, {4, 2})}), gpt2()); };
+  expect_part(said_of("model.layers.0.pre_feedforward_layernorm.weight"),
+              "the names of a Gemma 2, and tilewave has no norms behind sublayers or soft-capping of scores yet");
+  expect_part(said_of("model.layers.0.mlp.gate_up_proj.weight"), "a Phi-3");
+  expect_part(said_of("model.layers.0.block_sparse_moe.gate.weight"), "a mixture of experts");
+  expect_part(said_of("gpt_neox.layers.0.attention.query_key_value.weight"), "a GPT-NeoX");
+  // A Llama's are read, and are not a GPT-2's.
+  expect_part(said_of("model.layers.0.mlp.gate_proj.weight"), "these weights (Llama's names) are not the recipe's model's");
 }
 
 TEST_F(InitialWeightFiles, PicklesAreRefusedWithTheLineThatConvertsThem) {

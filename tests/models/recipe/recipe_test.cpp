@@ -186,6 +186,12 @@ TEST(Recipe, EveryFrameworkIsUnderstood) {
                {"hidden_act", "model.activation"},
                {"max_position_embeddings", "model.max_positions"},
                {"vocab_size", "model.vocabulary"},
+               {"rope_theta", "model.rope_base"},
+               {"num_key_value_heads", "model.kv_heads"},
+               {"head_dim", "model.head_size"},
+               {"rms_norm_eps", "model.epsilon"},
+               {"attention_bias", "model.biases"},
+               {"original_max_position_embeddings", "model.rope_original_positions"},
                {"encoder-ffn-embed-dim", "model.d_ff"},
                {"max-tokens", "batch.target_tokens"},
                {"update-freq", "batch.accumulate"},  // fairseq
@@ -235,7 +241,7 @@ TEST(Recipe, EveryFrameworkIsUnderstood) {
     EXPECT_NE(said.find(concat("unknown key model.", theirs, "; did you mean ", ours, "?")), std::string::npos) << said;
   }
   for (const char* none :
-       {"rope_theta", "num_key_value_heads", "rms_norm_eps", "gradient_checkpointing", "wandb_project", "tensor_parallel_degree"}) {
+       {"sliding_window", "attn_logit_softcapping", "alibi", "gradient_checkpointing", "wandb_project", "tensor_parallel_degree"}) {
     const std::string said = refusal(with("model", std::string(none) + " = 1"));
     EXPECT_NE(said.find(concat("unknown key model.", none, "; tilewave has no such key. ")), std::string::npos) << said;
   }
@@ -249,10 +255,9 @@ TEST(Recipe, EveryFrameworkIsUnderstood) {
 
 TEST(Recipe, ForeignValuesAreUnderstood) {
   const std::string gelu = refusal(with("model", "activation = \"gelu\""));
-  EXPECT_EQ(
-      gelu,
-      "recipes/r.toml:2:14: model.activation is the string \"gelu\"; it must be \"relu\", \"gelu_tanh\" or \"gelu_erf\". What torch and "
-      "Hugging Face call gelu is \"gelu_erf\"; their gelu_new, approximate=\"tanh\", is \"gelu_tanh\".");
+  EXPECT_EQ(gelu,
+            "recipes/r.toml:2:14: model.activation is the string \"gelu\"; it must be \"relu\", \"gelu_tanh\", \"gelu_erf\", \"silu\" or "
+            "\"swiglu\". What torch and Hugging Face call gelu is \"gelu_erf\"; their gelu_new, approximate=\"tanh\", is \"gelu_tanh\".");
   EXPECT_TRUE(refusal(with("model", "activation = gelu")).ends_with(gelu.substr(gelu.find("; it must be"))));
   EXPECT_TRUE(refusal(with("run", "precision = \"bfloat16\"")).ends_with(" Write \"bf16\"."));
   EXPECT_TRUE(refusal(with("run", "precision = 16")).ends_with(" Write \"fp16\"."));
@@ -288,7 +293,8 @@ TEST(RecipeValidation, NumbersThatTheStepCannotHold) {
 
 // Every key with a fraction that there is, and that will be: the step's are held to fp32, those of the host alone are named here.
 TEST(RecipeValidation, EveryFractionIsHeldToThePrecision) {
-  const std::vector<std::string> host = {"guidelines.wave_limit"};
+  const std::vector<std::string> host = {"guidelines.wave_limit", "model.rope_base", "model.rope_factor", "model.rope_low_frequency",
+                                         "model.rope_high_frequency"};
   Recipe recipe;
   std::size_t held = 0;
   for (const Section& section : sections_of(recipe)) {
@@ -347,6 +353,37 @@ TEST(RecipeValidation, Model) {
             "model.encoder_layers = 2 in a decoder_only model; set it to 0, or model.architecture to \"encoder_decoder\".");
   EXPECT_EQ(refusal(kDecoderOnlyText, {"batch.source_tokens=8"}),
             "batch.source_tokens = 8 in a decoder_only model, which has no source; set it to 0.");
+}
+
+TEST(RecipeValidation, Heads) {
+  EXPECT_EQ(refusal(with("model", "d_model = 130\nhead_size = 16")), "no error");
+  EXPECT_EQ(refusal(with("model", "kv_heads = 2")), "no error");
+  EXPECT_EQ(refusal(with("model", "kv_heads = 3")),
+            "model.kv_heads = 3 does not divide model.heads = 4; as many heads of queries share each head of keys. Set a divisor, or 0 "
+            "for a head of keys a head of queries.");
+  EXPECT_EQ(refusal(with("model", "kv_heads = 8")).find("model.kv_heads = 8 does not divide"), 0U);
+}
+
+TEST(RecipeValidation, RotaryPositions) {
+  EXPECT_EQ(refusal(with("model", "positions = \"rope\"\nrope_scaling = \"llama3\"")), "no error");
+  EXPECT_EQ(refusal(with("model", "positions = \"rope\"\nhead_size = 5")),
+            "model.positions = \"rope\" turns pairs of a head's columns, and a head is 5 wide; set an even model.head_size, or other "
+            "model.heads.");
+  EXPECT_EQ(refusal(with("model", "rope_scaling = \"llama3\"")),
+            "model.rope_scaling = \"llama3\" stretches rotary positions, and model.positions is \"sinusoidal\"; set it to \"rope\", or "
+            "leave model.rope_scaling out.");
+  EXPECT_EQ(refusal(with("model", "positions = \"rope\"\nrope_scaling = \"llama3\"\nrope_low_frequency = 4")),
+            "model.rope_low_frequency = 4.0 is not below model.rope_high_frequency = 4.0; between them rope's waves go over from stretched "
+            "to not.");
+  for (const char* other : {"yarn", "dynamic", "longrope"}) {
+    const std::string said = refusal(with("model", concat("positions = \"rope\"\nrope_scaling = \"", other, "\"")));
+    EXPECT_NE(said.find(concat("model.rope_scaling is the string \"", other, "\"")), std::string::npos) << said;
+    EXPECT_TRUE(said.ends_with("\"llama3\" stretches long waves alone.")) << said;
+  }
+  for (const char* missing : {"sliding_window", "final_logit_softcapping"}) {
+    const std::string said = refusal(with("model", concat(missing, " = 8")));
+    EXPECT_NE(said.find("tilewave has no such key"), std::string::npos) << said;
+  }
 }
 
 TEST(RecipeValidation, Batch) {

@@ -75,7 +75,15 @@ auto variants() {
       std::vector<std::string>{"model.norm=\"post\"", "model.dropout=0.2", "model.positions=\"learned\"", "model.activation=\"gelu_tanh\""},
       std::vector<std::string>{"guidelines.pad_vocabulary_to=8", "guidelines.row_pitch=\"packed\"", "model.positions=\"learned\""},
       with(decoder_only(), {"model.activation=\"gelu_tanh\"", "model.positions=\"learned\""}),
-      with(decoder_only(), {"model.norm=\"post\"", "model.tied=false", "model.attention_dropout=0.3", "guidelines.pad_vocabulary_to=8"}));
+      with(decoder_only(), {"model.norm=\"post\"", "model.tied=false", "model.attention_dropout=0.3", "guidelines.pad_vocabulary_to=8"}),
+      std::vector<std::string>{"model.norm_kind=\"rms_norm\"", "model.biases=\"none\"", "model.activation=\"silu\"", "model.epsilon=1e-3"},
+      std::vector<std::string>{"model.biases=\"qkv\"", "model.positions=\"rope\"", "model.kv_heads=1", "model.query_key_norm=true",
+                               "model.norm=\"post\"", "model.dropout=0.2"},
+      with(decoder_only(), {"model.norm_kind=\"rms_norm\"", "model.biases=\"none\"", "model.activation=\"swiglu\"",
+                            "model.positions=\"rope\"", "model.rope_base=50", "model.heads=4", "model.kv_heads=2", "model.head_size=4",
+                            "model.attention_scale=0.4", "model.query_key_norm=true"}),
+      with(decoder_only(), {"model.activation=\"swiglu\"", "model.positions=\"rope\"", "model.rope_scaling=\"llama3\"",
+                            "model.rope_original_positions=8", "guidelines.ffn_hidden_layout=\"feature_major\""}));
 }
 INSTANTIATE_TEST_SUITE_P(Tiny, GradientCheckVariant, variants());
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuGradientCheck, variants());

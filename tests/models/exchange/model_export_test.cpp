@@ -1,5 +1,5 @@
 // A run as transformers loads it: the tensors that were read are written again, bit for bit.
-#include "models/exchange/gpt2_export.h"
+#include "models/exchange/model_export.h"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -29,7 +29,7 @@ void read_into(std::map<std::string, StoredBytes>& tensors, const fs::path& path
   }
 }
 
-class Gpt2Export : public testing::Test {
+class ModelExport : public testing::Test {
  protected:
   // A run's folder as far as an export looks at it.
   void make_run(const Recipe& recipe, const fs::path& weights = {}) {
@@ -40,7 +40,7 @@ class Gpt2Export : public testing::Test {
   }
   std::string refusal() {
     try {
-      export_gpt2(run_, out_);
+      export_model(run_, out_);
     } catch (const InputError& error) {
       return error.what();
     }
@@ -51,9 +51,9 @@ class Gpt2Export : public testing::Test {
   fs::path run_ = folder_.path() / "run", out_ = folder_.path() / "made" / "out";
 };
 
-TEST_F(Gpt2Export, WhatCameFromTransformersGoesBackBitForBit) {
+TEST_F(ModelExport, WhatCameFromTransformersGoesBackBitForBit) {
   make_run(import_config(exchanged("sharded")).recipe, exchanged("sharded"));
-  const ExportedModel exported = export_gpt2(run_, out_);
+  const ExportedModel exported = export_model(run_, out_);
   EXPECT_EQ(exported.step, 3);
   std::map<std::string, StoredBytes> theirs, ours;
   for (const char* part : {"1", "2", "3"}) read_into(theirs, exchanged(concat("sharded/model-0000", part, "-of-00003.safetensors")));
@@ -67,15 +67,15 @@ TEST_F(Gpt2Export, WhatCameFromTransformersGoesBackBitForBit) {
   EXPECT_LT(largest_difference(logits_of(import_config(out_).recipe, out_, exchanged("batch.safetensors")), expected), 1e-5);
 }
 
-TEST_F(Gpt2Export, AHeadOfItsOwnGoesAlong) {
+TEST_F(ModelExport, AHeadOfItsOwnGoesAlong) {
   make_run(import_config(exchanged("bf16")).recipe, exchanged("bf16"));
-  export_gpt2(run_, out_);
+  export_model(run_, out_);
   EXPECT_NE(SafetensorsReader(out_ / "model.safetensors").find("lm_head.weight"), nullptr);
   const std::vector<double> expected = stored_doubles(exchanged("bf16_expected.safetensors"), "logits");
   EXPECT_LT(largest_difference(logits_of(import_config(out_).recipe, out_, exchanged("batch.safetensors")), expected), 1e-5);
 }
 
-TEST_F(Gpt2Export, WhatIsThereStaysAndOtherModelsAreRefused) {
+TEST_F(ModelExport, WhatIsThereStaysAndOtherModelsAreRefused) {
   EXPECT_NE(refusal().find("this is no run folder"), std::string::npos);
   make_run(torch_recipe());
   EXPECT_NE(refusal().find("model.architecture = \"encoder_decoder\" is not GPT-2's"), std::string::npos);

@@ -1,4 +1,4 @@
-#include "models/exchange/gpt2_export.h"
+#include "models/exchange/model_export.h"
 
 #include <algorithm>
 
@@ -7,19 +7,27 @@
 #include "framework/io/safetensors_reader.h"
 #include "framework/io/safetensors_writer.h"
 #include "models/exchange/gpt2_config.h"
+#include "models/exchange/llama_config.h"
 #include "models/exchange/weight_names.h"
 #include "models/recipe/run_tokenizer.h"
+#include "models/transformer/attention.h"
+#include "models/transformer/feed_forward.h"
 
 namespace tilewave {
 namespace {
 
 constexpr std::int64_t kStreamedBytes = 4 << 20;
 
-void stream_as_it_is(const SafetensorsReader& reader, const StoredTensor& tensor, const ByteSink& sink) {
+// Of a tensor a run of bytes.
+struct ByteRange {
+  std::int64_t first = 0, count = 0;
+};
+
+void stream_as_it_is(const SafetensorsReader& reader, const StoredTensor& tensor, const ByteRange& range, const ByteSink& sink) {
   std::vector<std::byte> piece;
-  for (std::int64_t at = 0; at < tensor.bytes; at += kStreamedBytes) {
-    piece.resize(static_cast<std::size_t>(std::min(kStreamedBytes, tensor.bytes - at)));
-    reader.read_part(tensor, at, piece);
+  for (std::int64_t at = 0; at < range.count; at += kStreamedBytes) {
+    piece.resize(static_cast<std::size_t>(std::min(kStreamedBytes, range.count - at)));
+    reader.read_part(tensor, range.first + at, piece);
     sink(piece);
   }
 }
@@ -34,20 +42,36 @@ void stream_transposed(const SafetensorsReader& reader, const StoredTensor& tens
   }
 }
 
-SafetensorsContents contents_of(const SafetensorsReader& reader) {
-  const NamedWeights gpt2{.names = WeightNames::gpt2, .prefix = "transformer."};
+// Rows of the matrices that a parameter of this name is, where it is several.
+std::vector<std::int64_t> parts_of(std::string_view parameter, const ModelConfig& model) {
+  if (parameter.find(".self_attention.qkv.") != std::string_view::npos) return qkv_parts(model);
+  return parameter.find(".ffn.up.") != std::string_view::npos ? up_parts(model) : std::vector<std::int64_t>();
+}
+
+SafetensorsContents contents_of(const SafetensorsReader& reader, const ModelConfig& model) {
+  const bool llama = model.norm_kind == NormKind::rms_norm;
+  const NamedWeights theirs{.names = llama ? WeightNames::llama : WeightNames::gpt2, .prefix = llama ? "model." : "transformer."};
   SafetensorsContents contents{.tensors = {}, .metadata = {{"format", "pt"}}};
   for (const StoredTensor& tensor : reader.tensors()) {
-    const std::optional<WeightPlace> place = place_of(tensor.name, gpt2);
-    TW_CHECK_INPUT(place, reader.path().string(), ": tensor \"", printable(tensor.name), "\" has no place in a GPT-2.");
-    std::vector<std::int64_t> shape = tensor.shape;
-    if (place->transposed) std::ranges::reverse(shape);
-    contents.tensors.push_back({.name = place->name,
-                                .type = tensor.type,
-                                .shape = std::move(shape),
-                                .stream = [&reader, &tensor, transposed = place->transposed](const ByteSink& sink) {
-                                  transposed ? stream_transposed(reader, tensor, sink) : stream_as_it_is(reader, tensor, sink);
-                                }});
+    const std::vector<std::int64_t> parts = parts_of(tensor.name, model);
+    const std::vector<WeightPlace> places = places_of(tensor.name, parts.size(), theirs);
+    TW_CHECK_INPUT(!places.empty(), reader.path().string(), ": tensor \"", printable(tensor.name), "\" has no place in a ",
+                   name_of(theirs.names), ".");
+    ByteRange range{.first = 0, .count = tensor.bytes};
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      std::vector<std::int64_t> shape = tensor.shape;
+      if (places.size() > 1) {
+        range = {.first = i == 0 ? 0 : range.first + range.count, .count = tensor.bytes / shape.front() * parts[i]};
+        shape.front() = parts[i];
+      }
+      if (places[i].transposed) std::ranges::reverse(shape);
+      contents.tensors.push_back({.name = places[i].name,
+                                  .type = tensor.type,
+                                  .shape = std::move(shape),
+                                  .stream = [&reader, &tensor, range, transposed = places[i].transposed](const ByteSink& sink) {
+                                    transposed ? stream_transposed(reader, tensor, sink) : stream_as_it_is(reader, tensor, range, sink);
+                                  }});
+    }
   }
   return contents;
 }
@@ -86,7 +110,7 @@ void check_free(const std::filesystem::path& folder) {
 
 }  // namespace
 
-ExportedModel export_gpt2(const std::filesystem::path& run_folder, const std::filesystem::path& out) {
+ExportedModel export_model(const std::filesystem::path& run_folder, const std::filesystem::path& out) {
   TW_CHECK_INPUT(is_there(run_folder / "recipe.toml"), run_folder.string(),
                  ": there is no recipe.toml, so this is no run folder; name one that ./tilewave train has made.");
   check_output_folder("export", out);
@@ -95,12 +119,13 @@ ExportedModel export_gpt2(const std::filesystem::path& run_folder, const std::fi
   const DType weights = recipe.run.precision == Precision::fp64 ? DType::f64 : DType::f32;
   const std::optional<Tokenizer> tokenizer = tokenizer_of_run(run_folder, recipe);
   const bool own = !tokenizer || tokenizer->has_own_special_ids();
-  const std::string config =
-      gpt2_config(recipe, weights, own ? TextEnds{} : TextEnds{.begin = tokenizer->begin(), .end = tokenizer->end()});
+  const TextEnds ends = own ? TextEnds{} : TextEnds{.begin = tokenizer->begin(), .end = tokenizer->end()};
+  const bool llama = recipe.model.norm_kind == NormKind::rms_norm;
+  const std::string config = llama ? llama_config(recipe, weights, ends) : gpt2_config(recipe, weights, ends);
   ExportedModel exported;
   const CheckpointSearch search = use_latest_valid(run_folder, [&](const Checkpoint& checkpoint) {
     const SafetensorsReader reader(checkpoint.weights());
-    const SafetensorsContents contents = contents_of(reader);
+    const SafetensorsContents contents = contents_of(reader, recipe.model);
     make_folders(out);
     write_safetensors(out / "model.safetensors", contents);
     exported.step = checkpoint.step;
