@@ -72,6 +72,7 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"", "path", Completion::files},
     {"", "file", Completion::files},
     {"bench op", "name", Completion::words, operations},
+    {"plan", "--op", Completion::words, operations},
     {"", "--set", Completion::assignments, assignments},
     {"", "--switch", Completion::assignments, assignments},
     {"", "--device", Completion::words,

@@ -146,8 +146,16 @@ void print_answer(std::ostream& stream, const GemmQuestion& question, const Devi
   }
   if (device.backend == Backend::cuda) line(multiples_text(question, device));
   const std::vector<BetterSize> better = better_sizes(question);
-  line(better.empty() ? "no size near it makes half a percent more FLOP/s" : "sizes near it that are better, each alone");
-  for (const BetterSize& one : better) line("  " + better_text(one, question.as));
+  line("sizes near it that are better, each alone");
+  std::string none;
+  for (const AskedSize size : {AskedSize::out, AskedSize::tokens, AskedSize::in}) {
+    const auto of_size = [size](const BetterSize& one) { return one.size == size; };
+    for (const BetterSize& one : better) {
+      if (of_size(one)) line("  " + better_text(one, question.as));
+    }
+    if (std::ranges::none_of(better, of_size)) none += concat(none.empty() ? "" : ", ", name_of(size, question.as));
+  }
+  if (!none.empty()) line(concat("  ", none, ": no number near makes half a percent more FLOP/s"));
 }
 
 void print_answer_json(std::ostream& stream, const GemmQuestion& question, const DeviceInfo& device) {

@@ -393,6 +393,8 @@ TEST_F(PlanCommand, AnswersAStudent) {
         "\nsizes near it that are better, each alone\n"}) {
     EXPECT_NE(gemm.find(part), std::string::npos) << part << "\n" << gemm;
   }
+  EXPECT_NE(plan("--gemm 5120x2048x4096 --for v100").output.find("  M, N, K: no number near makes half a percent more FLOP/s\n"),
+            std::string::npos);
   const std::string gpt2 = plan("--gemm 50257x4096x768 --for rtx4090").output;
   EXPECT_NE(gpt2.find("Packed, some rows start on 2 bytes; an aligned pitch (--pitch aligned) starts all of them on 128"),
             std::string::npos)
