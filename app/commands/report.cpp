@@ -155,7 +155,7 @@ void add_profiled_gemms(const std::vector<ReportJson>& launches, RunReport& repo
     const auto size = [&](const char* key) { return static_cast<std::int64_t>(number_in(launch, key).value_or(0.0)); };
     ReportedGemm one{.layer = without_numbers(text_in(launch, "layer")),
                      .role = text_in(launch, "role"),
-                     .kernel = text_in(launch, "row"),
+                     .kernel = text_in(launch, launch.contains("kernel") ? "kernel" : "row"),
                      .m = size("m"),
                      .n = size("n"),
                      .k = size("k")};
@@ -180,7 +180,7 @@ void add_predicted_gemms(const ReportArguments& options, const Recipe& recipe, R
   for (const GemmLine& line : plan_step(resolved, device).gemms) {
     report.gemms.push_back({.layer = line.layer,
                             .role = std::string(name_of(line.problem.role)),
-                            .kernel = std::string(line.plan.row),
+                            .kernel = name_of(line.plan.composition),
                             .m = line.problem.m,
                             .n = line.problem.n,
                             .k = line.problem.k,

@@ -43,7 +43,7 @@ TraceJson details_of(const TraceEntry& entry) {
     const GemmProblem& gemm = *entry.gemm;
     details.update({{"role", name_of(gemm.role)}, {"m", gemm.m}, {"n", gemm.n}, {"k", gemm.k}});
   }
-  if (entry.plan) details.update({{"kernel", entry.plan->row}, {"predicted_us", 1e6 * entry.plan->predicted_s}});
+  if (entry.plan) details.update({{"kernel", name_of(entry.plan->composition)}, {"predicted_us", 1e6 * entry.plan->predicted_s}});
   return details;
 }
 

@@ -451,7 +451,7 @@ TEST(RecipeValidation, Schedule) {
 // A word that is no file is a word that was meant; a file is a tokenizer, whatever it is called.
 TEST(RecipeTokenizer, IsAWordOrThere) {
   const auto said = [](const std::string& tokenizer) {
-    const Recipe recipe = parse(kDecoderOnly, {"data.tokenizer='" + tokenizer + "'"});
+    const Recipe recipe = parse(kDecoderOnlyText, {"data.tokenizer='" + tokenizer + "'"});
     return message_of([&] { check_tokenizer(recipe); });
   };
   EXPECT_EQ(said("bytes"), "no error");
@@ -460,7 +460,7 @@ TEST(RecipeTokenizer, IsAWordOrThere) {
   EXPECT_EQ(said("bytse"), "data.tokenizer = \"bytse\"" + none + " (did you mean \"bytes\"?).");
   EXPECT_EQ(said("somewhere/tokenizer.json"), "data.tokenizer = \"somewhere/tokenizer.json\"" + none + ".");
   EXPECT_EQ(said("char"), "data.tokenizer = \"char\"" + none + ". Write \"bytes\".");
-  EXPECT_EQ(refusal(kDecoderOnly, {"data.tokenizer=''"}), "data.tokenizer is empty; write \"bytes\", \"bpe\" or the path of a tokenizer.");
+  EXPECT_EQ(refusal(kDecoderOnlyText, {"data.tokenizer=''"}), "data.tokenizer is empty; write \"bytes\", \"bpe\" or the path of a tokenizer.");
 }
 
 TEST(RecipeValidation, GemmChoice) {
