@@ -1,6 +1,7 @@
 // tilewave evaluate RUN: loss and perplexity on what the run validated on, or on other data; of pairs BLEU and chrF too.
 #include <cmath>
 #include <iostream>
+#include <unistd.h>
 
 #include "app/options/command.h"
 #include "app/options/weight_options.h"
@@ -23,15 +24,15 @@ struct EvaluateArguments {
 };
 
 void print_evaluation(const Evaluation& found, const ScoredTranslations& scored) {
-  std::cout << kValidationLoss << number_text(found.loss.loss, " %.4f nats per target token") << " (over "
-            << count_text(found.loss.target_tokens) << " tokens)\n"
-            << "perplexity " << number_text(std::exp(found.loss.loss), "%.4g") << '\n';
-  if (scored.scores) {
-    const TranslationScores& scores = *scored.scores;
-    std::cout << "BLEU " << number_text(scores.bleu, "%.2f") << ", chrF " << number_text(scores.chrf, "%.2f") << " of "
-              << count_text(std::ssize(found.translations)) << " translations (" << scores.bleu_signature << "; " << scores.chrf_signature
-              << ")\n";
-  }
+  const Page page = page_of(STDOUT_FILENO, Columns::fitting);
+  const auto line = [&](const std::string& text) { std::cout << wrapped(text, page) << '\n'; };
+  line(concat(kValidationLoss, number_text(found.loss.loss, " %.4f nats per target token"), " (over ", count_text(found.loss.target_tokens),
+              " tokens)"));
+  line(concat("perplexity ", number_text(std::exp(found.loss.loss), "%.4g")));
+  if (!scored.scores) return;
+  const TranslationScores& scores = *scored.scores;
+  line(concat("BLEU ", number_text(scores.bleu, "%.2f"), ", chrF ", number_text(scores.chrf, "%.2f"), " of ",
+              count_text(std::ssize(found.translations)), " translations (", scores.bleu_signature, "; ", scores.chrf_signature, ")"));
 }
 
 void print_json(const Evaluation& found, const ScoredTranslations& scored) {

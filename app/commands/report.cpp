@@ -90,11 +90,10 @@ std::vector<std::string> answers_of(const Recipe& recipe, const ReportJson& summ
     if (const auto exact = number_in(summary, "exact_match"))
       answers.push_back(concat("Exact matches: ", percent_text(*exact), " of the test pairs."));
   }
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    if (!step->validation_loss) continue;
-    answers.push_back(concat("The ", kValidationLoss, " after step ", count_text(step->step), " is ", nats(*step->validation_loss),
-                             number_text(std::exp(*step->validation_loss), ", a perplexity of %.4g.")));
-    break;
+  const auto last = std::find_if(steps.rbegin(), steps.rend(), [](const ReportedStep& step) { return step.validation_loss.has_value(); });
+  if (last != steps.rend()) {
+    answers.push_back(concat("The ", kValidationLoss, " after step ", count_text(last->step), " is ", nats(*last->validation_loss),
+                             number_text(std::exp(*last->validation_loss), ", a perplexity of %.4g.")));
   }
   if (!steps.empty() && steps.back().loss)
     answers.push_back(concat("The last ", training_loss_name(recipe), " is ", nats(*steps.back().loss), "."));

@@ -143,7 +143,8 @@ void print_table(const Summary& summary, const Page& page) {
     if (sample.translation != sample.expected) std::cout << "\n       (expected " << shown(sample.expected) << ')';
     std::cout << '\n';
   }
-  std::cout << "run folder " << result.folder.string() << "\nnext: " << next_command(summary.recipe, result.folder) << '\n';
+  std::cout << "run folder " << result.folder.string() << '\n' << std::flush;
+  std::cerr << "next: " << next_command(summary.recipe, result.folder) << '\n';
 }
 
 void print_json(const TrainingResult& result) {
@@ -242,8 +243,9 @@ int train_recipe(const TrainArguments& given) {
             std::ostringstream table;
             print_profile(table, {.launches = launches, .steps = steps}, options.page.of_stderr());
             display.say(table.str());
-            display.say(concat("every launch is in ", (folder / "profile.jsonl").string(), " and, for Perfetto or chrome://tracing, in ",
-                               (folder / "trace.json").string()));
+            const std::string where = concat("every launch is in ", (folder / "profile.jsonl").string(),
+                                             " and, for Perfetto or chrome://tracing, in ", (folder / "trace.json").string());
+            display.say(wrapped(where, options.page.of_stderr()));
           },
       .saved = answer_behind_the_steps,
       .noted = [&](const std::string& note) { display.say(note); }};

@@ -209,10 +209,10 @@ std::string Tokenizer::piece(std::int32_t id) const {
   return {'<', '0', 'x', hex[static_cast<std::size_t>(byte / 16)], hex[static_cast<std::size_t>(byte % 16)], '>'};
 }
 
-std::optional<std::int32_t> Tokenizer::find(std::string_view text) const {
-  if (const ByteLevelBpe* bpe = byte_level()) return bpe->find(text);
+std::optional<std::int32_t> Tokenizer::find(std::string_view written) const {
+  if (const ByteLevelBpe* bpe = byte_level()) return bpe->find(written);
   for (std::int32_t id = 0; id < vocabulary(); ++id) {
-    if (piece(id) == text) return id;
+    if (piece(id) == written) return id;
   }
   return std::nullopt;
 }

@@ -40,8 +40,8 @@ class Tokenizer {
 
   TokenizerKind kind() const;
   std::int64_t vocabulary() const;
-  std::string piece(std::int32_t id) const;                        // for a person's eyes: "▁hundred", "<0x0A>", "<eos>"
-  std::optional<std::int32_t> find(std::string_view piece) const;  // the id of what is so written, special tokens too
+  std::string piece(std::int32_t id) const;                          // for a person's eyes: "▁hundred", "<0x0A>", "<eos>"
+  std::optional<std::int32_t> find(std::string_view written) const;  // the id of what is so written, special tokens too
 
   // Special ids, as far as there are any.
   std::optional<std::int32_t> unknown() const;

@@ -8,9 +8,9 @@ namespace tilewave {
 namespace {
 
 // Numbers of fields in event.proto and summary.proto.
-enum EventField : std::uint32_t { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
-enum SummaryField : std::uint32_t { kValue = 1 };
-enum ValueField : std::uint32_t { kTag = 1, kSimpleValue = 2 };
+constexpr std::uint32_t kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5;  // of an Event
+constexpr std::uint32_t kValue = 1;                                                // of its Summary
+constexpr std::uint32_t kTag = 1, kSimpleValue = 2;                                // of a Value
 // How a field's value is written.
 enum class WireType : std::uint32_t { varint = 0, fixed64 = 1, length_delimited = 2, fixed32 = 5 };
 
@@ -61,20 +61,20 @@ std::string event_version_record(double wall_time_s) {
   return framed(event);
 }
 
-std::string event_record(const ScalarEvent& scalars) {
-  std::string event = event_at(scalars.wall_time_s);
-  add_key(event, kStep, WireType::varint);
-  add_varint(event, static_cast<std::uint64_t>(scalars.step));
+std::string event_record(const ScalarEvent& event) {
+  std::string bytes = event_at(event.wall_time_s);
+  add_key(bytes, kStep, WireType::varint);
+  add_varint(bytes, static_cast<std::uint64_t>(event.step));
   std::string summary;
-  for (const EventScalar& scalar : scalars.scalars) {
+  for (const EventScalar& scalar : event.scalars) {
     std::string value;
     add_bytes(value, kTag, scalar.tag);
     add_key(value, kSimpleValue, WireType::fixed32);
     add_little_endian(value, std::bit_cast<std::uint32_t>(static_cast<float>(scalar.value)));
     add_bytes(summary, kValue, value);
   }
-  add_bytes(event, kSummary, summary);
-  return framed(event);
+  add_bytes(bytes, kSummary, summary);
+  return framed(bytes);
 }
 
 }  // namespace tilewave

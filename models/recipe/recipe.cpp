@@ -274,7 +274,7 @@ void check_tokenizer(const Recipe& recipe) {
   std::error_code ignored;
   if (std::filesystem::exists(data.tokenizer, ignored)) return;
   const std::string said = concat("data.tokenizer = ", toml_string(data.tokenizer),
-                                  " is neither \"bytes\" nor \"bpe\", and no file or folder of that name is there");
+                                  R"( is neither "bytes" nor "bpe", and no file or folder of that name is there)");
   const std::string_view advice = foreign_advice("data.tokenizer", data.tokenizer, foreign_names().values);
   TW_CHECK_INPUT(advice.empty(), said, ". ", advice);
   const std::string_view near = nearest_word(data.tokenizer, kTokenizerWords);

@@ -12,24 +12,19 @@ namespace {
 using TraceJson = nlohmann::ordered_json;
 
 constexpr int kProcess = 1;
-enum TraceThread : std::uint8_t { kSteps = 1, kLaunches = 2 };
+constexpr int kSteps = 1, kLaunches = 2;  // threads, which a viewer shows as tracks
 
 struct TraceSpan {
   std::string name, category;
-  TraceThread thread;
+  int thread;
   double begin_s, end_s;
   TraceJson details = TraceJson::object();
 };
 
 TraceJson complete_event(TraceSpan span) {
-  return {{"name", std::move(span.name)},
-          {"cat", std::move(span.category)},
-          {"ph", "X"},
-          {"ts", 1e6 * span.begin_s},
-          {"dur", 1e6 * (span.end_s - span.begin_s)},
-          {"pid", kProcess},
-          {"tid", static_cast<int>(span.thread)},
-          {"args", std::move(span.details)}};
+  return {{"name", std::move(span.name)}, {"cat", std::move(span.category)},          {"ph", "X"},
+          {"ts", 1e6 * span.begin_s},     {"dur", 1e6 * (span.end_s - span.begin_s)}, {"pid", kProcess},
+          {"tid", span.thread},           {"args", std::move(span.details)}};
 }
 
 // "process_name" or "thread_name".

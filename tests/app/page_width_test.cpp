@@ -91,6 +91,8 @@ std::map<std::string, std::vector<Case>> cases() {
       {"guidelines", {}},
       {"import", {}},
       {"export", {}},
+      {"report", {}},    // a path, and
+      {"evaluate", {}},  // lines that are wrapped, of a run that has ended
       {"bench calibrate", {}},
   };
 }

@@ -74,7 +74,7 @@ run = {steps = 4, validate_every = 0}
 TEST_F(AfterARun, TheEndOfARunSaysTheNextCommandAndAProfileNamesItsFiles) {
   const std::string text = done("train text.toml --device cpu --run 'a run' --profile 3:2");
   expect_part(text, "\nnext: tilewave generate 'a run' --prompt 'TEXT'\n");
-  expect_part(text, "profile.jsonl and, for Perfetto or chrome://tracing, in a run/trace.json");
+  expect_part(text, "profile.jsonl and, for Perfetto or chrome://tracing, in");
   const nlohmann::json trace = nlohmann::json::parse(file_text(folder() / "a run" / "trace.json"));
   EXPECT_GT(trace.at("traceEvents").size(), 20U);
   expect_part(done("train pairs.toml --device cpu --run pairs"), "\nnext: tilewave translate pairs < FILE\n");
