@@ -92,6 +92,7 @@ class Adviser {
   std::vector<Advice> advise() {
     std::vector<Advice> all;
     for (const Quantity& quantity : {vocabulary(), d_ff(), heads(), sequence()}) {
+      if (quantity.name == "heads" && has_heads_of_its_own()) continue;  // others would be another model's
       if (quantity.name == "d_ff") append(all, batches());
       append(all, {quantity});
     }
@@ -243,7 +244,6 @@ class Adviser {
   Quantity heads() {
     Quantity quantity{
         .name = "heads", .from = recipe_.model.heads, .part = "attention", .part_seconds = attention_seconds, .section = kAlignmentSection};
-    if (recipe_.model.head_size > 0 || recipe_.model.kv_heads > 0) return quantity;  // other heads would be another model's
     const std::int64_t d_model = recipe_.model.d_model;
     for (std::int64_t number = 1; number <= std::min<std::int64_t>(d_model, 1024); ++number) {
       const std::int64_t width = d_model / number;
@@ -255,6 +255,9 @@ class Adviser {
     }
     return quantity;
   }
+
+  // Whether other heads would be of another width, or share other keys.
+  bool has_heads_of_its_own() const { return recipe_.model.head_size > 0 || recipe_.model.kv_heads > 0; }
 
   // Columns of a head, as they are and as they might be.
   std::string_view section_of_heads(std::int64_t from, std::int64_t to) const {

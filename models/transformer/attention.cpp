@@ -1,6 +1,8 @@
 // Forward passes of the attention sublayers; decoding is the same sublayer with the keys and values of a cache.
 #include "models/transformer/attention.h"
 
+#include <utility>
+
 #include "kernels/ops/add.h"
 #include "models/transformer/initialization.h"
 
@@ -59,7 +61,7 @@ Variable Heads::normalised(Context& context, const Variable& x, Part part) const
                                   .epsilon = epsilon_});
 }
 
-SelfAttention::SelfAttention(Parameters& parameters, const std::string& name, const ModelConfig& config, const Tensor& rotations)
+SelfAttention::SelfAttention(Parameters& parameters, const std::string& name, const ModelConfig& config, Tensor rotations)
     : norm_(parameters, norm_spec(config, name + ".norm")),
       heads_(parameters, name, config),
       qkv_(parameters, linear_spec(config,
@@ -69,7 +71,7 @@ SelfAttention::SelfAttention(Parameters& parameters, const std::string& name, co
                                     .parts = qkv_parts(config)},
                                    LinearPart::queries_keys_values)),
       out_(parameters, linear_spec(config, {.name = name + ".out", .in = heads_.query_features(), .out = config.d_model})),
-      rotations_(rotations),
+      rotations_(std::move(rotations)),
       placement_(config.norm) {}
 
 Variable SelfAttention::queries_keys_values(Context& context, const Variable& input, const Tensor& position_ids) const {

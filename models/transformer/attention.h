@@ -71,7 +71,7 @@ class Heads {
 
 class SelfAttention {
  public:
-  SelfAttention(Parameters& parameters, const std::string& name, const ModelConfig& config, const Tensor& rotations);
+  SelfAttention(Parameters& parameters, const std::string& name, const ModelConfig& config, Tensor rotations);
 
   Variable forward(Context& context, const Variable& x, const Segments& segments, Mask mask,
                    const DropoutRates& rates) const;  // [tokens, d_model]

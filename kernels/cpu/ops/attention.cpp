@@ -90,7 +90,8 @@ Head<T> head_of(const MatrixView& view, std::int64_t head, std::int64_t heads) {
 
 template <class T, class Args>
 T score_scale(const Args& args) {
-  return args.scale > 0.0 ? static_cast<T>(args.scale) : T(1) / std::sqrt(static_cast<T>(args.q.cols / args.heads));
+  const std::int64_t width = args.q.cols / args.heads;
+  return args.scale > 0.0 ? static_cast<T>(args.scale) : T(1) / std::sqrt(static_cast<T>(width));
 }
 
 // Rows of whole vectors: a head's where they lie, or, where its width is not one of whole vectors, a buffer's.

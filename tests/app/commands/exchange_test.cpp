@@ -72,6 +72,21 @@ TEST_F(ExchangeCommands, TrainedWithoutALearningRateItIsExportedAsItCame) {
   EXPECT_NE(theirs, file_text(folder_.path() / "d.safetensors"));
 }
 
+TEST_F(ExchangeCommands, ALlamaIsTrainedAndExported) {
+  const std::string theirs = quoted((fs::absolute(test_environment().data) / "fixtures" / "llama" / "qwen3").string());
+  expect_done("import " + theirs + " --recipe gpt.toml");
+  EXPECT_NE(file_text(folder_.path() / "gpt.toml").find(", a Qwen3. data.source names"), std::string::npos);
+  expect_done(train("run", 2) + " --set batch.sequence=24 --weights " + theirs);
+  EXPECT_EQ(nlohmann::json::parse(file_text(folder_.path() / "run" / "weights.json")).at("names"), "Llama");
+  expect_done("export run out");
+  expect_done("step gpt.toml --set data.kind=synthetic --weights out --dump-weights a.safetensors");
+  expect_done("step gpt.toml --set data.kind=synthetic --weights run --dump-weights b.safetensors");
+  expect_done("step gpt.toml --set data.kind=synthetic --weights " + theirs + " --dump-weights c.safetensors");
+  EXPECT_EQ(file_text(folder_.path() / "a.safetensors"), file_text(folder_.path() / "b.safetensors"));
+  EXPECT_NE(file_text(folder_.path() / "a.safetensors"), file_text(folder_.path() / "c.safetensors")) << "it was trained";
+  expect_done("generate run --ids '5 6' --tokens 3");
+}
+
 TEST_F(ExchangeCommands, AResumedRunNeedsNeitherTheWeightsNorTheRecipe) {
   expect_done("import theirs --recipe gpt.toml");
   expect_done(train("whole", 4) + " --weights theirs");
