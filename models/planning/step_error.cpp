@@ -8,7 +8,8 @@
 namespace tilewave {
 
 StepError step_error(const DeviceInfo& device, const StepPlan& step) {
-  const bool guides = std::ranges::any_of(step.gemms, [](const GemmLine& line) { return line.plan.composition.kernel.starts_with("guide_"); });
+  const bool guides =
+      std::ranges::any_of(step.gemms, [](const GemmLine& line) { return line.plan.composition.kernel.starts_with("guide_"); });
   if (guides || device.backend == Backend::cpu) return {.fraction = NAN, .source = "no step was measured in such kernels"};
   switch (cost_model_of(device).source) {
     case CostModelSource::measured:

@@ -180,14 +180,14 @@ TEST_F(BenchCommand, ATableThatNobodyCanReadIsNoSuccess) {
 }
 
 TEST_F(BenchCommand, RefusesWhatItCannotMeasure) {
-  for (const char* options :
-       {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'", "gemm --kernel fast --layer '65<-127@33'",
-        "gemm --against mkl", "gemm --against cublas --device cpu", "gemm --suite transformer --pitch aligned", "gemm --ladder --kernel naive",
-        "gemm --ladder --form dgrad_gelu_bias --device cpu", "gemm --dtype f16 --device cpu --layer '65<-127@33'",
-        "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --kernel dot_products",
-        "gemm --device cpu --layer '65<-127@33' --block-ms nan", "step nowhere.toml", "calibrate --device cpu",
-        "gemm --suite transformer --device cpu", "gemm --suite portable", "op transpose", "op add --precision fp8",
-        "op add --row-pitch wide"}) {
+  for (const char* options : {"gemm --layer 65x127", "gemm --layer '65<-127@0'", "gemm --layer '65<-127@33@2'",
+                              "gemm --kernel fast --layer '65<-127@33'", "gemm --against mkl", "gemm --against cublas --device cpu",
+                              "gemm --suite transformer --pitch aligned", "gemm --ladder --kernel naive",
+                              "gemm --ladder --form dgrad_gelu_bias --device cpu", "gemm --dtype f16 --device cpu --layer '65<-127@33'",
+                              "gemm --device cpu --layer '65<-127@33' --form dgrad_gelu_bias --kernel dot_products",
+                              "gemm --device cpu --layer '65<-127@33' --block-ms nan", "step nowhere.toml", "calibrate --device cpu",
+                              "gemm --suite transformer --device cpu", "gemm --suite portable", "op transpose", "op add --precision fp8",
+                              "op add --row-pitch wide"}) {
     const Outcome outcome = bench(options);
     EXPECT_EQ(outcome.status, 2) << options << ": " << outcome.output;
     EXPECT_EQ(outcome.output.rfind("tilewave: ", 0), 0U) << options << " prints before it refuses: " << outcome.output;

@@ -460,7 +460,8 @@ TEST(RecipeTokenizer, IsAWordOrThere) {
   EXPECT_EQ(said("bytse"), "data.tokenizer = \"bytse\"" + none + " (did you mean \"bytes\"?).");
   EXPECT_EQ(said("somewhere/tokenizer.json"), "data.tokenizer = \"somewhere/tokenizer.json\"" + none + ".");
   EXPECT_EQ(said("char"), "data.tokenizer = \"char\"" + none + ". Write \"bytes\".");
-  EXPECT_EQ(refusal(kDecoderOnlyText, {"data.tokenizer=''"}), "data.tokenizer is empty; write \"bytes\", \"bpe\" or the path of a tokenizer.");
+  EXPECT_EQ(refusal(kDecoderOnlyText, {"data.tokenizer=''"}),
+            "data.tokenizer is empty; write \"bytes\", \"bpe\" or the path of a tokenizer.");
 }
 
 TEST(RecipeValidation, GemmChoice) {
