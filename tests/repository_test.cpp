@@ -100,7 +100,7 @@ const std::vector<std::vector<std::string>>& rooms() {
 
 // Its folder; but what a GEMM's problem and plan are is data that core's trace records, and what a kernel is to the catalog is public.
 std::string room_of(const std::string& file) {
-  static const std::regex data(R"(kernels/gemm/(problem|tiling|plan)\.h)");
+  static const std::regex data(R"(kernels/gemm/(composition|problem|tiling|plan)\.h)");
   static const std::regex facts(R"(kernels/gemm/(kernel|guide_tiles)\.h)");
   if (std::regex_match(file, data)) return "kernels/core";
   if (std::regex_match(file, facts)) return "kernels/gemm/facts";

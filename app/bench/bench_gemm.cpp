@@ -86,9 +86,10 @@ Command add_bench_gemm(CLI::App& bench) {
   const auto options = std::make_shared<GemmOptions>();
   command->add_option("--layer", options->layers, "out<-in@tokens; may be repeated (default: a suite for the device)")->take_all();
   CLI::Option* kernel =
-      command->add_option("--kernel,--row", options->kernel, "measure this kernel of the catalog alone, or a tile of its");
+      command->add_option("--kernel", options->kernel, "measure this kernel of the catalog alone, or a tile of its");
   CLI::Option* ladder =
       command->add_flag("--ladder", options->ladder, "the best tile of every kernel, in the catalog's order")->excludes(kernel);
+  command->add_option("--row", options->kernel, "what --kernel was called")->group("")->excludes(ladder);
   command->add_option("--against", options->against, "a peer measured in the same run: openblas, or on a GPU cublas or cublaslt");
   command->add_option("--form", options->forms, "what is asked of a layer; may be repeated (default: the plain ones)")
       ->check(CLI::IsMember(gemm_forms()))

@@ -51,6 +51,7 @@ CommandNode command_node(const CLI::App& app, const std::string& path, const Off
   CommandNode node{
       .path = path, .name = app.get_name(), .description = app.get_description(), .options = {}, .positionals = {}, .commands = {}};
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // a former name, which help does not list
     (option->get_positional() ? node.positionals : node.options).push_back(option_node(app, path, *option, offered));
   }
   for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {

@@ -53,7 +53,10 @@ std::string cycles_axis(double y, double most, double scale) {
     const double x = kLifeLeft + scale * at;
     svg += svg_box({x, kLifeTitle, 0.5, y - kLifeTitle}, R"(fill="#ddd")") + svg_words({.x = x, .y = y + 14}, number_text(at, "%.0f"));
   }
-  return svg + svg_words({.x = kLifeLeft, .y = y + 32, .anchor = "start"}, "cycles of an SM, by the cost model");
+  return svg +
+         svg_words(
+             {.x = kLifeLeft, .y = y + 32, .anchor = "start"},
+             "cycles of an SM, by the cost model; a line is a load, its mark where it arrives; filled are MMAs, light is the epilogue");
 }
 
 }  // namespace

@@ -71,11 +71,16 @@ enum class ComputedIn : std::uint8_t { run_precision, host_double };
 // Whether what a run computes follows from a key, so that a run that goes on keeps its value.
 enum class Resumed : std::uint8_t { keeps_value, may_change };
 
+// Whether a recipe's hash has a key always, or where it is not at its default: a key that came later leaves the hash of a recipe that does
+// not know it as it was, and runs of before go on.
+enum class Hashed : std::uint8_t { always, where_set };
+
 struct Key {
   std::string_view unit = {};
   Range range = {};
   ComputedIn computed = ComputedIn::run_precision;
   Resumed resumed = Resumed::keeps_value;
+  Hashed hashed = Hashed::always;
   std::span<const std::string_view> words = {};  // of a text that may be one of these or a path
   std::string_view meaning = {};
 };

@@ -6,26 +6,16 @@
 #include "kernels/core/error.h"
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/plan.h"
-#include "kernels/gemm/sm90/warpgroup_time.h"
+#include "kernels/gemm/tile_pace.h"
 
 namespace tilewave {
 namespace {
 
 constexpr std::int64_t kTiles = 3;
 
-// In cycles of an SM.
-struct Pace {
-  int stages = 0;
-  std::int64_t k_tiles = 0;
-  double k_tile = 0.0;    // the MMAs of one
-  double latency = 0.0;   // of a load
-  double packing = 0.0;   // between two tiles' MMAs, of a deferred epilogue
-  double epilogue = 0.0;  // of a tile, where nothing else runs
-};
-
 class Life {
  public:
-  explicit Life(const Pace& pace) : pace_(pace) {}
+  explicit Life(const TilePace& pace) : pace_(pace) {}
 
   // A tile's k_tiles one after the other, by whoever waits in `lane` from `free_at` on; when the last one's MMAs end.
   double multiply(std::int64_t tile, double free_at, LifeLane& lane) {
@@ -51,12 +41,12 @@ class Life {
   LifeLane loads = {.label = "TMA", .spans = {}};
 
  private:
-  Pace pace_;
+  TilePace pace_;
   std::vector<double> ends_;  // of every k_tile's MMAs, which free its stage
 };
 
 // Both consumers share a tile.
-std::vector<LifeLane> data_parallel(const Pace& pace) {
+std::vector<LifeLane> data_parallel(const TilePace& pace) {
   Life life(pace);
   LifeLane both = {.label = "both consumers", .spans = {}};
   double now = 0.0;
@@ -67,7 +57,7 @@ std::vector<LifeLane> data_parallel(const Pace& pace) {
 }
 
 // The same, but a tile's results leave under the next one's MMAs, the last one's alone.
-std::vector<LifeLane> deferred(const Pace& pace) {
+std::vector<LifeLane> deferred(const TilePace& pace) {
   Life life(pace);
   LifeLane both = {.label = "both consumers", .spans = {}}, stores = {.label = "stores", .spans = {}};
   double now = 0.0;
@@ -83,7 +73,7 @@ std::vector<LifeLane> deferred(const Pace& pace) {
 }
 
 // Each consumer has every other tile, and one's epilogue lies under the other's MMAs.
-std::vector<LifeLane> ping_pong(const Pace& pace) {
+std::vector<LifeLane> ping_pong(const TilePace& pace) {
   Life life(pace);
   LifeLane consumers[] = {{.label = "consumer 0", .spans = {}}, {.label = "consumer 1", .spans = {}}};
   double free_at[] = {0.0, 0.0}, tensor_cores = 0.0;
@@ -112,18 +102,6 @@ GemmProblem drawn_problem() {
           .d_alignment = 128};
 }
 
-Pace pace_of(const GemmPlan& plan, const GemmProblem& problem, const DeviceInfo& device) {
-  const WarpgroupTime time = warpgroup_time(problem, plan.tile, {.columns = plan.tile.m, .own_loop = true}, device);
-  const CostModel& model = cost_model_of(device);
-  const std::int64_t k_tiles = ceil_div(problem.k, kKTile);
-  return {.stages = plan.stages,
-          .k_tiles = k_tiles,
-          .k_tile = time.mmas / static_cast<double>(k_tiles),
-          .latency = model.fill_cycles,
-          .packing = model.packing_cycles,
-          .epilogue = time.epilogue};
-}
-
 }  // namespace
 
 std::vector<TileLife> tile_lives(const DeviceInfo& device) {
@@ -131,7 +109,7 @@ std::vector<TileLife> tile_lives(const DeviceInfo& device) {
   struct Drawn {
     const char* name;
     const char* says;
-    std::vector<LifeLane> (*lanes)(const Pace& pace);
+    std::vector<LifeLane> (*lanes)(const TilePace& pace);
   };
   constexpr Drawn kDrawn[] = {{"persistent", "all wait while a tile is finished", data_parallel},
                               {"persistent/deferred", "results leave under the next tile's MMAs", deferred},
@@ -141,7 +119,7 @@ std::vector<TileLife> tile_lives(const DeviceInfo& device) {
     const GemmKernel& kernel = *find_gemm_kernel(Backend::cuda, drawn.name);
     if (device.backend != Backend::cuda || !kernel.refuse(problem, device).empty()) continue;
     const GemmPlan plan = choose(problem, device, {.forced = drawn.name});
-    const Pace pace = pace_of(plan, problem, device);
+    const TilePace pace = tile_pace(problem, plan, device);
     lives.push_back({.title = concat(name_of(plan), ": ", drawn.says, "; ", plan.stages, " stages, ", pace.k_tiles, " k_tiles per tile"),
                      .lanes = drawn.lanes(pace)});
   }

@@ -124,40 +124,61 @@ struct ModelConfig {
     visit("heads", heads, {.range = between(1, 1024), .meaning = "attention heads"});
     visit("kv_heads", kv_heads,
           {.range = between(0, 1024),
+           .hashed = Hashed::where_set,
            .meaning = "heads of keys and of values, each shared by heads / kv_heads heads of queries (grouped queries); 0: heads"});
-    visit("head_size", head_size, {.unit = "features", .range = between(0, 65536), .meaning = "width of a head; 0: d_model / heads"});
-    visit("attention_scale", attention_scale,
-          {.range = at_least(0), .meaning = "what scores are multiplied by; 0: 1 / sqrt(the width of a head)"});
+    visit("head_size", head_size,
+          {.unit = "features", .range = between(0, 65536), .hashed = Hashed::where_set, .meaning = "width of a head; 0: d_model / heads"});
+    visit(
+        "attention_scale", attention_scale,
+        {.range = at_least(0), .hashed = Hashed::where_set, .meaning = "what scores are multiplied by; 0: 1 / sqrt(the width of a head)"});
     visit("query_key_norm", query_key_norm,
-          {.meaning = "RMSNorm of every head of queries and of keys, with a weight for queries and one for keys (Qwen3's)"});
+          {.hashed = Hashed::where_set,
+           .meaning = "RMSNorm of every head of queries and of keys, with a weight for queries and one for keys (Qwen3's)"});
     visit("encoder_layers", encoder_layers, {.range = between(0, 1024), .meaning = "0 in a decoder_only model"});
     visit("decoder_layers", decoder_layers, {.range = between(1, 1024), .meaning = "layers of the decoder"});
     visit("vocabulary", vocabulary,
           {.unit = "tokens", .range = between(2, kMaxRows), .meaning = "rows of the embedding; may exceed what the tokenizer produces"});
     visit("max_positions", max_positions, {.unit = "tokens", .range = between(1, kMaxRows), .meaning = "rows of the position table"});
     visit("norm", norm, {.meaning = "a norm before each sublayer, or after its residual addition"});
-    visit("norm_kind", norm_kind, {.meaning = "LayerNorm, or RMSNorm, which has neither mean nor bias (Llama's)"});
-    visit("epsilon", epsilon, {.range = above(0), .meaning = "added to the variance, or to the mean square, of every norm"});
+    visit("norm_kind", norm_kind,
+          {.hashed = Hashed::where_set, .meaning = "LayerNorm, or RMSNorm, which has neither mean nor bias (Llama's)"});
+    visit("epsilon", epsilon,
+          {.range = above(0), .hashed = Hashed::where_set, .meaning = "added to the variance, or to the mean square, of every norm"});
     visit("biases", biases,
-          {.meaning = "of linear layers and LayerNorms: all of them, `none`, or `qkv`, of queries, keys and values alone (Qwen2's)"});
+          {.hashed = Hashed::where_set,
+           .meaning = "of linear layers and LayerNorms: all of them, `none`, or `qkv`, of queries, keys and values alone (Qwen2's)"});
     visit("activation", activation,
           {.meaning = "of the feed-forward layers; `swiglu` is silu(gate) x up, whose two matrices are one GEMM of 2 d_ff outputs"});
     visit(
         "positions", positions,
         {.meaning = "a constant table or a trained one, added to the embedding, or `rope`: self-attention's queries and keys are turned"});
     visit("rope_base", rope_base,
-          {.range = above(1), .computed = ComputedIn::host_double, .meaning = "of rope's frequencies, base^(-2 i / head_size)"});
-    visit("rope_scaling", rope_scaling, {.meaning = "how rope's frequencies are stretched for long texts: not, or as Llama 3.1's"});
+          {.range = above(1),
+           .computed = ComputedIn::host_double,
+           .hashed = Hashed::where_set,
+           .meaning = "of rope's frequencies, base^(-2 i / head_size)"});
+    visit("rope_scaling", rope_scaling,
+          {.hashed = Hashed::where_set, .meaning = "how rope's frequencies are stretched for long texts: not, or as Llama 3.1's"});
     visit("rope_factor", rope_factor,
-          {.range = at_least(1), .computed = ComputedIn::host_double, .meaning = "llama3: by how much long waves are stretched"});
+          {.range = at_least(1),
+           .computed = ComputedIn::host_double,
+           .hashed = Hashed::where_set,
+           .meaning = "llama3: by how much long waves are stretched"});
     visit("rope_low_frequency", rope_low_frequency,
           {.range = above(0),
            .computed = ComputedIn::host_double,
+           .hashed = Hashed::where_set,
            .meaning = "llama3: waves that fit less often into rope_original_positions are stretched by rope_factor"});
     visit("rope_high_frequency", rope_high_frequency,
-          {.range = above(0), .computed = ComputedIn::host_double, .meaning = "llama3: waves that fit more often are left alone"});
+          {.range = above(0),
+           .computed = ComputedIn::host_double,
+           .hashed = Hashed::where_set,
+           .meaning = "llama3: waves that fit more often are left alone"});
     visit("rope_original_positions", rope_original_positions,
-          {.unit = "tokens", .range = between(1, kMaxRows), .meaning = "llama3: the length that the model was trained with before"});
+          {.unit = "tokens",
+           .range = between(1, kMaxRows),
+           .hashed = Hashed::where_set,
+           .meaning = "llama3: the length that the model was trained with before"});
     visit("tied", tied, {.meaning = "embeddings and vocabulary projection are one matrix"});
     visit("dropout", dropout,
           {.unit = "fraction", .range = from_below(0, 1), .meaning = "of embeddings and of every sublayer's output, while training"});
@@ -283,9 +304,12 @@ struct ScheduleConfig {
     visit("decay_from", decay_from,
           {.unit = "steps",
            .range = between(0, kMaxSteps),
+           .hashed = Hashed::where_set,
            .meaning = "the step behind which warmup_stable_decay leaves the peak; 0: where a tenth of decay_steps is left"});
     visit("min_learning_rate", min_learning_rate,
-          {.range = at_least(0), .meaning = "what cosine, linear and warmup_stable_decay fall to; at most optimizer.learning_rate"});
+          {.range = at_least(0),
+           .hashed = Hashed::where_set,
+           .meaning = "what cosine, linear and warmup_stable_decay fall to; at most optimizer.learning_rate"});
   }
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };
@@ -314,9 +338,11 @@ struct RunConfig {
           {.unit = "checkpoints", .range = between(1, 65536), .resumed = Resumed::may_change, .meaning = "the latest ones kept"});
     visit("keep_best", keep_best,
           {.resumed = Resumed::may_change,
+           .hashed = Hashed::where_set,
            .meaning = "the checkpoint with the least validation loss is kept too, in best/ of the run folder (docs/use/formats.md)"});
     visit("log", log,
           {.resumed = Resumed::may_change,
+           .hashed = Hashed::where_set,
            .meaning = "`tensorboard`: event files beside metrics.jsonl, which TensorBoard reads (docs/use/runs.md)"});
   }
   friend bool operator==(const RunConfig&, const RunConfig&) = default;

@@ -325,9 +325,19 @@ std::string to_toml(const Recipe& recipe) {
 
 std::string hash_of(const Recipe& recipe) {
   constexpr std::string_view kHex = "0123456789abcdef";
+  Recipe copy = recipe, defaults;
+  std::vector<Section> sections = sections_of(copy);
+  const std::vector<Section> default_sections = sections_of(defaults);
+  for (std::size_t s = 0; s < sections.size(); ++s) {
+    const std::vector<Field> fields = std::move(sections[s].fields);
+    sections[s].fields.clear();
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const bool later = fields[f].key.hashed == Hashed::where_set && value_text(fields[f]) == value_text(default_sections[s].fields[f]);
+      if (!later) sections[s].fields.push_back(fields[f]);
+    }
+  }
   std::uint64_t hash = 0xcbf29ce484222325u;
-  Recipe copy = recipe;
-  for (const char c : to_toml(sections_of(copy), Words::former)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  for (const char c : to_toml(sections, Words::former)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   std::string digits(16, '0');
   for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = kHex[(hash >> (60 - 4 * i)) & 15];
   return digits;

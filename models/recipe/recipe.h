@@ -61,7 +61,7 @@ PlanSource plan_source(std::string_view choice);
 bool uses_tokenizer(const DataConfig& data);
 
 std::string to_toml(const Recipe& recipe);
-// 16 hexadecimal digits of the text: FNV-1a, 64 bits.
+// 16 hexadecimal digits of the text, without keys that came later and have their defaults: FNV-1a, 64 bits.
 std::string hash_of(const Recipe& recipe);
 // The keys that two recipes differ in.
 std::vector<KeyDifference> differences(const Recipe& first, const Recipe& second);

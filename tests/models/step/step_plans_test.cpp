@@ -103,7 +103,7 @@ TEST_F(StepPlans, AreMeasuredAnewWhereTheCacheIsNotThisDevicesOrCannotBeRead) {
   ++among_others.catalog;
   write_planned_gemms(cache_file(), among_others);
   measured(updated);
-  EXPECT_TRUE(said("among other rows or tiles; its GEMMs are measured anew") && said("measured 2 GEMMs")) << notes_;
+  EXPECT_TRUE(said("among other kernels or tiles; its GEMMs are measured anew") && said("measured 2 GEMMs")) << notes_;
   std::ofstream(cache_file()) << "no plans\n";
   measured(updated);
   EXPECT_TRUE(said("line 1: ") && said("measured 2 GEMMs")) << notes_;
