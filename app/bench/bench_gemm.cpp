@@ -85,8 +85,7 @@ Command add_bench_gemm(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("gemm", "every kernel and tile on fully-connected layers, in all three roles");
   const auto options = std::make_shared<GemmOptions>();
   command->add_option("--layer", options->layers, "out<-in@tokens; may be repeated (default: a suite for the device)")->take_all();
-  CLI::Option* kernel =
-      command->add_option("--kernel", options->kernel, "measure this kernel of the catalog alone, or a tile of its");
+  CLI::Option* kernel = command->add_option("--kernel", options->kernel, "measure this kernel of the catalog alone, or a tile of its");
   CLI::Option* ladder =
       command->add_flag("--ladder", options->ladder, "the best tile of every kernel, in the catalog's order")->excludes(kernel);
   command->add_option("--row", options->kernel, "what --kernel was called")->group("")->excludes(ladder);
