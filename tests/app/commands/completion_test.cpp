@@ -127,7 +127,8 @@ TEST_F(Shells, BashCompletesRecipesKeysAndTheirValues) {
   using Words = std::set<std::string>;
   EXPECT_EQ(bash("tilewave train a.toml --set model.d_m"), Words{"model.d_model="});
   EXPECT_EQ(bash_options(), "compopt -o nospace\n");
-  EXPECT_EQ(bash("tilewave train a.toml --set model.nor"), (Words{"model.norm=", "model.norm_kind="})) << "its values come behind the equals sign";
+  EXPECT_EQ(bash("tilewave train a.toml --set model.nor"), (Words{"model.norm=", "model.norm_kind="}))
+      << "its values come behind the equals sign";
   EXPECT_EQ(bash("tilewave train a.toml --set model.norm="), (Words{"pre", "post"}));
   EXPECT_EQ(bash("tilewave train a.toml --set=model.norm=po"), Words{"post"});
   EXPECT_EQ(bash("tilewave train a.toml --set model.tied=f"), Words{"false"});

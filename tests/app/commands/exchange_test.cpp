@@ -75,7 +75,8 @@ TEST_F(ExchangeCommands, TrainedWithoutALearningRateItIsExportedAsItCame) {
 TEST_F(ExchangeCommands, ALlamaIsTrainedAndExported) {
   const std::string theirs = quoted((fs::absolute(test_environment().data) / "fixtures" / "llama" / "qwen3").string());
   expect_done("import " + theirs + " --recipe gpt.toml");
-  EXPECT_NE(file_text(folder_.path() / "gpt.toml").find(", a Qwen3: there is no tokenizer.json beside it: data.source names"), std::string::npos);
+  EXPECT_NE(file_text(folder_.path() / "gpt.toml").find(", a Qwen3: there is no tokenizer.json beside it: data.source names"),
+            std::string::npos);
   expect_done(train("run", 2) + " --set batch.sequence=24 --weights " + theirs);
   EXPECT_EQ(nlohmann::json::parse(file_text(folder_.path() / "run" / "weights.json")).at("names"), "Llama");
   expect_done("export run out");
