@@ -25,14 +25,14 @@ std::string_view name_of(GemmSchedule schedule) {
   throw Error("there is no such schedule.");
 }
 
-std::string_view name_of(GemmEpilogue epilogue) { return epilogue == GemmEpilogue::deferred ? "deferred" : "immediate"; }
+std::string_view name_of(EpilogueTiming epilogue) { return epilogue == EpilogueTiming::deferred ? "deferred" : "immediate"; }
 
 std::string name_of(const GemmComposition& composition) {
   const auto& [kernel, schedule, swap_ab, epilogue] = composition;
   std::string name(kernel);
   if (schedule != GemmSchedule::data_parallel && name_of(schedule) != kernel) name += concat('/', name_of(schedule));
   if (swap_ab) name += "/swap_ab";
-  if (epilogue == GemmEpilogue::deferred) name += "/deferred";
+  if (epilogue == EpilogueTiming::deferred) name += "/deferred";
   return name;
 }
 

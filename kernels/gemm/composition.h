@@ -18,17 +18,17 @@ enum class GemmSchedule : std::uint8_t {
 };
 std::string_view name_of(GemmSchedule schedule);
 
-enum class GemmEpilogue : std::uint8_t {
+enum class EpilogueTiming : std::uint8_t {
   immediate,  // results leave before those who multiplied take the next tile
   deferred    // packed in registers, under the next tile's products
 };
-std::string_view name_of(GemmEpilogue epilogue);
+std::string_view name_of(EpilogueTiming epilogue);
 
 struct GemmComposition {
   std::string_view kernel;
   GemmSchedule schedule = GemmSchedule::data_parallel;
   bool swap_ab = false;  // D's rows in memory are wgmma's columns
-  GemmEpilogue epilogue = GemmEpilogue::immediate;
+  EpilogueTiming epilogue = EpilogueTiming::immediate;
 
   friend bool operator==(const GemmComposition&, const GemmComposition&) = default;
 };

@@ -30,7 +30,7 @@ std::int64_t persistent_deferred_shared_bytes(Tile tile) {
                   has_derivative_tile(tile) ? persistent_deferred_derivative_shared_bytes(tile) : 0);
 }
 
-const GemmKernel kPersistentDeferredKernel = {.composition = {.kernel = "persistent", .epilogue = GemmEpilogue::deferred},
+const GemmKernel kPersistentDeferredKernel = {.composition = {.kernel = "persistent", .epilogue = EpilogueTiming::deferred},
                                               .backend = Backend::cuda,
                                               .tensor_cores = true,
                                               .tiles = kPersistentDeferredStoreTiles,

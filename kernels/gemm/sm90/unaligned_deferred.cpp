@@ -87,7 +87,7 @@ ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile) {
             max_shift(problem.d_alignment, problem.output_dtype));
 }
 
-const GemmKernel kUnalignedDeferredKernel = {.composition = {.kernel = "unaligned", .epilogue = GemmEpilogue::deferred},
+const GemmKernel kUnalignedDeferredKernel = {.composition = {.kernel = "unaligned", .epilogue = EpilogueTiming::deferred},
                                              .backend = Backend::cuda,
                                              .tensor_cores = true,
                                              .tiles = kUnalignedDeferredTiles,

@@ -14,7 +14,7 @@ namespace {
 
 TEST(GemmComposition, NamesSayWhatIsNotUsual) {
   EXPECT_EQ(name_of(GemmComposition{.kernel = "persistent"}), "persistent");
-  EXPECT_EQ(name_of(GemmComposition{.kernel = "persistent", .epilogue = GemmEpilogue::deferred}), "persistent/deferred");
+  EXPECT_EQ(name_of(GemmComposition{.kernel = "persistent", .epilogue = EpilogueTiming::deferred}), "persistent/deferred");
   EXPECT_EQ(name_of(GemmComposition{.kernel = "persistent", .schedule = GemmSchedule::ping_pong, .swap_ab = true}),
             "persistent/ping_pong/swap_ab");
   EXPECT_EQ(name_of(GemmComposition{.kernel = "stream_k", .schedule = GemmSchedule::stream_k}), "stream_k");
