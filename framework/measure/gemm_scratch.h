@@ -39,7 +39,7 @@ class GemmScratch {
   Candidate candidate(const std::shared_ptr<const Posed>& posed, const GemmPlan& plan, std::string name);
 
   // Of a library's row: how many candidates its heuristic has for the problem.
-  int library_candidates(const GemmKernel& row, const Posed& posed);
+  int library_candidates(const GemmKernel& library, const Posed& posed);
 
  private:
   MatrixView matrix(Posed& posed, const MatrixView& shape, std::int64_t alignment, std::int64_t from);
