@@ -99,7 +99,7 @@ TEST(CostModel, NoPredictionBeatsTheDevicesPeaks) {
 
 TEST(Choose, TakesTheLeastPredictedTimeAndAlwaysTheSamePlan) {
   std::mt19937 random(4);
-  std::set<std::string_view> rows;
+  std::set<std::string> rows;
   for (const DeviceInfo& device : {h200(), a100()}) {
     for (int i = 0; i < 300; ++i) {
       const GemmProblem p = random_problem(random);
