@@ -71,5 +71,3 @@ find_package(CUDAToolkit REQUIRED)
 target_sources(tilewave_kernels PRIVATE kernels/cuda/gemm/reference/libraries.cpp)
 set_source_files_properties(kernels/cuda/gemm/reference/libraries.cpp PROPERTIES INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
 target_link_libraries(tilewave_kernels PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
-# Nothing else is compiled otherwise than in a build for the CPU, so that ccache has it from there.
-set_source_files_properties(${gemm_facts} kernels/gemm/reference/libraries.cpp PROPERTIES COMPILE_DEFINITIONS TILEWAVE_HAS_CUDA)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/core/device.h"
+#include "kernels/gemm/catalog.h"
 #include "kernels/gemm/plan.h"
 
 namespace tilewave {
@@ -66,6 +67,19 @@ TEST(CudaBinary, HasMachineCodeForAmpereAndHopperAndPtxForLater) {
   EXPECT_GE(portable, 20);
   EXPECT_TRUE(6 <= bulk_copy && bulk_copy < 10) << bulk_copy << ": instances of bulk_copy_mma, and no portable source";
   EXPECT_GE(hopper, 5);
+}
+
+// A kernel without a launch would be chosen and refused.
+TEST(CudaBinary, EveryKernelOfTheCatalogHasItsLaunch) {
+  if (!has_cuda()) GTEST_SKIP() << "this build of tilewave has no CUDA kernels";
+  int launches = 0;
+  for (const GemmKernel* const kernel : gemm_catalog()) {
+    const std::string name = name_of(*kernel);
+    if (kernel->backend != Backend::cuda || name.starts_with("guide_")) continue;  // those are for planning alone
+    EXPECT_NE(kernel->launch_cuda, nullptr) << name;
+    ++launches;
+  }
+  EXPECT_GE(launches, 20);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "app/bench/bench.h"
 #include "app/bench/gemm_bench.h"
 #include "app/bench/gemm_ladder.h"
+#include "app/bench/generated_suite.h"
 #include "app/options/usage.h"
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/forced_gemm.h"
@@ -15,7 +16,7 @@ namespace {
 struct GemmOptions {
   DeviceOptions device;
   std::vector<std::string> layers, forms;
-  std::string kernel, against, dtype, pitch, suite;
+  std::string kernel, against, dtype, pitch, suite, seed;
   bool ladder = false, calibrate = false;
   double block_ms = 20.0, settle_ms = 0.0;
   PageOptions page;
@@ -45,10 +46,20 @@ GemmSuite cpu_suite(SuiteCut cut, PitchPolicy pitch) {
   return suite;
 }
 
+std::uint64_t seed_of(const GemmOptions& options) { return options.seed.empty() ? 1 : parse_seed(options.seed); }
+
 GemmSuite suite_of(const GemmOptions& options, Backend backend) {
   SuiteCut cut = {.forms = {}, .layers = options.layers};
   for (const std::string& form : options.forms) cut.forms.push_back(parse_gemm_form(form));
-  if (!options.suite.empty()) return transformer_suite(cut);
+  if (options.suite == "transformer") return transformer_suite(cut);
+  if (!options.suite.empty()) {
+    GemmSuite suite = generated_suite(seed_of(options));
+    std::erase_if(suite.items, [&](const GemmItem& item) {
+      const auto kept = [](const auto& some, const auto& one) { return some.empty() || std::ranges::count(some, one) > 0; };
+      return !kept(cut.forms, item.ours.form) || !kept(cut.layers, item.ours.layer.text());
+    });
+    return suite;
+  }
   const std::string pitch = !options.pitch.empty() ? options.pitch : backend == Backend::cuda ? "packed" : "aligned";
   const PitchPolicy policy = pitch == "packed" ? PitchPolicy::packed : PitchPolicy::aligned;
   return backend == Backend::cuda ? layers_suite(cut, policy) : cpu_suite(cut, policy);
@@ -60,6 +71,8 @@ int run_gemm(const GemmOptions& options) {
   const bool gpu = device.backend == Backend::cuda;
   TW_CHECK_INPUT(gpu || (options.suite.empty() && !options.calibrate), "--suite and --calibrate are for GPUs, and ", device.name,
                  " is none; add --device cuda, or leave them out.");
+  TW_CHECK_INPUT(options.suite == "generated" || options.seed.empty(), "--seed ", options.seed, " draws --suite generated, and ",
+                 options.suite, " is not drawn.");
   TW_CHECK_INPUT(gpu || options.dtype != "f16", "--dtype f16: on a CPU f32, tf32, f64 and bf16 are measured.");
   TW_CHECK_INPUT(std::isfinite(options.block_ms) && std::isfinite(options.settle_ms), "--block-ms and --settle-ms are numbers.");
   const GemmBench bench = {.suite = suite_of(options, device.backend),
@@ -71,6 +84,7 @@ int run_gemm(const GemmOptions& options) {
                            .rounds = options.rounds,
                            .block_s = options.block_ms * 1e-3,
                            .settle_s = options.settle_ms * 1e-3,
+                           .seed = options.suite == "generated" ? std::optional(seed_of(options)) : std::nullopt,
                            .calibrate = options.calibrate,
                            .page = options.page.of_stdout(),
                            .json = options.json};
@@ -94,9 +108,13 @@ Command add_bench_gemm(CLI::App& bench) {
       ->check(CLI::IsMember(gemm_forms()))
       ->take_all();
   CLI::Option* suite =
-      command->add_option("--suite", options->suite, "GPU: transformer, with its claims and their targets; --layer and --form cut it")
-          ->check(CLI::IsMember({"transformer"}))
+      command
+          ->add_option("--suite", options->suite,
+                       "GPU, with claims and their targets: transformer, or generated, drawn by --seed; --layer and --form cut it")
+          ->check(CLI::IsMember({"transformer", "generated"}))
           ->excludes(ladder);
+  command->add_option("--seed", options->seed, "of --suite generated: a number, or the first eight hexadecimal digits of a commit")
+      ->needs(suite);
   command->add_flag("--calibrate", options->calibrate, "GPU: predict by a cost model that this run measures first, on other shapes")
       ->excludes(ladder);
   command->add_option("--dtype", options->dtype, "GPU: bf16 (default), f16, tf32, f32 or f64; CPU: f32 (default), tf32, f64 or bf16");

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iostream>
 #include <map>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "app/bench/bench_operands.h"
@@ -22,7 +24,8 @@
 namespace tilewave {
 namespace {
 
-constexpr double kSlowest = 4.0;  // a plan that the model puts further behind is not measured, unless its kernel is asked for
+constexpr std::size_t kBestOfModel = 8;  // of a drawn suite's candidates, and as many others
+constexpr double kSlowest = 4.0;         // a plan that the model puts further behind is not measured, unless its kernel is asked for
 
 // A mean of ratios, and the least of them.
 struct Ratios {
@@ -93,7 +96,11 @@ class Measurement {
   }
 
  private:
-  OurSide side_of(const GemmCase& asked) { return candidates_.ours(asked, options_.kernel, options_.kernel.empty() ? kSlowest : HUGE_VAL); }
+  OurSide side_of(const GemmCase& asked) {
+    OurSide side = candidates_.ours(asked, options_.kernel, options_.kernel.empty() ? kSlowest : HUGE_VAL);
+    if (options_.seed) side.keep(kBestOfModel, random_);
+    return side;
+  }
 
   Comparison compare_warm(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers) {
     Comparison result = compare(ours, peers, interleave_);
@@ -192,6 +199,9 @@ class Measurement {
     result.flops_per_s = static_cast<double>(problem.flops()) / result.seconds;
     slower_.add(chosen.median_s / best.median_s, result.layer);
     prediction_.add(std::exp(std::abs(std::log(ours.chosen.predicted_s / chosen.median_s))), result.layer);
+    errors_.push_back(std::abs(ours.chosen.predicted_s / chosen.median_s - 1.0));
+    if (result.ratio > 0.0 && result.ratio < options_.suite.claims[item.claim].least)
+      slow_.push_back(concat(result.form, " of ", result.layer, ", ", number_text(result.ratio, "%.3f")));
     if (!timings.peers.empty()) {
       result.peer_s = timings.peers.front().median_s + added.peer_s;
       result.peer_flops_per_s = static_cast<double>(problem_of(peer_case, candidates_.types()).flops()) / result.peer_s;
@@ -242,7 +252,18 @@ class Measurement {
       object.add("peer_upper_quartile_us", peer.upper_quartile_s * 1e6).add("ratio", result.ratio);
     }
     if (!peer_absent.empty()) object.add("peer_absent", peer_absent);
+    if (options_.seed) object.add("candidates", std::span<const JsonObject>(candidates_of(measured)));
     std::cout << object.text() << std::endl;
+  }
+
+  // All of ours that were measured, by what screening saw.
+  static std::vector<JsonObject> candidates_of(const Measured& measured) {
+    std::vector<JsonObject> all;
+    for (const auto& [name, seconds] : measured.timings.screened_s) {
+      all.push_back(
+          JsonObject().add("plan", name).add("us", seconds * 1e6).add("predicted_us", measured.ours.plans.at(name).predicted_s * 1e6));
+    }
+    return all;
   }
 
   // The answer, then what it is made of.
@@ -276,7 +297,16 @@ class Measurement {
     if (slower_.count == 0) return "";
     return concat("the cost model's choice takes ", number_text(slower_.mean(), "%.3f"),
                   " times the fastest's time, and its prediction is off by a factor of ", number_text(prediction_.mean(), "%.3f"),
-                  " (geometric means over ", slower_.count, ")");
+                  " (geometric means over ", slower_.count, "); the prediction's mean error is ", percent_text(mean_error(), 1),
+                  ", its 95th percentile ", percent_text(quantile(errors_, 0.95), 1),
+                  slow_.empty() ? "" : "; below what none should be under: ", list_text(slow_));
+  }
+
+  double mean_error() const { return std::accumulate(errors_.begin(), errors_.end(), 0.0) / static_cast<double>(errors_.size()); }
+  static std::string list_text(const std::vector<std::string>& some) {
+    std::string text;
+    for (const std::string& one : some) text += concat(text.empty() ? "" : "; ", one);
+    return text;
   }
 
   Table claims_table() const {
@@ -340,8 +370,11 @@ class Measurement {
       std::cout << object.text() << std::endl;
     }
     if (slower_.count == 0) return;
-    std::cout << JsonObject().add("chosen_time_fraction", slower_.mean()).add("prediction_error_factor", prediction_.mean()).text()
-              << std::endl;
+    JsonObject object;
+    if (options_.seed) object.add("seed", *options_.seed);
+    object.add("chosen_time_fraction", slower_.mean()).add("prediction_error_factor", prediction_.mean());
+    object.add("prediction_error_mean", mean_error()).add("prediction_error_p95", quantile(errors_, 0.95));
+    std::cout << object.text() << std::endl;
   }
 
   DeviceInfo device_;
@@ -352,6 +385,9 @@ class Measurement {
   std::vector<Ratios> ratios_;                        // by claim
   std::map<std::string, Added> bias_gradient_costs_;  // by layer
   Ratios slower_, prediction_;
+  std::vector<double> errors_;     // of the choice's prediction, as parts of what was measured
+  std::vector<std::string> slow_;  // under their claim's least
+  std::mt19937_64 random_{options_.seed.value_or(0)};
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 // another form of our own in the same run, and the model's choice and prediction beside what was measured.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "app/bench/gemm_suite.h"
@@ -19,7 +21,8 @@ struct GemmBench {
   std::string dtype = "bf16";
   int rounds = 9;
   double block_s = 0.02, settle_s = 0.0;
-  bool calibrate = false;  // a GPU's: predict by a cost model that this run measures first
+  std::optional<std::uint64_t> seed;  // of a suite that is drawn: with it the candidates beside the model's best are drawn too
+  bool calibrate = false;             // a GPU's: predict by a cost model that this run measures first
   Page page;
   bool json = false;
 };

@@ -20,6 +20,14 @@ GemmCandidates::GemmCandidates(const Queue& queue, const DeviceInfo& device, con
   TW_CHECK_INPUT(library_ != nullptr && library_->reference, "--against ", against, ": a GPU's peers are cublas and cublaslt.");
 }
 
+void OurSide::keep(std::size_t best, std::mt19937_64& random) {  // candidates are in the model's order
+  for (std::size_t i = best; i + 1 < candidates.size() && i < 2 * best; ++i) {
+    std::swap(candidates[i], candidates[i + random() % (candidates.size() - i)]);
+  }
+  std::size_t place = 0;
+  std::erase_if(candidates, [&](const Candidate& one) { return place++ >= 2 * best && !one.always_final; });
+}
+
 void GemmCandidates::check_peer(const GemmCase& asked) const {
   if (!blas_) return;
   const GemmProblem problem = problem_of(asked, types_);

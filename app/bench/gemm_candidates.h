@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct OurSide {
   GemmPlan chosen;
   std::vector<Candidate> candidates;
   std::map<std::string, GemmPlan> plans;
+
+  // Leaves the model's choice, its `best` best and as many others, drawn.
+  void keep(std::size_t best, std::mt19937_64& random);
 };
 
 // The library's, or a sentence why there are none.

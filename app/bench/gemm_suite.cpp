@@ -6,8 +6,8 @@
 namespace tilewave {
 namespace {
 
-constexpr std::string_view kForms[] = {"forward",      "dgrad",      "wgrad",           "wgrad_accumulate",
-                                       "forward_gelu", "dgrad_gelu", "dgrad_gelu_bias", "wgrad_bias"};
+constexpr std::string_view kForms[] = {"forward",    "dgrad",           "wgrad",      "wgrad_accumulate", "forward_gelu",
+                                       "dgrad_gelu", "dgrad_gelu_bias", "wgrad_bias", "forward_beta"};
 using enum GemmForm;
 
 template <class T>
@@ -40,7 +40,7 @@ GemmTypes parse_gemm_types(const std::string& name) {
 
 GemmProblem problem_of(const GemmCase& asked, const GemmTypes& types) {
   const auto& [out, in, tokens] = asked.layer;
-  const bool forwards = asked.form == forward || asked.form == forward_gelu;
+  const bool forwards = asked.form == forward || asked.form == forward_gelu || asked.form == forward_beta;
   const bool dgrads = asked.form == dgrad || asked.form == dgrad_gelu || asked.form == dgrad_gelu_bias;
   GemmProblem p = {.operand_dtype = types.operand, .output_dtype = types.operand, .math = types.math, .epilogue = {}};
   const auto pitch = [&](std::int64_t cols, DType dtype) { return pitch_of(cols, dtype, asked.pitch); };
@@ -49,6 +49,7 @@ GemmProblem problem_of(const GemmCase& asked, const GemmTypes& types) {
     p.role = GemmRole::forward;
     p.m = out, p.n = tokens, p.k = in;
     p.a_pitch = p.b_pitch = pitch(in, types.operand);
+    if (asked.form == forward_beta) p.epilogue = {.residual = true};
     if (asked.form == forward_gelu) p.epilogue = {.bias = true, .activation = Activation::gelu_tanh, .saved_input = true};
   } else if (dgrads) {
     p.role = GemmRole::dgrad;

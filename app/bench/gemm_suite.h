@@ -15,8 +15,18 @@ namespace tilewave {
 
 // What a training step asks of a layer. wgrad_accumulate adds into an fp32 gradient; forward_gelu has a bias and stores the GELU's
 // input; dgrad_gelu multiplies by the GELU's derivative; dgrad_gelu_bias also wants the bias gradient of the layer below, the sums of dX
-// over tokens; wgrad_bias sums the layer's own bias gradient on its way.
-enum class GemmForm : std::uint8_t { forward, dgrad, wgrad, wgrad_accumulate, forward_gelu, dgrad_gelu, dgrad_gelu_bias, wgrad_bias };
+// over tokens; wgrad_bias sums the layer's own bias gradient on its way. forward_beta reads a C beside: alpha A B + beta C.
+enum class GemmForm : std::uint8_t {
+  forward,
+  dgrad,
+  wgrad,
+  wgrad_accumulate,
+  forward_gelu,
+  dgrad_gelu,
+  dgrad_gelu_bias,
+  wgrad_bias,
+  forward_beta
+};
 std::string_view name_of(GemmForm form);
 std::vector<std::string> gemm_forms();
 GemmForm parse_gemm_form(const std::string& name);

@@ -32,7 +32,7 @@ struct PlanArguments {
   std::int64_t sms = 0, blocks_per_sm = 0;  // 0: not given
   PageOptions page;
   std::filesystem::path draw;
-  bool json = false;
+  bool beta = false, json = false;
 
   bool exercise() const { return !gemm.empty() || !layer.empty() || !operation.empty(); }
 };
@@ -158,6 +158,7 @@ int plan_gemms(const PlanArguments& options) {
   const DeviceInfo& device = planned_for.info;
   const GemmQuestion asked = {.precision = precision_for(options, device),
                               .pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed,
+                              .reads_c = options.beta,
                               .plan = planner_of(options, device)};
   std::vector<GemmQuestion> questions;
   std::vector<GemmLine> lines;
@@ -207,6 +208,8 @@ void check_exercise(const PlanArguments& options) {
   TW_CHECK_INPUT(options.policy == "any" || options.tile.empty(), "--policy ", options.policy, " chooses a kernel, and --tile ",
                  options.tile, " is one of the guide's; leave out either.");
   const bool operation = !options.operation.empty();
+  TW_CHECK_INPUT(!operation || !options.beta, "--beta is a GEMM's, and --op ", options.operation.empty() ? "" : options.operation.front(),
+                 " is none; leave it out.");
   TW_CHECK_INPUT(!operation || (options.gemm.empty() && options.layer.empty() && options.tile.empty() && options.policy == "any"), "--op ",
                  options.operation.empty() ? "" : options.operation.front(),
                  " is no GEMM: it goes with none of --gemm, --layer, --tile and --policy.");
@@ -277,6 +280,8 @@ Command add_plan(CLI::App& program) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
       ->excludes(steps);
   command->add_option("--price", options->price, "with --steps or --tokens: what a GPU costs an hour")->check(CLI::PositiveNumber);
+  command->add_flag("--beta", options->beta, "with --gemm or --layer: alpha A B + beta C, whose C is read too")
+      ->excludes(command->get_option("recipe"));
   command->add_flag("--json", options->json, "one JSON object a line");
   options->page.add_to(*command);
   return {command, [options] { return run_plan(*options); }};

@@ -21,12 +21,12 @@ std::string tick_text(double value) {
   return size >= 1e6 ? number_text(value / 1e6, "%.4gM") : number_text(value, "%.5g");
 }
 
-struct Range {
+struct Extent {
   double low = 0.0, high = 1.0;
 };
 
 // Round numbers from one end to the other, about `wanted` of them.
-std::vector<double> linear_ticks(const Range& range, int wanted) {
+std::vector<double> linear_ticks(const Extent& range, int wanted) {
   const double rough = (range.high - range.low) / wanted;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   const double step = power * (rough / power < 1.5 ? 1.0 : rough / power < 3.5 ? 2.0 : rough / power < 7.5 ? 5.0 : 10.0);
@@ -36,7 +36,7 @@ std::vector<double> linear_ticks(const Range& range, int wanted) {
 }
 
 // Powers of 10, of 4 or of 2, whatever leaves no more than ten.
-std::vector<double> log_ticks(const Range& range) {
+std::vector<double> log_ticks(const Extent& range) {
   for (const double base : {2.0, 4.0, 10.0, 100.0}) {
     std::vector<double> ticks;
     const double first = std::ceil(std::log(range.low) / std::log(base) - 1e-9);
@@ -52,7 +52,7 @@ std::vector<double> log_ticks(const Range& range) {
 
 class Axis {
  public:
-  Axis(AxisScale scale, Range range, double from, double to) : scale_(scale), range_(range), from_(from), to_(to) {}
+  Axis(AxisScale scale, Extent range, double from, double to) : scale_(scale), range_(range), from_(from), to_(to) {}
   double place(double value) const {
     const auto of = [&](double v) { return scale_ == AxisScale::log ? std::log(v) : v; };
     return from_ + (to_ - from_) * (of(value) - of(range_.low)) / (of(range_.high) - of(range_.low));
@@ -62,13 +62,13 @@ class Axis {
 
  private:
   AxisScale scale_;
-  Range range_;
+  Extent range_;
   double from_, to_;
 };
 
-Range x_range(const ChartPanel& panel, std::size_t categories) {
+Extent x_range(const ChartPanel& panel, std::size_t categories) {
   if (panel.x_scale == AxisScale::categories) return {-0.5, static_cast<double>(categories) - 0.5};
-  Range range = {INFINITY, -INFINITY};
+  Extent range = {INFINITY, -INFINITY};
   for (const ChartCurve& curve : panel.curves) {
     for (const ChartPoint& point : curve.points) range = {std::min(range.low, point.x), std::max(range.high, point.x)};
   }
@@ -76,8 +76,8 @@ Range x_range(const ChartPanel& panel, std::size_t categories) {
   return {range.low * 0.5, range.high * 2.0 + 1.0};
 }
 
-Range y_range(const ChartPanel& panel) {
-  Range range = {INFINITY, panel.floor == ChartFloor::least ? -INFINITY : 0.0};
+Extent y_range(const ChartPanel& panel) {
+  Extent range = {INFINITY, panel.floor == ChartFloor::least ? -INFINITY : 0.0};
   for (const ChartCurve& curve : panel.curves) {
     for (const ChartPoint& point : curve.points) range = {std::min(range.low, point.y), std::max({range.high, point.y, point.high})};
   }

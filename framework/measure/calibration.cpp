@@ -121,6 +121,32 @@ std::vector<GemmProblem> calibration_problems() {
     problems.push_back(problem(dgrad, 1024, 3072, width, PitchPolicy::packed));
     problems.push_back(problem(forward, width, 3072, 1024, PitchPolicy::packed));
   }
+  // Outputs too few to fill a GPU beside a long K, and few tokens, outputs or inputs.
+  for (const auto& [m, n, k] : {Sizes{320, 320, 6144}, {640, 448, 6144}, {1152, 192, 5120}, {192, 1152, 2304}, {448, 1600, 9216}}) {
+    problems.push_back(problem(forward, m, n, k));
+    problems.push_back(into_fp32(problem(wgrad, m, n, k)));
+  }
+  for (const auto& [out, in, tokens] : {Sizes{2560, 1152, 40}, {3840, 1280, 320}, {48, 1280, 6000}, {1280, 48, 6000}, {160, 2560, 1600}}) {
+    problems.push_back(problem(forward, out, tokens, in));
+    problems.push_back(problem(dgrad, in, tokens, out));
+    problems.push_back(problem(wgrad, in, out, tokens));
+  }
+  // Rows of whole 16 bytes that start on no more.
+  for (const auto& [out, in, tokens] : {Sizes{1288, 1288, 5000}, {4616, 1160, 2504}, {1160, 4616, 12008}, {38008, 776, 3000}}) {
+    problems.push_back(problem(forward, out, tokens, in, PitchPolicy::packed));
+    problems.push_back(problem(dgrad, in, tokens, out, PitchPolicy::packed));
+    problems.push_back(problem(wgrad, in, out, tokens, PitchPolicy::packed));
+  }
+  // Rows that start anywhere, with what stands beside the product.
+  for (const auto& [out, in, tokens] : {Sizes{38003, 1280, 3000}, {3413, 1283, 5000}, {1280, 3413, 2001}, {901, 901, 20001}}) {
+    problems.push_back(problem(forward, out, tokens, in, PitchPolicy::packed));
+    problems.push_back(problem(dgrad, in, tokens, out, PitchPolicy::packed));
+    problems.push_back(problem(wgrad, in, out, tokens, PitchPolicy::packed));
+    problems.push_back(into_fp32(problem(wgrad, in, out, tokens, PitchPolicy::packed)));
+    problems.push_back(with(problem(forward, out, tokens, in, PitchPolicy::packed), gelu));
+    problems.push_back(with(problem(dgrad, in, tokens, out, PitchPolicy::packed), through_gelu));
+    problems.push_back(with(problem(wgrad, in, out, tokens, PitchPolicy::packed), sums));
+  }
   // Without wgmma.
   GemmProblem tf32 = problem(forward, 2048, 3072, 1024), fp32 = problem(forward, 1024, 1536, 1024);
   tf32.math = MathMode::tf32;

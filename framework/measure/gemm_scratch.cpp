@@ -122,7 +122,7 @@ std::shared_ptr<const GemmScratch::Posed> GemmScratch::pose(const GemmProblem& p
     if (e.saved_input) args.saved_input = like_d(p.operand_dtype);
     args.derivative = e.derivative;
     if (e.derivative != Activation::none) args.derivative_of = like_d(p.operand_dtype);
-    if (e.residual) args.residual = like_d(p.operand_dtype);
+    if (e.residual) args.residual = like_d(p.operand_dtype), args.beta = {.value = 0.5};
     args.accumulate = e.accumulate;
     if (e.bias_gradient) args.bias_gradient = vector(p.n, p.output_dtype);
     args.accumulate_bias_gradient = e.bias_gradient && e.accumulate;

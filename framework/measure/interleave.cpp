@@ -36,13 +36,15 @@ struct Contender {
 };
 
 // The fastest by short blocks, and those that stay whatever it says, with blocks as long as asked.
-std::vector<Contender> screen(const std::vector<Candidate>& candidates, const InterleaveOptions& options) {
+std::vector<Contender> screen(const std::vector<Candidate>& candidates, const InterleaveOptions& options,
+                              std::map<std::string, double>* screened_s = nullptr) {
   std::vector<Contender> contenders;
   for (const Candidate& candidate : candidates) {
     Contender contender{.candidate = &candidate};
     contender.block();
     contender.lengthen(options.screening_block_s);
     for (int i = 0; i < options.screening_blocks; ++i) contender.measure();
+    if (screened_s != nullptr) (*screened_s)[candidate.name] = *std::ranges::min_element(contender.seconds);
     contenders.push_back(std::move(contender));
   }
   std::stable_sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
@@ -116,7 +118,8 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
     if (load.wait) load.wait();
   }
 
-  std::vector<Contender> our_finalists = screen(ours, options), peer_finalists = screen(peers, options);
+  std::map<std::string, double> screened_s;
+  std::vector<Contender> our_finalists = screen(ours, options, &screened_s), peer_finalists = screen(peers, options);
   const auto measure = [&](Contender& contender) {
     if (options.before_block != nullptr) (*options.before_block)();
     for (const Clock::time_point begun = Clock::now(); seconds_since(begun) < options.settle_s;) contender.block();
@@ -129,7 +132,7 @@ Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candida
   for (int round = 0; round < options.rounds; ++round) {
     for (const std::size_t which : order_of_round(round, all.size())) measure(*all[which]);
   }
-  return {.ours = timings(our_finalists), .peers = timings(peer_finalists)};
+  return {.ours = timings(our_finalists), .peers = timings(peer_finalists), .screened_s = std::move(screened_s)};
 }
 
 }  // namespace tilewave

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,9 +45,11 @@ struct InterleaveOptions {
   double settle_s = 0.0;  // of a candidate's own work before each of its blocks of a round: the state that it makes for itself
 };
 
-// Timings of each side's finalists, the fastest first. A side may be empty.
+// Timings of each side's finalists, the fastest first. A side may be empty. Of all of ours, by name, what screening saw: the least of a few
+// short blocks, which a rank may be read from and no claim.
 struct Comparison {
   std::vector<Timing> ours, peers;
+  std::map<std::string, double> screened_s = {};
 };
 
 Comparison compare(const std::vector<Candidate>& ours, const std::vector<Candidate>& peers, const InterleaveOptions& options = {});

@@ -1,10 +1,10 @@
 // Matrix product with everything a Transformer's layers put around it:
-//   z = A x B                                  (sums over K in order)
+//   z = alpha * (A x B)                        (sums over K in order)
 //   z = z + bias[m]                            where bias is given
 //   saved_input = z                            where asked for: the activation's input, for a GELU's derivative
 //   z = activation(z)
 //   z = z * derivative'(derivative_of)         where given; for relu derivative_of may be the activation's input or output
-//   z = z + residual                           where given
+//   z = z + beta * residual                    where given: BLAS's C
 //   D = z, or D = D + z with accumulate
 //   bias_gradient[n] = sum over k of B[k, n]   where asked for (wgrad: the bias gradient without a second pass over dY)
 //   output_sums[m] = sum over n of D[m, n]     where asked for, of D's type (dgrad: the bias gradient of the layer below)
@@ -28,6 +28,19 @@ struct CudaQueue;
 struct DeviceInfo;
 struct GemmKernel;
 
+// alpha or beta: `value`, times what lies at `at` in the device's memory, which is read when the kernel runs: of f64 where the operands
+// are f64, else of f32.
+struct GemmScalar {
+  double value = 1.0;
+  const void* at = nullptr;
+
+  bool is_one() const { return value == 1.0 && at == nullptr; }
+  template <class T>
+  T load() const {
+    return static_cast<T>(value) * (at != nullptr ? *static_cast<const T*>(at) : T(1));
+  }
+};
+
 struct GemmArgs {
   static constexpr std::string_view kOperation = "gemm";
   GemmRole role = GemmRole::forward;
@@ -38,6 +51,7 @@ struct GemmArgs {
   MatrixView d;
   Major d_major = Major::m;
   MathMode math = MathMode::ieee;
+  GemmScalar alpha, beta;
 
   ConstMatrixView bias;  // [1, M]
   Activation activation = Activation::none;

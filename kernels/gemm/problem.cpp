@@ -66,6 +66,9 @@ GemmProblem problem_of(const GemmArgs& args) {
   check_like_d("saved_input", args.saved_input);
   check_like_d("derivative_of", args.derivative_of);
   check_like_d("residual", args.residual);
+  TW_CHECK(args.residual || args.beta.is_one(), "gemm ", role, ": beta = ", args.beta.value,
+           " has no residual to multiply; give D itself as the residual to compute alpha A B + beta D.");
+  TW_CHECK(args.beta.value != 0.0, "gemm ", role, ": beta is 0; leave the residual out, so that it is not read.");
   TW_CHECK(static_cast<bool>(args.derivative_of) == (args.derivative != Activation::none), "gemm ", role,
            ": derivative_of and the name of the derivative (here ", name_of(args.derivative), ") go together; give both or neither.");
 

@@ -109,7 +109,9 @@ std::vector<GemmRole> GemmQuestion::roles() const {
 GemmProblem GemmQuestion::problem(GemmRole role) const {
   LayerGemm one = layer;
   one.role = role;
-  return plain_gemm(one, precision, pitch);
+  GemmProblem problem = plain_gemm(one, precision, pitch);
+  problem.epilogue.residual = reads_c;
+  return problem;
 }
 
 std::string_view name_of(AskedSize size, AskedAs as) {

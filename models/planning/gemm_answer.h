@@ -21,6 +21,7 @@ struct GemmQuestion {
   LayerGemm layer;  // its role does not count
   Precision precision = Precision::fp16;
   PitchPolicy pitch = PitchPolicy::packed;
+  bool reads_c = false;  // alpha A B + beta C: a C is read beside the operands
   std::function<GemmPlan(const GemmProblem& problem)> plan;
 
   std::vector<GemmRole> roles() const;

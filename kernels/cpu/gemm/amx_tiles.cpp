@@ -360,7 +360,7 @@ class Tiles {
     along_j_ = swapped_ ? a : b;
     Epilogue sums_alone;
     sums_alone.bias_gradient = problem.epilogue.bias_gradient;
-    plain_ = args.d.dtype == DType::f32 && problem.epilogue == sums_alone;
+    plain_ = args.d.dtype == DType::f32 && problem.epilogue == sums_alone && args.alpha.is_one();
   }
 
   void run(std::int64_t tile, char* slot) const {

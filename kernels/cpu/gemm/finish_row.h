@@ -21,6 +21,10 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void finish_row(const Gem
     T* const to = view.row<T>(row) + col;
     for (std::int64_t x = 0; x < count; ++x) to[x] = static_cast<T>(z[x]);
   };
+  if (!args.alpha.is_one()) {
+    const auto alpha = args.alpha.load<float>();
+    for (std::int64_t x = 0; x < count; ++x) z[x] *= alpha;
+  }
   if (args.bias && args.d_major == Major::m) each(args.bias, 0, col, sum);
   if (args.bias && args.d_major == Major::n) {
     const auto bias = static_cast<float>(args.bias.row<T>(0)[row]);
@@ -32,7 +36,10 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void finish_row(const Gem
   }
   if (args.derivative_of)
     each(args.derivative_of, row, col, [&](float a, float of) { return a * activation_derivative(args.derivative, of); });
-  if (args.residual) each(args.residual, row, col, sum);
+  if (args.residual) {
+    const auto beta = args.beta.load<float>();
+    each(args.residual, row, col, [&](float a, float b) { return a + beta * b; });
+  }
   if (args.accumulate) each(args.d, row, col, sum);
   store(args.d);
 }

@@ -41,8 +41,8 @@ struct Frame {
 
   // Whether D is the sums as they are.
   bool plain() const {
-    return !args.bias && !args.saved_input && args.activation == Activation::none && args.derivative == Activation::none &&
-           !args.residual && !args.accumulate;
+    return args.alpha.is_one() && !args.bias && !args.saved_input && args.activation == Activation::none &&
+           args.derivative == Activation::none && !args.residual && !args.accumulate;
   }
 
   const GemmArgs& args;
@@ -144,13 +144,16 @@ HWY_NOINLINE void finish_vector(const GemmArgs& args, const Outputs& outputs, co
   T* saved = args.saved_input ? args.saved_input.row<T>(j) + i : nullptr;
   const T* of = args.derivative != Activation::none ? args.derivative_of.row<T>(j) + i : nullptr;
   const T* residual = args.residual ? args.residual.row<T>(j) + i : nullptr;
+  const bool scales = !args.alpha.is_one();
+  const auto alpha = hn::Set(d, args.alpha.load<T>()), beta = hn::Set(d, args.beta.load<T>());
   for (std::int64_t column = 0; column < columns; ++column, sums += ld, out += args.d.ld) {
     auto z = hn::LoadU(d, sums);
+    if (scales) z = hn::Mul(z, alpha);
     if (bias != nullptr) z = hn::Add(z, swapped ? hn::Set(d, bias[j + column]) : along_i);
     if (saved != nullptr) store(z, saved + column * args.saved_input.ld);
     z = activate_vector(d, args.activation, z);
     if (of != nullptr) z = times_derivative(d, args.derivative, z, load(of + column * args.derivative_of.ld));
-    if (residual != nullptr) z = hn::Add(z, load(residual + column * args.residual.ld));
+    if (residual != nullptr) z = hn::MulAdd(load(residual + column * args.residual.ld), beta, z);
     if (args.accumulate) z = hn::Add(load(out), z);
     store(z, out);
   }

@@ -29,16 +29,19 @@ void launch_naive(CpuQueue& queue, const GemmCall& call) {
   const auto a = [&](std::int64_t m, std::int64_t k) { return args.a_major == Major::k ? element(args.a, m, k) : element(args.a, k, m); };
   const auto b = [&](std::int64_t k, std::int64_t n) { return args.b_major == Major::k ? element(args.b, n, k) : element(args.b, k, n); };
 
+  const auto scalar = [&](const GemmScalar& one) { return args.a.dtype == DType::f64 ? one.load<double>() : one.load<float>(); };
+  const double alpha = scalar(args.alpha), beta = scalar(args.beta);
   queue.threads->parallel_for(problem.m * problem.n, [&](std::int64_t output, int) {
     const std::int64_t m = output % problem.m, n = output / problem.m;
     const std::int64_t row = args.d_major == Major::m ? n : m, col = args.d_major == Major::m ? m : n;
     double z = 0.0;
     for (std::int64_t k = 0; k < problem.k; ++k) z = std::fma(a(m, k), b(k, n), z);
+    z *= alpha;
     if (args.bias) z += element(args.bias, 0, m);
     if (args.saved_input) set_element(args.saved_input, row, col, z);
     z = activate(args.activation, z);
     if (args.derivative_of) z *= activation_derivative(args.derivative, element(args.derivative_of, row, col));
-    if (args.residual) z += element(args.residual, row, col);
+    if (args.residual) z += beta * element(args.residual, row, col);
     if (args.accumulate) z += element(args.d, row, col);
     set_element(args.d, row, col, z);
   });

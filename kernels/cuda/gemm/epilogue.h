@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/core/elements.h"
 #include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/gemm/factor.h"
 #include "kernels/cuda/prim/check.h"
 #include "kernels/gemm/facts/split.h"
 #include "kernels/gemm/gemm.h"
@@ -28,6 +29,7 @@ struct GemmEpilogue {
   Plane d, saved_input, derivative_of, residual;  // [rows, cols]
   Plane bias;                                     // [1, cols], or [1, rows] where it runs along rows
   Plane bias_gradient;                            // [1, N]
+  Factor alpha, beta;
   bool bias_along_rows = false;
   bool accumulate = false, accumulate_bias_gradient = false;
   bool wide = false;  // kRun elements of every plane from a column that kRun divides on are whole 16-byte words
@@ -51,6 +53,8 @@ inline GemmEpilogue epilogue_of(const GemmArgs& args) {
                     .residual = plane("the residual", args.residual),
                     .bias = plane("the bias", args.bias),
                     .bias_gradient = plane("the bias gradient", args.bias_gradient),
+                    .alpha = Factor::of(args.alpha),
+                    .beta = Factor::of(args.beta),
                     .bias_along_rows = !along_m,
                     .accumulate = args.accumulate,
                     .accumulate_bias_gradient = args.accumulate_bias_gradient,
@@ -243,13 +247,18 @@ __device__ __forceinline__ void finish(const GemmEpilogue& e, const Location (&l
 #pragma unroll
     for (int x = 0; x < kLocations; ++x) fn(locations[x], z[x], other[x]);
   };
-  const auto add = [&](const Plane& p) {
+  const auto add = [&](const Plane& p, T factor) {
     all([&](const Location& location, auto&, T(&o)[kWidth]) { location.load(p, o); });
     all([&](const Location&, T(&sums)[kWidth], T(&o)[kWidth]) {
 #pragma unroll
-      for (int c = 0; c < kWidth; ++c) sums[c] += o[c];
+      for (int c = 0; c < kWidth; ++c) sums[c] += factor * o[c];
     });
   };
+  const T alpha = e.alpha.load<T>();
+  all([&](const Location&, T(&sums)[kWidth], auto&) {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) sums[c] *= alpha;
+  });
   if (e.bias.data != nullptr) {
     all([&](const Location& location, T(&sums)[kWidth], T(&o)[kWidth]) {
       location.load_bias(e.bias, e.bias_along_rows, o);
@@ -268,8 +277,8 @@ __device__ __forceinline__ void finish(const GemmEpilogue& e, const Location (&l
       all([&](const Location&, T(&sums)[kWidth], T(&o)[kWidth]) { sums[c] *= activation_derivative_to<To>(kActivation, o[c]); });
     });
   }
-  if (e.residual.data != nullptr) add(e.residual);
-  if (e.accumulate) add(e.d);
+  if (e.residual.data != nullptr) add(e.residual, e.beta.load<T>());
+  if (e.accumulate) add(e.d, T(1));
   all([&](const Location& location, T(&sums)[kWidth], auto&) { location.store(e.d, sums); });
 }
 template <int kWidth, class T>

@@ -6,11 +6,10 @@
 
 namespace tilewave {
 
-#ifdef TILEWAVE_HAS_CUDA
-inline constexpr bool kHasCuda = true;
-#else
-inline constexpr bool kHasCuda = false;
+#ifndef TILEWAVE_HAS_CUDA
+#error "This source is not among gemm_facts in CMakeLists.txt: its kernel would have no launch."
 #endif
+inline constexpr bool kHasCuda = TILEWAVE_HAS_CUDA == 1;
 
 // A declaration is enough where there is no CUDA: nothing refers to it.
 template <CudaGemmLaunch kLaunch>

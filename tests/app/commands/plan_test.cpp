@@ -416,6 +416,14 @@ TEST_F(PlanCommand, AnswersAStudent) {
   EXPECT_EQ(layer[3].at("math_limited_from"), 168);
 }
 
+// C of alpha A B + beta C is one more matrix of D's shape, here of 128 MiB, and a product that memory bounds takes as much longer.
+TEST_F(PlanCommand, BetaPricesTheReadOfC) {
+  const auto of = [](const std::string& more) { return objects("--gemm 8192x8192x64 --for h200 --pitch aligned" + more).at(0); };
+  const json without = of(""), with = of(" --beta");
+  EXPECT_EQ(with.at("bytes").get<std::int64_t>() - without.at("bytes").get<std::int64_t>(), std::int64_t{128} << 20);
+  EXPECT_GT(with.at("predicted_us"), 1.3 * without.at("predicted_us").get<double>());
+}
+
 // Tensor Cores as libraries once had them.
 TEST_F(PlanCommand, AStrictPolicyFallsBackToCudaCores) {
   const auto rows = [](const std::string& layer) {
@@ -502,6 +510,8 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect("--op softmax 8 --for h200", "--op softmax 8: a matrix is written rows x columns, for example 65536x1024.");
   expect("--op softmax 8x8 --gemm 1x2x3 --for h200", "--op softmax is no GEMM");
   expect("--op softmax 8x8 --set run.steps=1", "--set and --switch change a recipe");
+  expect("--op softmax 8x8 --beta --for h200", "--beta is a GEMM's, and --op softmax is none");
+  expect(recipe("tiny.toml") + " --beta", "--beta");
   expect(recipe("tiny.toml") + " --op softmax", "recipe excludes --op");
   expect("--gemm 1x2x3 --for v100 --policy strict --tile 128x128", "--policy strict chooses a kernel, and --tile 128x128");
   expect("--gemm 1x2x3 --for v100 --policy loose", "--policy");

@@ -18,6 +18,7 @@
 #include "tests/app/process.h"
 #include "tests/app/terminal.h"
 #include "tests/memory_folder.h"
+#include "tests/sanitized.h"
 
 namespace tilewave {
 namespace {
@@ -669,14 +670,6 @@ TEST_F(Train, ASignalThatIsIgnoredStaysIgnored) {
     expect_same(run, "whole");
   }
 }
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;  // which needs more addresses than any limit leaves
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // From the least in which the program starts to what the run takes: reading, a library's threads, our own, planning, training.
 TEST_F(Train, MemoryThatRunsOutAnywhereIsASentence) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/core/error.h"
+#include "tests/sanitized.h"
 
 namespace tilewave {
 namespace {
@@ -59,14 +60,6 @@ TEST(Failure, IsOneSentenceWithItsExitCode) {
   name_what_is_done("tilewave devices", Threads::fixed);
   EXPECT_EQ(told([] { throw std::bad_alloc(); }).sentence.find("--threads"), std::string::npos) << "an option that it has not";
 }
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;  // whose own operator new ends the process
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 TEST(Failure, SaysHowMuchMemoryWasAskedFor) {
   if (kSanitized) GTEST_SKIP() << "under the address sanitizer";

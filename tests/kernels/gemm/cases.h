@@ -97,6 +97,8 @@ class Matrix {
 enum class Values { small_integers, random };
 enum class Residual { none, beside, in_place };
 enum class BiasGradient { none, stored, accumulated };
+enum class Scale { none, host, device };
+inline constexpr double kScale = -0.5;  // alpha or beta where there is one: sums of small integers stay exact
 
 struct Case {
   Major a_major = Major::k, b_major = Major::k, d_major = Major::m;
@@ -112,6 +114,7 @@ struct Case {
   bool saved_input = false;
   Activation derivative = Activation::none;
   Residual residual = Residual::none;
+  Scale alpha = Scale::none, beta = Scale::none;  // beta: where there is a residual
   bool accumulate = false;
   BiasGradient bias_gradient = BiasGradient::none;
   bool output_sums = false;
@@ -129,13 +132,14 @@ inline std::string text(const Case& c) {
                 name_of(c.d_major), " ", name_of(c.operand_dtype), "->", name_of(c.output_dtype), " ", name_of(c.math), " sides ",
                 name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, ",", c.saved_gap, " skip ", c.b_skip, " bias ",
                 c.bias, " ", name_of(c.activation), " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ",
-                static_cast<int>(c.residual), " accumulate ", c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient),
-                " output sums ", c.output_sums, c.exact() ? " exact" : " inexact");
+                static_cast<int>(c.residual), " alpha ", static_cast<int>(c.alpha), " beta ", static_cast<int>(c.beta), " accumulate ",
+                c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient), " output sums ", c.output_sums,
+                c.exact() ? " exact" : " inexact");
 }
 
 // Matrices of one case, with fresh inputs and poisoned outputs.
 struct Operands {
-  Matrix a, b, d, bias, saved_input, derivative_of, residual, bias_gradient, output_sums;
+  Matrix a, b, d, bias, saved_input, derivative_of, residual, bias_gradient, output_sums, scalar;
 
   Operands(const Case& c, std::mt19937& random)
       : a(c.a_major == Major::k ? Matrix(c.m, c.k, c.a_gap, c.operand_dtype) : Matrix(c.k, c.m, c.a_gap, c.operand_dtype)),
@@ -159,6 +163,9 @@ struct Operands {
     if (c.bias_gradient != BiasGradient::none) bias_gradient = Matrix(1, c.n, 0, c.output_dtype);
     if (c.bias_gradient == BiasGradient::accumulated) bias_gradient.fill(draw);
     if (c.output_sums) output_sums = Matrix(1, c.m, 0, c.output_dtype);
+    if (c.alpha == Scale::device || c.beta == Scale::device) {
+      (scalar = Matrix(1, 1, 0, c.operand_dtype == DType::f64 ? DType::f64 : DType::f32)).set(0, 0, kScale / 2);
+    }
   }
 
   GemmArgs args(const Case& c) {
@@ -169,6 +176,8 @@ struct Operands {
             .d = d.view(),
             .d_major = c.d_major,
             .math = c.math,
+            .alpha = scale(c.alpha),
+            .beta = scale(c.beta),
             .bias = bias.view(),
             .activation = c.activation,
             .saved_input = saved_input.view(),
@@ -182,6 +191,10 @@ struct Operands {
   }
 
  private:
+  GemmScalar scale(Scale which) {
+    if (which == Scale::none) return {};
+    return which == Scale::host ? GemmScalar{.value = kScale} : GemmScalar{.value = 2.0, .at = scalar.view().data};
+  }
   static Matrix like_d(const Case& c, std::int64_t gap, DType dtype) {
     return c.d_major == Major::m ? Matrix(c.n, c.m, gap, dtype) : Matrix(c.m, c.n, gap, dtype);
   }
@@ -406,6 +419,7 @@ inline std::vector<Case> cases_of(const GemmKernel& row, const DeviceInfo& devic
   };
 
   const bool on_gpu = device.backend == Backend::cuda;
+  const bool library = row.composition.kernel == "cublas" || row.composition.kernel == "cublaslt";  // alpha lies on the host
   std::mt19937 random(20240607);
   const std::vector<std::size_t> epilogues = {biases.size(),    activations.size(), saved_inputs.size(),  derivatives.size(),
                                               residuals.size(), accumulates.size(), bias_gradients.size()};
@@ -413,7 +427,7 @@ inline std::vector<Case> cases_of(const GemmKernel& row, const DeviceInfo& devic
     std::vector<std::size_t> levels = {majors.size(),  types.size(),   tiles.size(),  6, 6, lengths.ks.size(),
                                        pitches.size(), pitches.size(), pitches.size()};
     for (const std::size_t size : epilogues) levels.push_back(with_epilogues ? size : 1);
-    levels.insert(levels.end(), {2u, on_gpu ? 2u : 1u, with_epilogues ? output_sums.size() : 1});
+    levels.insert(levels.end(), {2u, on_gpu ? 2u : 1u, with_epilogues ? output_sums.size() : 1, library ? 2u : 3u, 3u});
     return all_pairs(levels, random);
   };
   // On a GPU sums alone have code of their own, and an epilogue that a row takes beside some majors and pitches alone would hide it.
@@ -441,6 +455,8 @@ inline std::vector<Case> cases_of(const GemmKernel& row, const DeviceInfo& devic
               .saved_input = saved_inputs[level[11]] == 1,
               .derivative = derivatives[level[12]],
               .residual = residuals[level[13]],
+              .alpha = static_cast<Scale>(level[19]),
+              .beta = residuals[level[13]] == Residual::none ? Scale::none : static_cast<Scale>(level[20]),
               .accumulate = accumulates[level[14]] == 1,
               .bias_gradient = bias_gradients[level[15]],
               .output_sums = output_sums[level[18]] == 1,

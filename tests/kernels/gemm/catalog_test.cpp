@@ -74,12 +74,14 @@ void literal(const Case& c, Operands& o) {
       for (std::int64_t k = 0; k < c.k; ++k) {
         z += (c.a_major == Major::k ? o.a.get(m, k) : o.a.get(k, m)) * (c.b_major == Major::k ? o.b.get(n, k) : o.b.get(k, n));
       }
+      if (c.alpha != Scale::none) z *= kScale;
       if (c.bias) z += o.bias.get(0, m);
       if (c.saved_input) o.saved_input.set(row, col, z);
       z = literal_activation(c.activation, z);
       if (c.derivative != Activation::none) z *= std::round(literal_derivative(c.derivative, o.derivative_of.get(row, col)) * 1e9) * 1e-9;
-      if (c.residual == Residual::beside) z += o.residual.get(row, col);
-      if (c.residual == Residual::in_place) z += o.d.get(row, col);
+      const double beta = c.beta == Scale::none ? 1.0 : kScale;
+      if (c.residual == Residual::beside) z += beta * o.residual.get(row, col);
+      if (c.residual == Residual::in_place) z += beta * o.d.get(row, col);
       if (c.accumulate) z += o.d.get(row, col);
       o.d.set(row, col, z);
     }

@@ -30,7 +30,7 @@ class GpuGemmTest : public testing_support::GpuTest {
                                             &operands.d,           &operands.bias,
                                             &operands.saved_input, &operands.derivative_of,
                                             &operands.residual,    &operands.bias_gradient,
-                                            &operands.output_sums};
+                                            &operands.output_sums, &operands.scalar};
     GemmArgs args = operands.args(c);
     std::byte* next = memory_;
     const auto place = [&](gemm_sweep::Matrix& matrix) {
@@ -58,6 +58,9 @@ class GpuGemmTest : public testing_support::GpuTest {
     onto_device(args.residual);
     onto_device(args.bias_gradient);
     onto_device(args.output_sums);
+    for (GemmScalar* const scalar : {&args.alpha, &args.beta}) {
+      if (scalar->at != nullptr) scalar->at = places.back() + (static_cast<const std::byte*>(scalar->at) - operands.scalar.bytes().data());
+    }
 
     const GemmPlan plan = row.plan(problem_of(args), c.tile, device_, split);
     std::vector<std::byte> guard(256);

@@ -103,6 +103,8 @@ TEST(GemmProblem, MismatchesNameBothShapes) {
       {[](GemmArgs& args) { args.output_sums = view(1, 1536); }, {"output sums", "[1, 1536]", "M = 512"}},
       {[](GemmArgs& args) { (args.output_sums = view(1, 512)).dtype = DType::bf16; }, {"output sums are bf16", "D is f32"}},
       {[](GemmArgs& args) { args.residual = view(kTokens, 100); }, {"residual [1536, 100]", "D [1536, 512]"}},
+      {[](GemmArgs& args) { args.beta.value = 0.5; }, {"beta = 0.5", "no residual", "D itself as the residual"}},
+      {[](GemmArgs& args) { args.residual = args.d, args.beta.value = 0.0; }, {"beta is 0", "leave the residual out"}},
       {[](GemmArgs& args) { args.saved_input = view(512, kTokens); }, {"saved_input [512, 1536]", "D [1536, 512]"}},
       {[](GemmArgs& args) { args.derivative = Activation::relu; }, {"derivative_of", "relu", "both or neither"}},
       {[](GemmArgs& args) { args.derivative_of = args.d; }, {"derivative_of", "none", "both or neither"}},

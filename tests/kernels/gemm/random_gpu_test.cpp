@@ -47,6 +47,8 @@ Case random_case(std::mt19937& random) {
   c.saved_input = coin(4);
   c.derivative = coin(3) ? static_cast<Activation>(random() % 4) : Activation::none;
   c.residual = coin(3) ? static_cast<Residual>(random() % 3) : Residual::none;
+  c.alpha = coin(3) ? static_cast<Scale>(random() % 3) : Scale::none;
+  c.beta = c.residual != Residual::none && coin(2) ? static_cast<Scale>(random() % 3) : Scale::none;
   c.accumulate = coin(3);
   c.bias_gradient = coin(3) ? static_cast<BiasGradient>(random() % 3) : BiasGradient::none;
   c.values = coin(2) ? Values::small_integers : Values::random;

@@ -55,6 +55,7 @@ __global__ void __launch_bounds__(kThreads, 1) bulk_copy_wgmma(const __grid_cons
 
   // Epilogue.
   std::byte* const scratch = shared.stages[0].rows[0] + threadIdx.x / 32 * (2 * kStagingBytes);  // every stage is done with
+  scale(gemm.epilogue.alpha, accumulators);
   for_each_subtile<1>(gemm.epilogue, row + warpgroup * kBox, col, accumulators,
                       [&](int, const SubtileAt& at, const float(&z)[kSubtileValues]) { finish_elements(gemm.epilogue, scratch, at, z); });
 }

@@ -61,6 +61,7 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
     });
     sync_warps<kConsumers * kWarpgroup>();  // both are done with the stages
     std::byte* const scratch = shared.stages[0].rows[0] + (threadIdx.x / 32 - 4) * (2 * kStagingBytes);
+    scale(gemm.epilogue.alpha, accumulators);
     for_each_subtile<1>(gemm.epilogue, row + consumer * kBox, col, accumulators,
                         [&](int, const SubtileAt& at, const float(&z)[kSubtileValues]) { finish_elements(gemm.epilogue, scratch, at, z); });
   }

@@ -87,13 +87,19 @@ struct ColumnMajor {
 };
 
 // alpha or beta in the type that sums have.
-struct Scalars {
-  double one_f64 = 1.0, zero_f64 = 0.0;
-  float one_f32 = 1.0F, zero_f32 = 0.0F;
+struct HostScalar {
+  double f64 = 1.0;
+  float f32 = 1.0F;
 
-  const void* one(bool fp64) const { return fp64 ? static_cast<const void*>(&one_f64) : &one_f32; }
-  const void* zero(bool fp64) const { return fp64 ? static_cast<const void*>(&zero_f64) : &zero_f32; }
+  explicit HostScalar(double value) : f64(value), f32(static_cast<float>(value)) {}
+  const void* of(bool fp64) const { return fp64 ? static_cast<const void*>(&f64) : &f32; }
 };
+// What a library multiplies its product by: alpha where it writes D itself, and where a pass follows, which knows alpha, one.
+HostScalar alpha_of(const GemmArgs& args, bool straight) {
+  TW_CHECK(!straight || args.alpha.at == nullptr, "gemm ", name_of(args.role),
+           ": alpha lies on the device, and NVIDIA's libraries are called with scalars of the host; give its value.");
+  return HostScalar(straight ? args.alpha.value : 1.0);
+}
 
 struct Cublas {
   Library library{concat("libcublas.so.", CUBLAS_VER_MAJOR)};
@@ -158,16 +164,25 @@ struct LtEpilogue {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* vector = nullptr;
   ConstMatrixView auxiliary;
+  ConstMatrixView c;  // what is added, times beta, where it is not D
 };
 // Whether the library can sum the bias gradient: over K of its second operand, into a vector of D's type.
 bool sums_bias_gradient(const GemmArgs& args) {
   return args.bias_gradient && !args.accumulate_bias_gradient && args.bias_gradient.dtype == args.d.dtype && args.d_major == Major::m;
+}
+// C of the library's product.
+bool adds_residual_alone(const GemmArgs& args) {
+  const bool alone = !args.bias && args.activation == Activation::none && !args.saved_input && !args.derivative_of && !args.accumulate &&
+                     !args.output_sums && !args.bias_gradient;
+  return alone && args.beta.at == nullptr && args.alpha.at == nullptr && args.residual.dtype == args.d.dtype &&
+         args.residual.ld == args.d.ld;
 }
 LtEpilogue lt_epilogue(const GemmArgs& args) {
   const bool half = args.d.dtype == DType::bf16 || args.d.dtype == DType::f16;
   const auto auxiliary = [&](const ConstMatrixView& view) {
     return half && view.dtype == args.d.dtype && view.ld % 8 == 0 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
   };
+  if (args.residual && adds_residual_alone(args)) return {.fused = true, .auxiliary = {}, .c = args.residual};
   if (args.residual || args.d_major != Major::m) return {};
   if (args.accumulate) {
     const bool alone = !args.bias && args.activation == Activation::none && !args.saved_input && !args.derivative_of;
@@ -310,12 +325,12 @@ void launch_cublas(CudaQueue& queue, const GemmCall& call) {
     check_status(library.set_workspace(handle, call.args.workspace, kLibraryWorkspace), "cublasSetWorkspace");
     const ColumnMajor p(call.args, problem, library_target(call.args, straight));
     const bool fp64 = p.type == CUDA_R_64F;
-    const Scalars scalars;
-    check_status(library.gemm(handle, p.first_op, p.second_op, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k),
-                              scalars.one(fp64), p.first.data, p.type, static_cast<int>(p.first.ld), p.second.data, p.type,
-                              static_cast<int>(p.second.ld), p.c.accumulate ? scalars.one(fp64) : scalars.zero(fp64), p.c.data, p.c_type,
-                              static_cast<int>(p.c.ld), p.compute, CUBLAS_GEMM_DEFAULT),
-                 "cublasGemmEx");
+    const HostScalar alpha = alpha_of(call.args, straight), beta(p.c.accumulate ? 1.0 : 0.0);
+    check_status(
+        library.gemm(handle, p.first_op, p.second_op, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), alpha.of(fp64),
+                     p.first.data, p.type, static_cast<int>(p.first.ld), p.second.data, p.type, static_cast<int>(p.second.ld),
+                     beta.of(fp64), p.c.data, p.c_type, static_cast<int>(p.c.ld), p.compute, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
   }
   finish_library(queue, call.args, straight);
 }
@@ -336,10 +351,11 @@ void launch_cublaslt(CudaQueue& queue, const GemmCall& call) {
              ": cuBLASLt's heuristic has ", matmul.candidates.size(), " candidates for this problem, and number ", call.plan.algorithm,
              " was planned.");
     const bool fp64 = p.type == CUDA_R_64F;
-    const Scalars scalars;
-    check_status(lt.cublasLtMatmul(lt_handle(lt, device), matmul.description, scalars.one(fp64), p.first.data, matmul.first, p.second.data,
-                                   matmul.second, p.c.accumulate ? scalars.one(fp64) : scalars.zero(fp64), p.c.data, matmul.c, p.c.data,
-                                   matmul.c, &matmul.candidates[static_cast<std::size_t>(call.plan.algorithm)], call.args.workspace,
+    const ConstMatrixView& c = launch.epilogue.c;
+    const HostScalar alpha = alpha_of(call.args, direct), beta(c ? call.args.beta.value : p.c.accumulate ? 1.0 : 0.0);
+    check_status(lt.cublasLtMatmul(lt_handle(lt, device), matmul.description, alpha.of(fp64), p.first.data, matmul.first, p.second.data,
+                                   matmul.second, beta.of(fp64), c ? c.data : p.c.data, matmul.c, p.c.data, matmul.c,
+                                   &matmul.candidates[static_cast<std::size_t>(call.plan.algorithm)], call.args.workspace,
                                    kLibraryWorkspace, stream_of(queue)),
                  "cublasLtMatmul");
   }

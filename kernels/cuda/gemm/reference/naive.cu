@@ -44,6 +44,12 @@ __device__ void set_element(const MatrixView& view, std::int64_t row, std::int64
   }
 }
 
+// Rounded as the other kernels have it.
+__device__ double factor(const GemmScalar& scalar, DType operands) {
+  if (operands == DType::f64) return scalar.value * (scalar.at != nullptr ? *static_cast<const double*>(scalar.at) : 1.0);
+  return static_cast<float>(scalar.value) * (scalar.at != nullptr ? *static_cast<const float*>(scalar.at) : 1.0F);
+}
+
 // The views of GemmArgs, and what follows from the majors.
 struct Operands {
   ConstMatrixView a, b, bias, derivative_of, residual;
@@ -51,6 +57,7 @@ struct Operands {
   bool a_along_k, b_along_k, d_along_m;
   Activation activation, derivative;
   bool accumulate, accumulate_bias_gradient;
+  GemmScalar alpha, beta;
   std::int64_t m, n, k;
 
   __device__ double a_at(std::int64_t row, std::int64_t col) const { return a_along_k ? element(a, row, col) : element(a, col, row); }
@@ -63,11 +70,12 @@ __global__ void outputs(const Operands o) {
   const std::int64_t m = index % o.m, n = index / o.m, row = o.d_along_m ? n : m, col = o.d_along_m ? m : n;
   double z = 0.0;
   for (std::int64_t k = 0; k < o.k; ++k) z = fma(o.a_at(m, k), o.b_at(k, n), z);
+  z *= factor(o.alpha, o.a.dtype);
   if (o.bias.data != nullptr) z += element(o.bias, 0, m);
   if (o.saved_input.data != nullptr) set_element(o.saved_input, row, col, z);
   z = activate(o.activation, z);
   if (o.derivative_of.data != nullptr) z *= activation_derivative(o.derivative, element(o.derivative_of, row, col));
-  if (o.residual.data != nullptr) z += element(o.residual, row, col);
+  if (o.residual.data != nullptr) z += factor(o.beta, o.a.dtype) * element(o.residual, row, col);
   if (o.accumulate) z += element(o.d, row, col);
   set_element(o.d, row, col, z);
 }
@@ -110,6 +118,8 @@ void launch_naive(CudaQueue& queue, const GemmCall& call) {
                              .derivative = args.derivative,
                              .accumulate = args.accumulate,
                              .accumulate_bias_gradient = args.accumulate_bias_gradient,
+                             .alpha = args.alpha,
+                             .beta = args.beta,
                              .m = problem.m,
                              .n = problem.n,
                              .k = problem.k};

@@ -17,7 +17,7 @@ void launch(CudaQueue& queue, const BulkCopyLaunch& launch, const Contiguities& 
 ConstMatrixView stored_accumulators(const GemmArgs& args) {
   ConstMatrixView d = args.d;
   const auto alignment = alignment_of(reinterpret_cast<std::uintptr_t>(d.data), d.ld * size_of(d.dtype));
-  if (alignment < 16 || !stores_accumulators(problem_of(args))) return {};
+  if (alignment < 16 || !stores_accumulators(problem_of(args)) || !args.alpha.is_one()) return {};
   if (!args.owns_gaps) d.cols -= d.cols % (16 / size_of(d.dtype));
   return d.cols > 0 ? d : ConstMatrixView{};
 }

@@ -30,7 +30,8 @@ PersistentLaunch persistent_launch(const GemmCall& call) {
   problem.k_tiles = static_cast<int>(ceil_div(problem.depth, depth));
   problem.whole_tiles = static_cast<int>(call.plan.split > 1 ? call.plan.whole_tiles : call.plan.tiling.tiles);
   problem.items = static_cast<int>(call.plan.items());
-  problem.accumulators_alone = call.args.d.dtype == call.args.a.dtype && !call.args.accumulate && stores_accumulators(call.problem);
+  problem.accumulators_alone =
+      call.args.d.dtype == call.args.a.dtype && !call.args.accumulate && call.args.alpha.is_one() && stores_accumulators(call.problem);
   problem.parts = SplitKPartials<float>(call.args.workspace, rows, cols, problem.items - problem.whole_tiles, rows);
   return launch;
 }

@@ -197,6 +197,7 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) one_wave_sliced_k(const __g
     });
 
     // Exchange.
+    scale(gemm.epilogue.alpha, accumulators);
     if (kBothFinish<P> || !has_last) {
       sync_warpgroup(1 + consumer);  // all its warps are done with its stages
       hand_over_of<P>(shared, gemm.k_tiles, has_last, accumulators[0]);

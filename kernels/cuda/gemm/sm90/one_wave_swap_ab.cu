@@ -161,6 +161,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) one_wave_swap_ab(const __grid_
     const SwapAbEpilogue<C> epilogue(e, m + consumer * C::kMmaTiles * kBox, n, consumer);
     wgmma_wait<0>();
     release(last_stage);
+    scale(e.alpha, accumulators);
 
     const auto stage_after = [&](int steps) {  // once nobody reads it
       RingPosition<C::kStages> other = at;

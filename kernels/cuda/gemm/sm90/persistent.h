@@ -67,6 +67,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent(const __grid_consta
       schedule.end_issue();
       wgmma_wait<0>();
       release(last_stage);
+      scale(gemm.epilogue.alpha, accumulators);  // behind the forms' join ptxas would serialise wgmma
       if constexpr (mma_form.kSumsRows) {
         for (int i = 0; i < C::kMmaTiles; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
       }

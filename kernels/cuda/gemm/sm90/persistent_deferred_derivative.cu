@@ -178,6 +178,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_deferred_derivative
       hand_back(previous);
 
       // Epilogue.
+      scale(gemm.epilogue.alpha, accumulators);
       deferred.take(typename P::T{}, accumulators[0]);
     }
     shared.ring.wait_full(at);

@@ -224,6 +224,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_deferred_store(cons
       wgmma_wait<0>();
 
       // Epilogue.
+      scale(e.alpha, accumulators);
       if (e.bias.data != nullptr)
         add_deferred_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[last_stage], row, col, accumulators[0]);
       if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it

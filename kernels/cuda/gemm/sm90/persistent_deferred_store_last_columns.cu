@@ -2,6 +2,7 @@
 // as reading B.
 #include "kernels/cuda/core/pairs.h"
 #include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/gemm/factor.h"
 #include "kernels/cuda/gemm/sm90/last_columns.h"
 #include "kernels/cuda/prim/check.h"
 
@@ -14,6 +15,7 @@ struct LastColumns {
   const void *a = nullptr, *b = nullptr;  // [columns, K] and [rows, K]
   std::int64_t a_ld = 0, b_ld = 0, d_ld = 0, k = 0;
   void* d = nullptr;  // [rows, columns]
+  Factor alpha;
   int columns = 0;
   std::int64_t rows = 0;
 };
@@ -66,6 +68,7 @@ __global__ void __launch_bounds__(kWarps * 32) last_columns(const LastColumns p)
     }
   }
 
+  const auto alpha = p.alpha.load<float>();
 #pragma unroll
   for (int row = 0; row < kRowsOfWarp; ++row) {
 #pragma unroll
@@ -74,7 +77,7 @@ __global__ void __launch_bounds__(kWarps * 32) last_columns(const LastColumns p)
 #pragma unroll
       for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
       if (lane == column && column < p.columns && first + row < p.rows) {
-        static_cast<T*>(p.d)[(first + row) * p.d_ld + column] = store<T>(sum);
+        static_cast<T*>(p.d)[(first + row) * p.d_ld + column] = store<T>(sum * alpha);
       }
     }
   }
@@ -93,6 +96,7 @@ void launch_last_columns(CudaQueue& queue, const GemmArgs& args, std::int64_t co
                          .d_ld = args.d.ld,
                          .k = args.a.cols,
                          .d = const_cast<std::byte*>(at(args.d.data, from)),
+                         .alpha = Factor::of(args.alpha),
                          .columns = static_cast<int>(columns),
                          .rows = args.b.rows};
   const auto blocks = static_cast<unsigned>(ceil_div(p.rows, std::int64_t{kWarps * kRowsOfWarp}));

@@ -152,6 +152,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong_swap_ab(c
       at.advance(gemm.k_tiles);  // the partner's
 
       // Epilogue.
+      scale(e.alpha, accumulators);
       if constexpr (C::kHasStoreWarp) {
         mbarrier_wait(shared.staging_order[consumer], order_parity);
         if constexpr (C::kForm == SwapAbForm::activated) {

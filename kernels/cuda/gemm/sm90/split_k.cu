@@ -151,6 +151,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k(const __grid_constant_
     });
 
     // Share out.
+    scale(epilogue.alpha, accumulators);
 #pragma unroll
     for (int subtile = 0; subtile < kSubtiles; ++subtile) {
       if (finisher(subtile) == part) continue;

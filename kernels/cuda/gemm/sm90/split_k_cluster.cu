@@ -111,6 +111,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k_cluster(const __grid_c
     });
 
     // Share out.
+    scale(gemm.epilogue.alpha, accumulators);
     sync_warps<C::kConsumers * kWarpgroup>();  // both are done with the stages
     write_partials<C>(shared, warp, lane, accumulators[0]);
     cluster_sync();

@@ -204,7 +204,7 @@ struct SwapAbEpilogue {
   }
   // z by a side input, packed as ldmatrix hands it out.
   template <class Form>
-  __device__ __forceinline__ static void combine(float (&z)[8], const std::uint32_t (&words)[4]) {
+  __device__ __forceinline__ void combine(float (&z)[8], const std::uint32_t (&words)[4]) const {
     using T = typename Form::T;
     float2 x[4];
     if constexpr (Form::kActivation == Activation::gelu_tanh && std::is_same_v<T, bf16>) {
@@ -219,10 +219,11 @@ struct SwapAbEpilogue {
         }
       }
     }
+    [[maybe_unused]] const float beta = Form::kSideInput == SideInput::added ? e.beta.template load<float>() : 1.0f;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      z[2 * i] = Form::kSideInput == SideInput::added ? z[2 * i] + x[i].x : z[2 * i] * x[i].x;
-      z[2 * i + 1] = Form::kSideInput == SideInput::added ? z[2 * i + 1] + x[i].y : z[2 * i + 1] * x[i].y;
+      z[2 * i] = Form::kSideInput == SideInput::added ? z[2 * i] + beta * x[i].x : z[2 * i] * x[i].x;
+      z[2 * i + 1] = Form::kSideInput == SideInput::added ? z[2 * i + 1] + beta * x[i].y : z[2 * i + 1] * x[i].y;
     }
   }
   template <class Form>

@@ -86,7 +86,7 @@ struct SubtileEpilogue : SwapAbEpilogue<C> {
         for (int g = 0; g < kGroups; ++g) {
           float z[8];
           take_accumulators<Form::kSideInput == SideInput::added>(accumulators, subtile * kGroups + g, z);
-          Base::template combine<Form>(z, inputs[g]);
+          this->template combine<Form>(z, inputs[g]);
           Base::template pack_all<T>(results[g], z);
         }
         if (subtile + 1 < kSubtiles) {

@@ -233,6 +233,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned(const __grid_constan
       }
 
       // Epilogue.
+      scale(epilogue.alpha, accumulators);
       const TileAt tile = tile_of(gemm, tile_index);
       WarpStaging<C::kStagingBuffers, kRows> staging = {
           .first = shared.staging[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};

@@ -92,6 +92,7 @@ struct ResidueGemm {
   std::int64_t d_ld = 0;  // from one row of a residue to the next
   int residues = 1;       // that have rows
   int cluster = 1;
+  Factor alpha;
   int whole_tiles = 0, items = 0, split = 1;  // an item is a tile, or one of `split` parts of its K
   float4* partials = nullptr;                 // [parts of tiles][consumers' warps][tile m / 8][lanes]: as a part's threads hold them
   Raster raster;
@@ -175,6 +176,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned_deferred(const __gri
       release(last_stage);
 
       // Epilogue.
+      scale(gemm.alpha, accumulators);
       if (whole) {
         packed.aim(residue.d, down.row + consumer * kBox + warp * kSubtileRows, tile.m * kTileM);
         packed.take(typename P::T{}, accumulators[0]);
@@ -227,6 +229,7 @@ ResidueGemm residue_gemm(const GemmCall& call) {
   ResidueGemm gemm = {.cols = make_tensor_map(along_m ? args.a : args.b, kBox),
                       .d_ld = args.d.ld * tiles.residues,
                       .residues = static_cast<int>(tiles.used),
+                      .alpha = Factor::of(args.alpha),
                       .whole_tiles = static_cast<int>(call.plan.whole_tiles),
                       .items = static_cast<int>(call.plan.items()),
                       .split = call.plan.split,

@@ -3,6 +3,7 @@
 // main loop, and nothing of it stays in registers beside the sums. Anything else goes element by element, neighbours together.
 #pragma once
 
+#include "kernels/cuda/gemm/factor.h"
 #include "kernels/cuda/gemm/sm90/warp_strips.h"
 #include "kernels/cuda/prim/register_index.h"
 #include "kernels/cuda/prim/tensor_map.h"
@@ -23,6 +24,7 @@ struct WarpgroupEpilogue {
   LikeD d, saved_input, derivative_of, residual;
   Vector bias;           // [cols], or [rows]
   Vector bias_gradient;  // [rows]
+  Factor alpha, beta;
   Activation activation = Activation::none, derivative = Activation::none;
   bool bias_along_rows = false, accumulate = false, accumulate_bias_gradient = false;
   bool through_staging = false;      // up to the columns that the engine can store
@@ -61,6 +63,8 @@ inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
                              .residual = like_d(args.residual),
                              .bias = vector(args.bias),
                              .bias_gradient = vector(args.bias_gradient),
+                             .alpha = Factor::of(args.alpha),
+                             .beta = Factor::of(args.beta),
                              .activation = args.activation,
                              .derivative = args.derivative,
                              .bias_along_rows = args.d_major == Major::n,
@@ -88,6 +92,15 @@ inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
   if (epilogue.through_staging && args.saved_input) epilogue.saved_input_map = make_tensor_map(whole_words(args.saved_input), kSubtileRows);
   if (epilogue.has_side) epilogue.side_map = make_tensor_map(side, kSubtileRows);
   return epilogue;
+}
+
+// A consumer's accumulators by alpha.
+template <int kMmaTiles, int kCount>
+__device__ __forceinline__ void scale(const Factor& alpha, float (&accumulators)[kMmaTiles][kCount]) {
+  if (alpha.is_one()) return;
+  const float factor = alpha.load<float>();
+#pragma unroll
+  for (int i = 0; i < kMmaTiles * kCount; ++i) accumulators[i / kCount][i % kCount] *= factor;
 }
 
 // The bias of a share as it lies in memory: of its columns, two by two, or of its two rows.
@@ -179,6 +192,7 @@ __device__ __forceinline__ void finish_subtile(Form, const WarpgroupEpilogue& e,
     staging.template put<T>(staging.next(), e.d_map, at, z);
   } else {
     std::byte* const buffer = staging.take(side);
+    [[maybe_unused]] const float beta = Form::kSideInput == SideInput::added ? e.beta.load<float>() : 1.0f;
 #pragma unroll
     for (int g = 0; g < 8; g += 2) {
       std::uint32_t pairs[4];
@@ -191,8 +205,8 @@ __device__ __forceinline__ void finish_subtile(Form, const WarpgroupEpilogue& e,
           low *= activation_derivative_to<T>(Form::kActivation, x.x);
           high *= activation_derivative_to<T>(Form::kActivation, x.y);
         } else {
-          low += x.x;
-          high += x.y;
+          low += beta * x.x;
+          high += beta * x.y;
         }
       }
     }
@@ -243,7 +257,7 @@ __device__ __forceinline__ void finish_lines(const WarpgroupEpilogue& e, const f
     with_activation(e.derivative, [&]<Activation kActivation>() {
       from(e.derivative_of, [](float& y, float input) { y *= activation_derivative(kActivation, input); });
     });
-    from(e.residual, [](float& y, float more) { y += more; });
+    from(e.residual, [beta = e.beta.load<float>()](float& y, float more) { y += beta * more; });
     if (e.accumulate) from(e.d, [](float& y, float more) { y += more; });
     to(e.d);
   }
