@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 20;
 constexpr std::string_view kFormat =
     "tilewave time "
-    "model 9";  // a word that stored files begin with
+    "model 10";  // a word that stored files begin with
 
 // A GEMM of a fully-connected layer as a training step poses it.
 GemmProblem problem(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k, PitchPolicy pitch = PitchPolicy::aligned) {
@@ -136,6 +136,31 @@ std::vector<GemmProblem> calibration_problems() {
     problems.push_back(problem(forward, out, tokens, in, PitchPolicy::packed));
     problems.push_back(problem(dgrad, in, tokens, out, PitchPolicy::packed));
     problems.push_back(problem(wgrad, in, out, tokens, PitchPolicy::packed));
+  }
+  // Bound by memory: what is read, what is written, what is added to.
+  for (const PitchPolicy pitch : {PitchPolicy::aligned, PitchPolicy::packed}) {
+    for (const auto& [out, in, tokens] : {Sizes{60008, 1032, 96}, {12296, 4104, 64}, {40008, 520, 520}}) {
+      problems.push_back(problem(forward, out, tokens, in, pitch));
+      problems.push_back(problem(dgrad, in, tokens, out, pitch));
+      problems.push_back(problem(wgrad, in, out, tokens, pitch));
+    }
+  }
+  problems.push_back(into_fp32(problem(wgrad, 1024, 60000, 96)));
+  problems.push_back(into_fp32(problem(wgrad, 1536, 40000, 640)));
+  problems.push_back(with(problem(wgrad, 640, 60000, 256), sums));
+  // A few microseconds.
+  for (const auto& [out, in, tokens] : {Sizes{1024, 384, 640}, {640, 320, 96}, {2560, 1280, 128}, {768, 256, 4096}, {384, 1536, 1280}}) {
+    problems.push_back(problem(forward, out, tokens, in));
+    problems.push_back(with(problem(forward, out, tokens, in), gelu));
+    problems.push_back(problem(dgrad, in, tokens, out));
+    problems.push_back(with(problem(dgrad, out, tokens, in), through_gelu));
+    problems.push_back(problem(wgrad, in, out, tokens));
+  }
+  // Wide.
+  for (const auto& [out, in, tokens] : {Sizes{14336, 4096, 1000}, {90000, 640, 1500}, {4096, 14336, 3000}}) {
+    problems.push_back(problem(forward, out, tokens, in));
+    problems.push_back(problem(dgrad, in, tokens, out));
+    problems.push_back(problem(wgrad, in, out, tokens));
   }
   // Rows that start anywhere, with what stands beside the product.
   for (const auto& [out, in, tokens] : {Sizes{38003, 1280, 3000}, {3413, 1283, 5000}, {1280, 3413, 2001}, {901, 901, 20001}}) {

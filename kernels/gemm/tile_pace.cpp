@@ -7,7 +7,7 @@
 namespace tilewave {
 
 TilePace tile_pace(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  const WarpgroupTime time = warpgroup_time(problem, plan.tile, {.columns = plan.tile.m, .own_loop = true}, device);
+  const WarpgroupTime time = warpgroup_time(problem, plan.tile, {.columns = plan.tile.m}, device);
   const CostModel& model = cost_model_of(device);
   const std::int64_t k_tiles = ceil_div(problem.k, kKTile);
   return {.stages = plan.stages,

@@ -49,12 +49,14 @@ inline GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceI
   const auto cycles_of = [&](std::int64_t items, double depth, int passes) {
     const double resident = std::min<double>(static_cast<double>(model.blocks_per_sm), std::ceil(static_cast<double>(items) / sms));
     const double store = model.store_cycles > 0.0 ? model.store_cycles : time.mma_store_cycles;
-    const double epilogue = area * (store + time.mma_pass_cycles * passes);
+    const bool narrow = problem.d_alignment < 16;
+    const double epilogue = area * (narrow ? time.mma_narrow_pass_cycles * (1 + passes) : store + time.mma_pass_cycles * passes);
     return static_cast<double>(ceil_div(items, slots)) * resident * (area * depth / model.multiply_adds_per_cycle + epilogue);
   };
   const auto all_depth = static_cast<double>(round_up(problem.k, model.depth));
   const std::int64_t part_bytes = 4 * (tile.m * tile.n + (problem.epilogue.bias_gradient ? tile.n : 0));
 
+  const GemmWork memory = memory_work(problem, device);
   double best_s = 0.0;
   // Parts are tried until they make a few waves: past that there is little to even out.
   constexpr std::int64_t kMaxWaves = 4, kMaxParts = 64;
@@ -72,9 +74,10 @@ inline GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceI
     double seconds = seconds_of({.schedule_cycles = cycles,
                                  .peak_cycles = area * taken / (sms * model.peak_multiply_adds_per_cycle),
                                  .l2_bytes = static_cast<double>((tile.m + tile.n) * size) * taken,
-                                 .memory_bytes = static_cast<double>(problem.bytes() + workspace)},
+                                 .read_bytes = memory.read_bytes,
+                                 .written_bytes = memory.written_bytes + static_cast<double>(workspace)},
                                 device);
-    if (cut > 0) seconds += seconds_of({.memory_bytes = static_cast<double>(workspace)}, device);
+    if (cut > 0) seconds += seconds_of({.read_bytes = static_cast<double>(workspace)}, device);
     if (split > first && seconds >= best_s) continue;
     best_s = seconds;
     plan.split = static_cast<int>(cut > 0 ? split : 1);

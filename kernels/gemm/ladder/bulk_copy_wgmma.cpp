@@ -14,7 +14,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = kBulkCopyWgmmaStages;
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .direct_stores = true}, device);
   const double one_tile = time.mmas / cost_model_of(device).unspecialized_fraction + time.epilogue;
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(ceil_div(plan.blocks, device.sm_count), one_tile, device), device);
+  plan.predicted_s =
+      warpgroup_seconds(problem, plan, cycles_of_waves(problem, ceil_div(plan.blocks, device.sm_count), one_tile, device), device);
   return plan;
 }
 

@@ -13,7 +13,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = kWarpSpecializedStages;
   const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .direct_stores = true}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.mmas + time.epilogue, device), device);
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(problem, waves, time.mmas + time.epilogue, device), device);
   return plan;
 }
 

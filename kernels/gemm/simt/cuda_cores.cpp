@@ -34,9 +34,10 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const auto depth = static_cast<double>(problem.k);
   const double cycles = depth * (static_cast<double>(waves) * step_of(kBlocksPerSm) + step_of(blocks % kBlocksPerSm));
   const auto taken = static_cast<double>(plan.tiling.tiles * tile.m * tile.n) * depth;
+  const GemmWork memory = memory_work(problem, device);
   plan.predicted_s = seconds_of({.schedule_cycles = time.mma_fill_cycles + cycles,
                                  .peak_cycles = taken / (static_cast<double>(device.sm_count) * rate),
-                                 .memory_bytes = static_cast<double>(problem.bytes())},
+                                 .read_bytes = memory.read_bytes, .written_bytes = memory.written_bytes},
                                 device);
   return plan;
 }

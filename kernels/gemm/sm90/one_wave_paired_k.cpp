@@ -26,11 +26,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.blocks = plan.tiling.tiles * plan.split;
   plan.raster.kind = RasterKind::columns;
   const CostModel& model = cost_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
   const double exchange = 0.25 * static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
   const std::int64_t pairs = std::max<std::int64_t>(device.sm_count / 2, 1), waves = ceil_div(plan.tiling.tiles, pairs);
   const double block = 0.5 * (time.mmas + time.epilogue) + exchange;
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, block, device), device);
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(problem, waves, block, device), device);
   return plan;
 }
 

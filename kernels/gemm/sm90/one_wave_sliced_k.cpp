@@ -16,9 +16,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const bool placed = assigns_tiles(problem, plan.blocks, device) && stores_accumulators(problem) && loaded >= kMinAssignedBytes;
   plan.raster.kind = placed ? RasterKind::patches : RasterKind::columns;
   plan.cluster = placed ? 1 : neighbours(plan.tiling);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.mmas + time.epilogue, device), device);
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(problem, waves, time.mmas + time.epilogue, device), device);
   return plan;
 }
 

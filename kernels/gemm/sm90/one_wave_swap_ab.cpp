@@ -23,9 +23,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.raster.kind = placed ? RasterKind::patches : RasterKind::bands;
   plan.cluster = placed ? 1 : neighbours(plan.tiling);
   const Tile swapped = {.m = tile.n, .n = tile.m};
-  const WarpgroupTime time = warpgroup_time(problem, swapped, {.columns = tile.n, .own_loop = true}, device);
+  const WarpgroupTime time = warpgroup_time(problem, swapped, {.columns = tile.n, .swapped = true}, device);
   const std::int64_t waves = ceil_div(plan.blocks, device.sm_count);
-  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(waves, time.mmas + time.epilogue, device), device);
+  plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(problem, waves, time.mmas + time.epilogue, device), device);
   return plan;
 }
 

@@ -17,9 +17,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = cooperative_stages(tile, gradient);
   plan.raster.kind = RasterKind::bands;
   const double rounds = plan_persistent(plan, device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = gradient}, device);
+  const WarpgroupTime time = warpgroup_time(
+      problem, tile, {.columns = tile.m, .summing = 1.0 / static_cast<double>(plan.tiling.tiles_m), .cluster = plan.cluster}, device);
   const CostModel& model = cost_model_of(device);
-  const double cycles = model.fill_cycles + rounds * (time.mmas + model.tile_cycles + time.epilogue);
+  const double edges = std::max(0.5, static_cast<double>(plan.tiling.tiles_n) / static_cast<double>(device.sm_count));
+  const double cycles = model.fill_cycles + rounds * (time.mmas + model.tile_cycles + time.epilogue) + edges * time.last_column;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   return plan;
 }

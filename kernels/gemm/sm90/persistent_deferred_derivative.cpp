@@ -34,7 +34,7 @@ GemmPlan plan_deferred_derivative(const GemmProblem& problem, Tile tile, const D
   plan.stages = deferred_derivative_stages(tile);
   plan.raster.kind = RasterKind::bands;
   plan.blocks = std::min(plan.tiling.tiles, device.sm_count);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .cluster = plan.cluster, .deferred_stores = true}, device);
   const auto rounds = static_cast<double>(ceil_div(plan.tiling.tiles, device.sm_count));
   const double cycles = cost_model_of(device).fill_cycles + rounds * (time.mmas + time.deferred) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);

@@ -37,13 +37,14 @@ GemmPlan plan_deferred_store(const GemmProblem& whole_problem, Tile tile, const 
   const bool whole = problem.d_alignment >= 16 && row_bytes % 16 == 0;
   const double rounds = plan_persistent(plan, device, whole ? Pairs::where_they_gain : Pairs::no);
   const int deferred_sides = problem.epilogue.saved_input ? 1 : 0;
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = true, .deferred_sides = deferred_sides}, device);
+  const WarpgroupTime time = warpgroup_time(
+      problem, tile, {.columns = tile.m, .cluster = plan.cluster, .deferred_stores = true, .deferred_sides = deferred_sides}, device);
   const CostModel& model = cost_model_of(device);
   const double narrow = whole ? 0.0 : 0.5 * static_cast<double>(tile.m * tile.n) * model.narrow_store_cycles;
   const double cycles = model.fill_cycles + rounds * (time.mmas + time.deferred + narrow) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);
   if (last_columns > 0) {
-    plan.predicted_s += seconds_of({.memory_bytes = static_cast<double>(problem.n * problem.k * size_of(problem.operand_dtype))}, device);
+    plan.predicted_s += seconds_of({.read_bytes = static_cast<double>(problem.n * problem.k * size_of(problem.operand_dtype))}, device);
   }
   return plan;
 }

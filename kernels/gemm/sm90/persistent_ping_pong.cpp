@@ -16,7 +16,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = ping_pong_stages(tile);
   plan.raster.kind = RasterKind::bands;
   const double rounds = plan_persistent(plan, device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
+  const WarpgroupTime time = warpgroup_time(
+      problem, tile, {.columns = tile.m, .summing = 1.0 / static_cast<double>(plan.tiling.tiles_m), .cluster = plan.cluster}, device);
   const double delay = makes_gradient(problem) && problem.output_dtype == DType::f32 ? 0.5 * time.epilogue : time.epilogue;
   const double cycles = cost_model_of(device).fill_cycles + rounds * (time.mmas + delay) + time.epilogue;
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);

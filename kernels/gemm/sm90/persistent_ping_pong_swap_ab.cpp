@@ -33,8 +33,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.cluster = swapped.cluster;
   plan.blocks = swapped.blocks;
   const int sides = problem.epilogue.passes() - 1, deferred_sides = has_store_warp(form) ? sides : 0;
-  const WarpgroupTime time =
-      warpgroup_time(problem, swapped.tile, {.columns = tile.n, .own_loop = true, .deferred_sides = deferred_sides}, device);
+  const WarpgroupTime time = warpgroup_time(
+      problem, swapped.tile, {.columns = tile.n, .swapped = true, .cluster = plan.cluster, .deferred_sides = deferred_sides}, device);
   const CostModel& model = cost_model_of(device);
   const double under_mmas = time.mmas + model.turn_cycles + (time.deferred - model.packing_cycles);
   // Element by element, in one warpgroup, it takes longer than the other's products.

@@ -30,7 +30,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.stages = split_k_stages(tile);
   plan.raster.kind = RasterKind::columns;
   const CostModel& model = cost_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
   const std::int64_t stages = ceil_div(problem.k, kKTile), at_once = device.sm_count / std::max<std::int64_t>(plan.tiling.tiles, 1);
   // Where not even two parts of all tiles run at once, every block has a whole tile and waits for nobody.
   const std::int64_t most = std::clamp<std::int64_t>(std::min(stages, at_once), 1, kMaxParts);
@@ -43,7 +43,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
     plan.split = static_cast<int>(parts);
     plan.blocks = plan.tiling.tiles * parts;
     plan.workspace_bytes = split_k_bytes(plan.tiling.tiles, parts, tile);
-    plan.predicted_s = warpgroup_seconds(problem, plan, model.fill_cycles + one_part + model.meeting_cycles, device);
+    plan.predicted_s = warpgroup_seconds(
+        problem, plan, model.fill_cycles + one_part + model.meeting_cycles + static_cast<double>(parts - 1) * model.partial_cycles, device);
     if (best.predicted_s == 0.0 || plan.predicted_s < best.predicted_s) best = plan;
   }
   return best;

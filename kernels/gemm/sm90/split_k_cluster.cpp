@@ -20,7 +20,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   GemmPlan plan = plan_stored_tiles(problem, tile, device.sm_count);
   plan.stages = split_stages(tile);
   const CostModel& model = cost_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m, .own_loop = makes_gradient(problem)}, device);
+  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
   const std::int64_t stages = ceil_div(problem.k, kKTile);
   const double exchange = static_cast<double>(tile.m * tile.n * 4) / model.exchange_bytes_per_cycle;
   GemmPlan best = plan;
@@ -30,8 +30,9 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
     const double share = static_cast<double>(ceil_div(stages, parts)) / static_cast<double>(stages);
     plan.split = plan.cluster = parts;
     plan.blocks = plan.tiling.tiles * parts;
-    const double one_part = share * time.mmas + exchange + time.epilogue / parts;
-    plan.predicted_s = warpgroup_seconds(problem, plan, cycles_of_waves(ceil_div(plan.tiling.tiles, at_a_time), one_part, device), device);
+    const double one_part = share * time.mmas + exchange + (parts - 1) * model.cluster_partial_cycles + time.epilogue / parts;
+    plan.predicted_s =
+        warpgroup_seconds(problem, plan, cycles_of_waves(problem, ceil_div(plan.tiling.tiles, at_a_time), one_part, device), device);
     if (best.predicted_s == 0.0 || plan.predicted_s < best.predicted_s) best = plan;
   }
   return best;

@@ -28,7 +28,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const std::int64_t shared = stream_k_tiles(rounds, clusters);
   plan.workspace_bytes = stream_k_workspace_bytes(shared > 0 ? plan.blocks : 0, tile);
   const CostModel& model = cost_model_of(device);
-  const WarpgroupTime time = warpgroup_time(problem, tile, {.columns = tile.m}, device);
+  const WarpgroupTime time = warpgroup_time(
+      problem, tile, {.columns = tile.m, .summing = 1.0 / static_cast<double>(plan.tiling.tiles_m), .cluster = plan.cluster}, device);
   const double share = static_cast<double>(rounds) / static_cast<double>(clusters);
   double cycles = model.fill_cycles + share * (time.mmas + model.tile_cycles + time.epilogue) + time.epilogue;
   if (shared > 0) {

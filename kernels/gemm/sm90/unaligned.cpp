@@ -35,7 +35,10 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   taken.k = residues_of_k(problem).blocks * kKTile;
   // Two neighbouring rows lie in one word, or where they begin an odd number of elements early, as every second one does, in two.
   const double words_loaded = sides_in_memory(problem).row_alignment >= 4 ? 1.0 : 1.5;
-  const WarpgroupTime time = warpgroup_time(taken, tile, {.columns = tile.m, .words_loaded = words_loaded}, device);
+  const WarpgroupTime time = warpgroup_time(
+      taken, tile,
+      {.columns = tile.m, .summing = 1.0 / static_cast<double>(plan.tiling.tiles_m), .cluster = plan.cluster, .words_loaded = words_loaded},
+      device);
   const CostModel& model = cost_model_of(device);
   const double cycles = model.fill_cycles + rounds * (time.mmas + model.tile_cycles + time.epilogue);
   plan.predicted_s = warpgroup_seconds(problem, plan, cycles, device);

@@ -40,7 +40,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   plan.raster.kind = RasterKind::bands;
   GemmProblem stored = problem;  // in words of 16 bytes
   stored.d_alignment = 16;
-  const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .own_loop = tiles.shift != ResidueShift::k}, device);
+  const WarpgroupTime time = warpgroup_time(stored, tile, {.columns = tile.m, .deferred_stores = true}, device);
   const CostModel& model = cost_model_of(device);
   // Words that begin anywhere are stored as two.
   const double torn = tiles.shift == ResidueShift::columns ? 0.5 * static_cast<double>(tile.m * tile.n) * model.late_side_cycles : 0.0;
@@ -57,7 +57,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
     const double cycles = model.fill_cycles + rounds * (time.mmas + time.deferred + torn) + time.epilogue;
     const std::int64_t sums = cut * parts * tile.m * tile.n * 4;  // bytes, written and read again
     double seconds = warpgroup_seconds(problem, plan, cycles, device);
-    if (cut > 0) seconds += seconds_of({.memory_bytes = 2.0 * static_cast<double>(sums)}, device);
+    if (cut > 0) seconds += seconds_of({.read_bytes = static_cast<double>(sums), .written_bytes = static_cast<double>(sums)}, device);
     if (parts > first && seconds >= plan.predicted_s) continue;
     plan.predicted_s = seconds;
     plan.split = static_cast<int>(cut > 0 ? parts : 1);

@@ -56,12 +56,11 @@ __global__ void __launch_bounds__(kThreads, 1) warp_specialized(const __grid_con
         multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, k_tile > 0, accumulators, row_sums);
       };
       shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, [&](int stage) { shared.ring.release_by(leads, stage); });
-      wgmma_wait<0>();
+      end_mmas(gemm.epilogue.alpha, accumulators);
       if constexpr (mma_form.kSumsRows) finish_bias_gradient(gemm.epilogue, row + consumer * kBox, row_sums[0]);
     });
     sync_warps<kConsumers * kWarpgroup>();  // both are done with the stages
     std::byte* const scratch = shared.stages[0].rows[0] + (threadIdx.x / 32 - 4) * (2 * kStagingBytes);
-    scale(gemm.epilogue.alpha, accumulators);
     for_each_subtile<1>(gemm.epilogue, row + consumer * kBox, col, accumulators,
                         [&](int, const SubtileAt& at, const float(&z)[kSubtileValues]) { finish_elements(gemm.epilogue, scratch, at, z); });
   }

@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(kThreads, 1) one_wave_paired_k(const __grid_co
   };
   shared.ring.multiply_k_tiles(
       at, 0, blocks, issue, [&](int stage) { shared.ring.release_by(leads, stage); }, wait_in_order);
-  wgmma_wait<0>();
-  scale(gemm.epilogue.alpha, accumulators);
+  end_mmas(gemm.epilogue.alpha, accumulators);
 
   // Exchange: half of the columns.
   HandedOver& partials = shared.handed_over[warp];

@@ -190,14 +190,13 @@ __global__ void __launch_bounds__(kThreads<Gemm>, 1) one_wave_sliced_k(const __g
           fetch(shared.place(gemm.k_tiles, 4), partials + kHalf);
         }
       }
-      wgmma_wait<0>();
+      end_mmas(gemm.epilogue.alpha, accumulators);
       if constexpr (mma_form.kSumsRows) {
         for_each_row_sum(row_sums[0], [&](int own, float sum) { shared.row_sums[consumer][own] = sum; });
       }
     });
 
     // Exchange.
-    scale(gemm.epilogue.alpha, accumulators);
     if (kBothFinish<P> || !has_last) {
       sync_warpgroup(1 + consumer);  // all its warps are done with its stages
       hand_over_of<P>(shared, gemm.k_tiles, has_last, accumulators[0]);

@@ -159,9 +159,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) one_wave_swap_ab(const __grid_
     const auto [m, n] = corner_of<C>(gemm, own);
     const bool through_lines = goes_through_lines<C>(e, m);
     const SwapAbEpilogue<C> epilogue(e, m + consumer * C::kMmaTiles * kBox, n, consumer);
-    wgmma_wait<0>();
+    end_mmas(e.alpha, accumulators);
     release(last_stage);
-    scale(e.alpha, accumulators);
 
     const auto stage_after = [&](int steps) {  // once nobody reads it
       RingPosition<C::kStages> other = at;

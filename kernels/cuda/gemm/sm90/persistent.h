@@ -65,9 +65,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent(const __grid_consta
       };
       const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release, [&](int k_tile) { turn.before(k_tile); });
       schedule.end_issue();
-      wgmma_wait<0>();
+      end_mmas(gemm.epilogue.alpha, accumulators);
       release(last_stage);
-      scale(gemm.epilogue.alpha, accumulators);  // behind the forms' join ptxas would serialise wgmma
       if constexpr (mma_form.kSumsRows) {
         for (int i = 0; i < C::kMmaTiles; ++i) finish_bias_gradient(gemm.epilogue, row + i * kBox, row_sums[i]);
       }

@@ -174,11 +174,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_deferred_derivative
         previous = at.stage;
       }
       deferred.aim(tile.n * kTileN + warp * kSubtileRows, tile.m * kTileM);
-      wgmma_wait<0>();
+      end_mmas(gemm.epilogue.alpha, accumulators);
       hand_back(previous);
 
       // Epilogue.
-      scale(gemm.epilogue.alpha, accumulators);
       deferred.take(typename P::T{}, accumulators[0]);
     }
     shared.ring.wait_full(at);

@@ -221,10 +221,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_deferred_store(cons
         if (consumer + 1 < C::kConsumers) order_barrier_arrive(consumer);
       }
       deferred.aim(row, col);
-      wgmma_wait<0>();
+      end_mmas(e.alpha, accumulators);
 
       // Epilogue.
-      scale(e.alpha, accumulators);
       if (e.bias.data != nullptr)
         add_deferred_bias<T, kOrder, kTileM>(e, bias_in_lines, shared.bias[last_stage], row, col, accumulators[0]);
       if (bias_in_lines) sync_warpgroup(consumer);  // every warp has read it

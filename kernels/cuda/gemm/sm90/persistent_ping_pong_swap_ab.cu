@@ -147,12 +147,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong_swap_ab(c
       const auto issue = [&](int k_tile) { multiply(P{}, shared.stages[at.stage], 0, k_tile > 0, accumulators); };
       const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release);
       if (thread == 0) mbarrier_arrive(shared.order[1 - consumer]);
-      wgmma_wait<0>();
+      end_mmas(e.alpha, accumulators);
       release(last_stage);
       at.advance(gemm.k_tiles);  // the partner's
 
       // Epilogue.
-      scale(e.alpha, accumulators);
       if constexpr (C::kHasStoreWarp) {
         mbarrier_wait(shared.staging_order[consumer], order_parity);
         if constexpr (C::kForm == SwapAbForm::activated) {

@@ -144,14 +144,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k(const __grid_constant_
       const auto wait_in_order = [&](int block) { turn.before(block); };
       shared.ring.multiply_k_tiles(
           at, begin, end, issue, [&](int stage) { shared.ring.release_by(thread == 0, stage); }, wait_in_order);
-      wgmma_wait<0>();
+      end_mmas(epilogue.alpha, accumulators);
       if constexpr (mma_form.kSumsRows) {
         for_each_row_sum(row_sums[0], [&](int own, float sum) { row_sums_of<kTileN>(gemm, tile, part)[consumer * kBox + own] = sum; });
       }
     });
 
     // Share out.
-    scale(epilogue.alpha, accumulators);
 #pragma unroll
     for (int subtile = 0; subtile < kSubtiles; ++subtile) {
       if (finisher(subtile) == part) continue;

@@ -104,14 +104,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k_cluster(const __grid_c
         multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, k_tile > begin, accumulators, row_sums);
       };
       shared.ring.multiply_k_tiles(at, begin, end, issue, [&](int stage) { shared.ring.release_by(leads, stage); });
-      wgmma_wait<0>();
+      end_mmas(gemm.epilogue.alpha, accumulators);
       if constexpr (mma_form.kSumsRows) {
         for_each_row_sum(row_sums[0], [&](int own, float sum) { shared.row_sums[consumer * kBox + own] = sum; });
       }
     });
 
     // Share out.
-    scale(gemm.epilogue.alpha, accumulators);
     sync_warps<C::kConsumers * kWarpgroup>();  // both are done with the stages
     write_partials<C>(shared, warp, lane, accumulators[0]);
     cluster_sync();

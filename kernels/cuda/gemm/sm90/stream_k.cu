@@ -194,9 +194,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant
           if (block == k_slice.begin + 2) signal();
         };
         const int last_stage = shared.ring.multiply_k_tiles(at, k_slice.begin, k_slice.end, issue, release, NoStep{}, signal_early);
-        wgmma_wait<0>();
+        end_mmas(epilogue.alpha, accumulators);
         release(last_stage);
-        scale(epilogue.alpha, accumulators);
         signal();
 
         // Epilogue: the sums are left to the block that ends the tile, or what others have left is added to them.

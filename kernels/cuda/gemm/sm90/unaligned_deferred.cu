@@ -172,11 +172,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned_deferred(const __gri
       const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
       const auto store_due = [&](int) { packed.store_due(gemm.d_ld, stages); };
       const int last_stage = shared.ring.multiply_k_tiles(at, 0, stages, issue, release, NoStep{}, store_due);
-      wgmma_wait<0>();
+      end_mmas(gemm.alpha, accumulators);
       release(last_stage);
 
       // Epilogue.
-      scale(gemm.alpha, accumulators);
       if (whole) {
         packed.aim(residue.d, down.row + consumer * kBox + warp * kSubtileRows, tile.m * kTileM);
         packed.take(typename P::T{}, accumulators[0]);

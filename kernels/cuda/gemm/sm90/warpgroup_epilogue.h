@@ -103,6 +103,14 @@ __device__ __forceinline__ void scale(const Factor& alpha, float (&accumulators)
   for (int i = 0; i < kMmaTiles * kCount; ++i) accumulators[i / kCount][i % kCount] *= factor;
 }
 
+// Waits for a consumer's MMAs: its accumulators are alpha A B then. A kernel with several forms calls it in each one's branch; behind their
+// join ptxas would serialise wgmma.
+template <int kMmaTiles, int kCount>
+__device__ __forceinline__ void end_mmas(const Factor& alpha, float (&accumulators)[kMmaTiles][kCount]) {
+  wgmma_wait<0>();
+  scale(alpha, accumulators);
+}
+
 // The bias of a share as it lies in memory: of its columns, two by two, or of its two rows.
 struct SubtileBias {
   unsigned pairs[kSubtileValues / 4];

@@ -74,11 +74,41 @@ TEST(CostModel, TheLongestPartDecides) {
   EXPECT_DOUBLE_EQ(seconds_of(GemmWork{}, device), model.launch_s);
   const double cycles = seconds_of({.schedule_cycles = 1.98e6}, device) - model.launch_s;
   EXPECT_NEAR(cycles, 1e-3, 1e-9);
-  const double memory = seconds_of({.memory_bytes = 4.8e9 * model.memory_fraction}, device) - model.launch_s;
-  EXPECT_NEAR(memory, 1e-3, 1e-9);
-  const double both = seconds_of({.schedule_cycles = 1.98e6, .memory_bytes = 4.8e9 * model.memory_fraction}, device) - model.launch_s;
+  const GemmWork read = {.read_bytes = 4.8e9 * model.read_fraction}, written = {.written_bytes = 4.8e9 * model.write_fraction};
+  EXPECT_NEAR(seconds_of(read, device) - model.launch_s, 1e-3, 1e-9);
+  EXPECT_NEAR(seconds_of(written, device) - model.launch_s, 1e-3, 1e-9);
+  const double both = seconds_of({.schedule_cycles = 1.98e6, .read_bytes = read.read_bytes}, device) - model.launch_s;
   EXPECT_GT(both, 1e-3);
   EXPECT_LT(both, 1.2e-3) << "near ties take longer than either, not the sum";
+}
+
+// Rows that start on 16 bytes and no more lie across lines of memory: the same problem takes longer, whatever bounds it.
+TEST(CostModel, RowsAcrossLinesTakeLonger) {
+  const DeviceInfo device = h200();
+  const auto aligned_to = [](std::int64_t bytes) {
+    GemmProblem p = {.m = 1288, .n = 5000, .k = 1288, .operand_dtype = DType::bf16, .output_dtype = DType::bf16, .epilogue = {}};
+    p.a_pitch = p.b_pitch = p.k, p.d_pitch = p.m;
+    p.a_alignment = p.b_alignment = p.d_alignment = bytes;
+    return p;
+  };
+  EXPECT_GT(memory_work(aligned_to(16), device).read_bytes, 1.05 * memory_work(aligned_to(128), device).read_bytes);
+  EXPECT_GT(memory_work(aligned_to(16), device).written_bytes, 1.05 * memory_work(aligned_to(128), device).written_bytes);
+  for (const std::string_view kernel : {"persistent", "persistent/deferred", "persistent/ping_pong/swap_ab", "one_wave/sliced_k"}) {
+    const auto seconds = [&](std::int64_t bytes) { return choose(aligned_to(bytes), device, {.forced = std::string(kernel)}).predicted_s; };
+    EXPECT_GT(seconds(16), 1.1 * seconds(128)) << kernel << ": bound by what TMA loads";
+    EXPECT_GT(seconds(16), seconds(64)) << kernel;
+  }
+}
+
+// What is added to is read and written.
+TEST(CostModel, AddingTakesMemoryLongerThanStoring) {
+  GemmProblem p = {
+      .role = GemmRole::wgrad, .m = 1024, .n = 60000, .k = 96, .a_major = Major::m, .b_major = Major::n, .operand_dtype = DType::bf16};
+  const GemmWork stored = memory_work(p, h200());
+  p.epilogue.accumulate = true;
+  const GemmWork added = memory_work(p, h200());
+  EXPECT_GT(added.written_bytes, 1.1 * stored.written_bytes);
+  EXPECT_EQ(added.read_bytes, stored.read_bytes) << "counted once";
 }
 
 TEST(CostModel, NoPredictionBeatsTheDevicesPeaks) {
