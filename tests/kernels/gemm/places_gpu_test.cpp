@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/gemm/catalog.h"
 #include "kernels/gemm/ladder/warp_specialized.h"
 #include "kernels/gemm/reference/naive.h"
 #include "kernels/gemm/sm90/one_wave_sliced_k.h"
