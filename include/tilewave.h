@@ -79,7 +79,7 @@ typedef struct tw_gemm {
   tw_matrix saved_input;           // like result
   tw_matrix derivative_of;         // like result: what was saved_input, or of a ReLU its output
   tw_matrix residual;              // like result, and may be it
-  tw_matrix bias_gradient;         // [1, out], wgrad: the sums of dY over tokens, F32 (F64 beside F64)
+  tw_matrix bias_gradient;         // [1, out], wgrad: the sums of dY over tokens, of result's type or F32
   int32_t activation, derivative;  // tw_activation
   int32_t accumulate;
   int32_t reserved;

@@ -141,9 +141,9 @@ def _weight_gradients(dz: Tensor, x: Tensor, weight: Tensor, need_weight: bool, 
         wide = dz.dtype if dz.dtype == torch.float64 else torch.float32
         return none, dz.sum(0, dtype=wide).to(dz.dtype) if need_bias else none
     dweight = weight.new_empty(weight.shape)
-    sums = weight.new_empty(weight.shape[0], dtype=torch.float64 if dz.dtype == torch.float64 else torch.float32) if need_bias else None
-    _multiply(c.WGRAD, x, dz, dweight, bias_gradient=sums)
-    return dweight, none if sums is None else sums.to(dz.dtype)
+    dbias = weight.new_empty(weight.shape[0]) if need_bias else None
+    _multiply(c.WGRAD, x, dz, dweight, bias_gradient=dbias)
+    return dweight, none if dbias is None else dbias
 
 
 def _input_gradient(dz: Tensor, weight: Tensor, *, derivative_of: Optional[Tensor] = None, derivative: int = c.NONE) -> Tensor:
