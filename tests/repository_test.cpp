@@ -136,6 +136,8 @@ std::string broken_arrow(const Include& include) {
       {"framework", {"framework", "kernels"}},
       {"models", {"models", "framework", "kernels"}},
       {"app", {"app", "models", "framework", "kernels"}},
+      {"interface", {"interface", "include", "models", "framework", "kernels"}},
+      {"include", {}},
       {"examples", {"models", "framework", "kernels"}},
       {"tests", {"tests", "app", "models", "framework", "kernels"}},
   };
@@ -185,7 +187,7 @@ TEST_F(Repository, NothingBelowTheCommandLinePrintsOrEndsTheProcess) {
     EXPECT_TRUE(prints_or_ends(wrong));
   for (const char* right : {"std::snprintf(text, 3);", "// exit(1)", "queue.exit(2)", "on_exit(3);"}) EXPECT_FALSE(prints_or_ends(right));
   for (const std::string& file : repository_files()) {
-    const bool below = std::set<std::string>{"kernels", "framework", "models"}.contains(folder_of(file));
+    const bool below = std::set<std::string>{"kernels", "framework", "models", "interface"}.contains(folder_of(file));
     if (!is_source(file) || !below || file == "kernels/cuda/prim/wait.h") continue;  // which traps where a debug build waits for ever
     std::istringstream lines(file_text(root() / file));
     int number = 0;
@@ -241,6 +243,12 @@ TEST_F(Repository, BrokenArrowsAreSeen) {
   EXPECT_EQ(quoted_include("tests/app/text/plot_test.cpp", "app/options/command.h"), "");
   EXPECT_EQ(quoted_include("examples/plan.cpp", "models/planning/plan.h"), "");
   EXPECT_NE(quoted_include("examples/plan.cpp", "app/options/command.h"), "");
+  EXPECT_NE(quoted_include("interface/plan.cpp", "app/text/table.h"), "");
+  EXPECT_NE(quoted_include("app/main.cpp", "interface/guard.h"), "");
+  EXPECT_NE(quoted_include("models/planning/plan.cpp", "include/tilewave.h"), "");
+  EXPECT_NE(quoted_include("include/tilewave.h", "kernels/core/view.h"), "");
+  EXPECT_EQ(quoted_include("interface/multiply.cpp", "kernels/gemm/gemm.h"), "");
+  EXPECT_EQ(quoted_include("interface/guard.h", "include/tilewave.h"), "");
   EXPECT_NE(quoted_include("examples/plan.cpp", "kernels/math/random.h"), "");
   EXPECT_EQ(includes_of("a.h", "  #  include \"kernels/ops/add.h\"  // why\n#include <map>\n").size(), 2U);
 }

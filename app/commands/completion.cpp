@@ -113,6 +113,8 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"import", "--recipe", Completion::files},
     {"step", "--batch", Completion::files},
     {"step", "--dump-weights", Completion::files},
+    {"step", "--optimizer", Completion::files},
+    {"train", "--dump-batches", Completion::files},
     {"tokenize", "files", Completion::files},
     {"", "--tokenizer", Completion::files},
     {"tokenize", "--check", Completion::files},

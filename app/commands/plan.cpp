@@ -74,7 +74,7 @@ int exit_code_of(const std::vector<PredictedSetting>& settings) {
 }
 
 // What --steps or --tokens ask for.
-std::optional<RunCost> cost_of_run(const PlanArguments& options, const PlannedStep& planned, RealTokenCounter& tokens) {
+std::optional<RunCost> cost_of_run(const PlanArguments& options, const PlannedRecipe& planned, RealTokenCounter& tokens) {
   if (options.steps == 0 && options.tokens == 0) return std::nullopt;
   const double per_step = tokens(planned.resolved).target;
   const bool whole = planned.step.other_s > 0.0;  // else GEMMs alone have times
@@ -98,11 +98,11 @@ int plan_recipe(const PlanArguments& options) {
   const StepPlan step = plan_step(resolved, trace, device.info);
   const std::vector<Advice> advice = advise(resolved.recipe, device.info, tokens, recipe.guidelines.wave_free_batch);
   const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device.info, tokens);
-  const PlannedStep planned = {
+  const PlannedRecipe planned = {
       .resolved = resolved, .trace = trace, .step = step, .advice = advice, .settings = settings, .device = device.info};
   const std::optional<RunCost> run = cost_of_run(options, planned, tokens);
   if (options.json) {
-    print_json(std::cout, planned);
+    write_json(std::cout, planned);
     if (run) print_run_json(std::cout, *run);
   } else {
     const std::string costs = run ? text_of(*run) : std::string();
@@ -181,7 +181,7 @@ int plan_gemms(const PlanArguments& options) {
   }
   double seconds = 0.0;
   for (const GemmLine& line : lines) seconds += line.predicted_s();
-  for (const GemmLine& line : lines) print_json(std::cout, {.line = line, .device = device, .step_s = seconds});
+  for (const GemmLine& line : lines) write_json(std::cout, {.line = line, .device = device, .step_s = seconds});
   for (const GemmQuestion& question : questions) print_answer_json(std::cout, question, device);
   return 0;
 }

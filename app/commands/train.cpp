@@ -23,6 +23,7 @@
 #include "models/planning/plan.h"
 #include "models/planning/real_tokens.h"
 #include "models/planning/resolve.h"
+#include "models/training/dumped_batches.h"
 #include "models/training/trainer.h"
 
 namespace tilewave {
@@ -38,6 +39,7 @@ struct TrainArguments {
   bool dry_run = false;
   std::string planned_for;
   std::string profile;
+  std::vector<std::string> dump_batches;  // how many, and the file
   Output output = Output::table;
   PageOptions page;
 };
@@ -184,9 +186,32 @@ TrainArguments with_own_recipe(TrainArguments options) {
   return options;
 }
 
+// Writes the first batches that the run would train on, and makes none.
+int dump_first_batches(const TrainArguments& options) {
+  TW_CHECK_INPUT(!options.dry_run && !options.resume && !options.force && options.run.empty() && options.profile.empty() &&
+                     options.planned_for.empty() && options.weights.wanted.path.empty() && options.output == Output::table,
+                 "--dump-batches writes a file and makes no run: it goes with --set, --device and --threads alone.");
+  const std::string& count = options.dump_batches.front();
+  BatchDump dump{.file = options.dump_batches.back()};
+  const char* const end = count.data() + count.size();
+  const auto [stop, error] = std::from_chars(count.data(), end, dump.batches);
+  constexpr std::int64_t kMaxBatches = 1 << 20;
+  TW_CHECK_INPUT(error == std::errc() && stop == end && dump.batches > 0 && dump.batches <= kMaxBatches, "--dump-batches ", count, ' ',
+                 dump.file.string(), ": it takes how many, 1 to ", kMaxBatches, ", and a file, as in 50 batches.safetensors.");
+  std::error_code ignored;
+  TW_CHECK_INPUT(!std::filesystem::equivalent(options.recipe.path, dump.file, ignored), "--dump-batches ", dump.file.string(),
+                 " is the recipe; name another file.");
+  check_output_file("--dump-batches", dump.file);
+  const Recipe recipe = options.recipe.read();
+  dump_batches(recipe, options.device.probe(), dump, {.noted = [](const std::string& note) { std::cerr << note << '\n'; }});
+  std::cout << "written " << count_text(dump.batches) << (dump.batches == 1 ? " batch to " : " batches to ") << dump.file.string() << '\n';
+  return 0;
+}
+
 int train_recipe(const TrainArguments& given) {
   const TrainArguments options = with_own_recipe(given);
   options.weights.check();
+  if (!options.dump_batches.empty()) return dump_first_batches(options);
   if (options.dry_run) return dry_run(options);
   TW_CHECK_INPUT(options.planned_for.empty(), "--for ", options.planned_for,
                  " goes with --dry-run; to train, name a device that is here with --device.");
@@ -286,6 +311,9 @@ Command add_train(CLI::App& program) {
   command->add_option("--for", options->planned_for, "with --dry-run: a GPU that need not be here, as plan has it")->type_name("NAME");
   command->add_option("--profile", options->profile, "time every launch of COUNT steps from step FIRST on, one by one")
       ->type_name("FIRST:COUNT");
+  command->add_option("--dump-batches", options->dump_batches, "write the first N batches for another framework, and stop")
+      ->expected(2)
+      ->type_name("N FILE");
   command->add_flag_callback(
       "--json", [options] { options->output = Output::json; }, "print the result as one JSON object");
   options->page.add_to(*command);

@@ -1,40 +1,14 @@
 // Options that several commands share.
 #include "app/options/command.h"
 
-#include <charconv>
 #include <iostream>
-#include <string_view>
 #include <unistd.h>
 
 #include "framework/measure/calibration.h"
+#include "framework/measure/device_choice.h"
 #include "kernels/core/device_profiles.h"
 
 namespace tilewave {
-namespace {
-
-DeviceInfo find_device(const std::string& device, int threads) {
-  constexpr std::string_view kNumbered = "cuda:";
-  int index = -1;  // the first that can be used
-  bool known = device == "auto" || device == "cpu" || device == "cuda";
-  if (device.starts_with(kNumbered)) {
-    const char* const end = device.data() + device.size();
-    const auto [stop, error] = std::from_chars(device.data() + kNumbered.size(), end, index);
-    known = error == std::errc() && stop == end && index >= 0;
-  }
-  TW_CHECK_INPUT(known, "--device ", device, ": there is no such device; use auto, cpu, cuda or cuda:N.");
-  if (device == "cpu") return probe_cpu(threads);
-  const CudaDevices gpus = probe_cuda();
-  if (device == "auto") return gpus.usable.empty() ? probe_cpu(threads) : gpus.usable.front();
-  TW_CHECK(!gpus.usable.empty(), "--device ", device, ": ", gpus.refused);
-  for (const DeviceInfo& gpu : gpus.usable) {
-    if (index < 0 || gpu.index == index) return gpu;
-  }
-  throw Error(concat("--device ", device, ": there is no such GPU; tilewave devices lists those there are.",
-                     gpus.refused.empty() ? "" : " ", gpus.refused));
-}
-
-}  // namespace
-
 CLI::Option* RecipeOptions::add_to(CLI::App& command) {
   CLI::Option* recipe = command.add_option("recipe", path, "the recipe, a TOML file (docs/use/recipes.md)")->required();
   command.add_option("--set", overrides, "section.key=value, over what the recipe says; may be repeated")
@@ -71,7 +45,7 @@ void DeviceOptions::add_to(CLI::App& command) {
 }
 
 DeviceInfo DeviceOptions::probe() const {
-  DeviceInfo found = find_device(device, threads);
+  DeviceInfo found = device_named(device, threads);
   const std::string note = use_calibration(found);
   if (!note.empty()) std::cerr << "tilewave: " << note << '\n';
   return found;

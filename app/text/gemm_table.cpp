@@ -61,20 +61,6 @@ std::vector<std::string> cells_of(const GemmLine& line, const GemmRows& gemms) {
 
 }  // namespace
 
-Cost cost_of(const GemmProblem& problem) { return {.flops = problem.flops(), .bytes = problem.bytes()}; }
-
-double roofline_s(const GemmLine& line, const DeviceInfo& device) {
-  return static_cast<double>(line.count) * floor_s(cost_of(line.problem), device, line.problem.operand_dtype, line.problem.math);
-}
-
-std::int64_t ctas_per_sm(const GemmPlan& plan, const DeviceInfo& device) {
-  return device.backend == Backend::cuda ? plan.tiling.slots / device.sm_count : 1;
-}
-
-double predicted_or_nan(double seconds, const DeviceInfo& device) {
-  return device.backend == Backend::cuda || device.clock_hz > 0.0 ? seconds : NAN;
-}
-
 void print_gemms(std::ostream& stream, const GemmRows& gemms, const Page& page) {
   std::vector<std::string> layers;
   for (const GemmLine& line : gemms.lines) {

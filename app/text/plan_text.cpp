@@ -99,12 +99,12 @@ std::string step_text(const StepText& text) {
                 flops_text(static_cast<double>(step.matrix_flops) / step.predicted_s()), " in matrix products");
 }
 
-std::string roofline_text(const PlannedStep& planned) {
+std::string roofline_text(const PlannedRecipe& planned) {
   const double least = floor_s(planned.trace.trace, precision_table(planned.resolved.recipe.run.precision), planned.device);
   return least > 0.0 ? concat("roofline time ", time_text(least), ": the printed peak and bandwidth leave no less") : std::string();
 }
 
-std::string memory_text(const PlannedStep& planned) {
+std::string memory_text(const PlannedRecipe& planned) {
   const auto& [resolved, trace, step, advice, settings, device] = planned;
   const bool gpu = device.backend == Backend::cuda;
   const std::string shortage = gpu ? memory_shortage(resolved, trace, device, device.memory_bytes) : std::string();
@@ -158,7 +158,7 @@ void print_operations(std::ostream& stream, const StepPlan& step, const Page& pa
   table.print(stream, page);
 }
 
-void print_settings(std::ostream& stream, const PlannedStep& planned, const Page& page) {
+void print_settings(std::ostream& stream, const PlannedRecipe& planned, const Page& page) {
   const std::vector<PredictedSetting>& all = planned.settings;
   if (all.empty()) return;
   stream << wrapped(concat("\nswitches, by predicted time ", planned.device.bandwidth_bytes_per_s > 0.0 ? "" : "of GEMMs ",

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "app/text/page.h"
-#include "app/text/plan_json.h"
 #include "models/planning/gemm_answer.h"
 #include "models/planning/operation_answer.h"
+#include "models/planning/plan_json.h"
 #include "models/planning/real_tokens.h"
 
 namespace tilewave {
@@ -21,7 +21,7 @@ struct PlannedDevice {
 };
 
 struct StepText {
-  const PlannedStep& planned;
+  const PlannedRecipe& planned;
   const PlannedDevice& device;
   const RealTokenCounter& tokens;
   std::string run = {};  // what steps of it cost, if that was asked

@@ -1,5 +1,6 @@
 // The CUDA back end's place in a build without it, so that what stands above links and reads alike in every build: no queue of a GPU
 // can be made, and what would use one says so.
+#include "kernels/core/borrowed_stream.h"
 #include "kernels/core/device.h"
 #include "kernels/core/event.h"
 #include "kernels/core/graph.h"
@@ -36,6 +37,13 @@ bool has_cuda() { return false; }
 CudaDevices probe_cuda() { return {.usable = {}, .refused = "this build of tilewave has no CUDA kernels."}; }
 std::shared_ptr<CudaStream> make_cuda_stream(int) { refuse(); }
 void synchronize(CudaQueue&) { refuse(); }
+
+CudaQueue borrow_cuda_stream(int, void*) { refuse(); }
+std::uint64_t capture_of(void*) { refuse(); }
+void* allocate_unordered(CudaQueue&, std::int64_t) { refuse(); }
+void release_unordered(CudaQueue&, void*) noexcept {}
+CudaScope::CudaScope(int) { refuse(); }
+CudaScope::~CudaScope() = default;
 
 void record(CudaQueue&, std::shared_ptr<CudaEvent>&) { refuse(); }
 double seconds_between(const CudaEvent&, const CudaEvent&) { refuse(); }

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "kernels/core/error.h"
+#include "models/transformer/weight_files.h"
 
 namespace tilewave {
 namespace {
@@ -146,6 +147,9 @@ NamedWeights recognised(const WeightSource& source) {
   if (any("block_sparse_moe.") || any("mlp.experts.")) refuse(source, "a mixture of experts", "experts");
   if (any("attention.query_key_value.")) refuse(source, "a GPT-NeoX", "rotary positions or parallel sublayers");
   if (any("attention.self.query.")) refuse(source, "a BERT", "encoder without a decoder");
+  for (const SourceTensor& one : source.tensors()) {
+    if (one.tensor->name.starts_with(kWeightPrefix)) return {.names = WeightNames::tilewave, .prefix = std::string(kWeightPrefix)};
+  }
   std::smatch match;
   for (const SourceTensor& one : source.tensors()) {
     if (std::regex_match(one.tensor->name, match, gpt2)) return {.names = WeightNames::gpt2, .prefix = match[1]};
@@ -166,6 +170,7 @@ std::vector<WeightPlace> places_of(std::string_view parameter, std::size_t parts
 }
 
 bool is_constant(std::string_view tensor, const NamedWeights& weights) {
+  if (weights.prefix == kWeightPrefix) return !tensor.starts_with(kWeightPrefix);  // what else a step between files left
   if (weights.names == WeightNames::llama) return tensor.ends_with(".rotary_emb.inv_freq");
   return weights.names == WeightNames::gpt2 && (tensor.ends_with(".attn.bias") || tensor.ends_with(".attn.masked_bias"));
 }

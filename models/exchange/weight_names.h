@@ -37,7 +37,7 @@ struct WeightPlace {
 // Of a parameter of `parts` parts (ParameterSpec::parts), one or one a part. None where these names have nothing for it.
 std::vector<WeightPlace> places_of(std::string_view parameter, std::size_t parts, const NamedWeights& weights);
 
-// What GPT-2's and Llama's files hold and no parameter is made of: masks, frequencies.
+// What GPT-2's and Llama's files hold and no parameter is made of: masks, frequencies; and of a step between files, all but the weights.
 bool is_constant(std::string_view tensor, const NamedWeights& weights);
 
 }  // namespace tilewave

@@ -193,6 +193,16 @@ void TrainStep::launch_validation() {
   context_.end_step();
 }
 
+Tensor TrainStep::logits(const Batch& batch) {
+  uploads_.upload(batch, batch_);
+  const NoGradient scope(context_);
+  context_.use_arena(nullptr);  // they outlive a step's memory
+  context_.begin_step();
+  Tensor result = model_.logits(batch_, resolved_.recipe.batch.sequence, {}).value();
+  context_.end_step();
+  return result;
+}
+
 double TrainStep::validate(BatchStream stream) {
   return validate(std::move(stream), [] { return false; })->loss;
 }

@@ -96,6 +96,9 @@ class TrainStep {
   void launch_update();
   void launch_validation();
 
+  // What the weights as they are make of a batch, without dropout: [target rows, V_padded].
+  Tensor logits(const Batch& batch);
+
   // Mean loss without label smoothing, in nats a real target token, over a whole stream of the step's batch shape.
   double validate(BatchStream stream);
   // Nothing where `stop` says so before one of its batches.

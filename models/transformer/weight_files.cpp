@@ -89,6 +89,8 @@ void check(const SafetensorsReader& reader, const std::vector<Entry>& wanted) {
     TW_CHECK_INPUT(tensor->type == StoredType::f32 || tensor->type == StoredType::f64, file, ": tensor \"", entry.name, "\" ",
                    shape_text(shape), " is ", name_of(tensor->type), "; parameters are F32 or F64: convert it.");
   }
+  const auto content = reader.metadata().find("tilewave");
+  if (content != reader.metadata().end() && content->second == kStepContent) return;
   for (const StoredTensor& tensor : reader.tensors()) {
     TW_CHECK_INPUT(names.contains(tensor.name), file, ": tensor \"", printable(tensor.name), "\" ", shape_text(tensor.shape),
                    " belongs to no parameter of the recipe's model; remove it, or change the recipe.");
@@ -154,6 +156,10 @@ void add_gradients(SafetensorsContents& contents, Parameters& parameters, std::s
   add(contents, parameters.context(), entries(parameters, prefix, [&](std::size_t i) { return parameters.all()[i].variable.gradient(); }));
 }
 
+void add_moments(SafetensorsContents& contents, Parameters& parameters, const AdamW& optimizer) {
+  add(contents, parameters.context(), moments(parameters, optimizer));
+}
+
 SafetensorsContents weight_contents(Parameters& parameters) {
   SafetensorsContents contents{.tensors = {}, .metadata = file_metadata(parameters, "weights")};
   add_weights(contents, parameters, "");
@@ -162,7 +168,7 @@ SafetensorsContents weight_contents(Parameters& parameters) {
 
 SafetensorsContents optimizer_contents(Parameters& parameters, const AdamW& optimizer) {
   SafetensorsContents contents{.tensors = {}, .metadata = file_metadata(parameters, "optimizer")};
-  add(contents, parameters.context(), moments(parameters, optimizer));
+  add_moments(contents, parameters, optimizer);
   return contents;
 }
 

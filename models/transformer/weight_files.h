@@ -27,12 +27,18 @@ SafetensorsContents optimizer_contents(Parameters& parameters, const AdamW& opti
 // Appends one tensor a parameter, "<prefix><name>".
 void add_weights(SafetensorsContents& contents, Parameters& parameters, std::string_view prefix);
 void add_gradients(SafetensorsContents& contents, Parameters& parameters, std::string_view prefix);
+void add_moments(SafetensorsContents& contents, Parameters& parameters, const AdamW& optimizer);
+
+// What a step between files leaves: weights under this prefix, moments, and more.
+inline constexpr std::string_view kStepContent = "step";
+inline constexpr std::string_view kWeightPrefix = "weight/";
 
 // {"tilewave": what the file holds, "vocabulary": V, "vocabulary_padded": V_padded}
 std::map<std::string, std::string> file_metadata(const Parameters& parameters, std::string_view content);
 
 // Nothing is written to the model unless every name, type and shape is right. Compute copies follow their masters.
 void load_weights(const std::filesystem::path& path, Parameters& parameters);
+// Of the moments' own file, or of what a step between files left, of which the rest is not looked at.
 void load_optimizer(const std::filesystem::path& path, Parameters& parameters, const AdamW& optimizer);
 
 }  // namespace tilewave

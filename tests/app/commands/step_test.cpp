@@ -1,8 +1,10 @@
 // tilewave step and tilewave inspect as a person types them, and the comparison with PyTorch that docs/use/formats.md shows.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "tests/shell.h"
@@ -42,7 +44,7 @@ TEST_F(CommandsOnFiles, StepFromFilesToAFile) {
   EXPECT_EQ(printed.at("target_tokens"), 22);
   EXPECT_NEAR(printed.at("loss").get<double>(), 5.397182348, 1e-5);
   const nlohmann::json file = json_of("inspect step.safetensors");
-  EXPECT_EQ(file.at("tensors").size(), 1 + 2 * 28U);
+  EXPECT_EQ(file.at("tensors").size(), 3 + 4 * 28U);  // loss, rate and norm; gradients, weights and moments
   EXPECT_EQ(file.at("metadata").at("vocabulary"), "41");
   EXPECT_EQ(file.at("tensors").at(0).at("name"), "loss");
 
@@ -82,9 +84,64 @@ TEST_F(CommandsOnFiles, WrongFilesAndOptionsAreRefused) {
   fs::copy_file(data_ / "fixtures/step/decoder_only/recipe.toml", folder_.path() / "own.toml");
   expect_refusal("step own.toml --dump-weights own.toml", "names a file that another option names too");
   expect_refusal("step own.toml" + batch + " --out ./own.toml", "names a file that another option names too");
-  for (const char* of_a_step : {" --update", " --json"}) {
-    expect_refusal(recipe + " --dump-weights w.safetensors" + of_a_step, "--update and --json are of a step");
+  for (const char* of_a_step : {" --update", " --json", " --logits"}) {
+    expect_refusal(recipe + " --dump-weights w.safetensors" + of_a_step, "and without --batch FILE there is none");
   }
+}
+
+// A run's losses are those of steps on the batches that it is trained on, from the weights it begins with.
+TEST_F(CommandsOnFiles, DumpedBatchesAreTheRunsOwn) {
+  for (const std::string accumulate : {"1", "2"}) {
+    const std::string recipe =
+        quoted((data_ / ".." / "recipes" / "tiny.toml").string()) +
+        " --device cpu --set model.dropout=0 --set data.tokenizer=bytes --set model.vocabulary=260 --set batch.accumulate=" + accumulate;
+    const std::string batches = std::to_string(4 * std::stoi(accumulate)), run = "run" + accumulate;
+    const Outcome dumped = tilewave("train " + recipe + " --dump-batches " + batches + " b.safetensors");
+    ASSERT_EQ(dumped.status, 0) << dumped.output;
+    EXPECT_TRUE(dumped.output.ends_with("written " + batches + " batches to b.safetensors\n")) << dumped.output;
+    EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
+    const Outcome trained = tilewave("train " + recipe + " --set run.steps=4 --run " + run);
+    ASSERT_EQ(trained.status, 0) << trained.output;
+    const Outcome steps =
+        tilewave("step " + recipe + " --set run.steps=4 --batch b.safetensors --out s.safetensors --update --logits --json 2>/dev/null");
+    ASSERT_EQ(steps.status, 0) << steps.output;
+    std::istringstream ours(steps.output), theirs(file_text(folder_.path() / run / "metrics.jsonl"));
+    std::string our_line, their_line;
+    int count = 0;
+    while (std::getline(ours, our_line)) {
+      ++count;
+      ASSERT_TRUE(std::getline(theirs, their_line));
+      const nlohmann::json a = nlohmann::json::parse(our_line), b = nlohmann::json::parse(their_line);
+      EXPECT_EQ(a.at("step"), b.at("step"));
+      EXPECT_EQ(a.at("target_tokens"), b.at("target_tokens"));
+      EXPECT_EQ(a.at("learning_rate"), b.at("learning_rate"));
+      EXPECT_NEAR(a.at("loss").get<double>(), b.at("loss").get<double>(), 1e-5);
+      EXPECT_NEAR(a.at("gradient_norm").get<double>(), b.at("gradient_norm").get<double>(), 1e-4);
+    }
+    EXPECT_EQ(count, 4);
+    const nlohmann::json file = json_of("inspect s.safetensors");
+    EXPECT_TRUE(
+        std::ranges::any_of(file.at("tensors"), [](const nlohmann::json& tensor) { return tensor.at("name") == "batch/3/logits"; }));
+    EXPECT_EQ(file.at("metadata").at("step"), "4");
+  }
+}
+
+TEST_F(CommandsOnFiles, UpdatesThatCannotFollowAreRefused) {
+  const std::string recipe =
+      quoted((data_ / ".." / "recipes" / "tiny.toml").string()) + " --device cpu --set data.tokenizer=bytes --set model.vocabulary=260";
+  ASSERT_EQ(tilewave("train " + recipe + " --dump-batches 3 b.safetensors").status, 0);
+  const std::string step = "step " + recipe + " --batch b.safetensors --out s.safetensors";
+  expect_refusal(step, "it holds the batches of 3 steps; add --update");
+  expect_refusal(step + " --update --set batch.accumulate=2", "it holds 3 batches, and an update of this recipe takes 2");
+  expect_refusal(step + " --first-step 3", "are an update's; add --update");
+  expect_refusal(step + " --update --optimizer b.safetensors", "has no tensor \"first_moment/");
+  ASSERT_EQ(tilewave("train " + recipe + " --set run.steps=1 --run run").status, 0);
+  const std::string moments = " --update --optimizer run/checkpoints/step-00000001/optimizer.safetensors";
+  expect_refusal(step + moments, "say it with --first-step N");
+  EXPECT_EQ(tilewave(step + moments + " --weights run --first-step 2").status, 0);
+  expect_refusal("train " + recipe + " --dump-batches 0 c.safetensors", "it takes how many, 1 to ");
+  expect_refusal("train " + recipe + " --dump-batches 3 nowhere/c.safetensors", "there is no folder nowhere");
+  expect_refusal("train " + recipe + " --dump-batches 3 c.safetensors --run run", "makes no run");
 }
 
 // Before anything is read or computed: the recipe that these name is not there either.
@@ -198,12 +255,14 @@ TEST_F(CommandsOnFiles, TheDocumentedComparisonWithPyTorchHolds) {
   const std::size_t begin = text.find(opening), end = text.find("```\n", begin + opening.size());
   ASSERT_NE(end, std::string::npos);
   write_text(folder_.path() / "compare.py", text.substr(begin + opening.size(), end - begin - opening.size()));
-  if (shell("python3 -c 'import torch, safetensors'", folder_.path()).status != 0) {
-    GTEST_SKIP() << "python3 has no torch or no safetensors: the comparison that docs/use/formats.md shows was NOT run";
+  const char* named = std::getenv("TILEWAVE_PYTHON");
+  const std::string python = quoted(named != nullptr ? named : "python3");
+  if (shell(python + " -c 'import torch, safetensors'", folder_.path()).status != 0) {
+    GTEST_SKIP() << python << " has no torch or no safetensors: the comparison that docs/use/formats.md shows was NOT run";
   }
   write_program(folder_.path() / "tilewave", "#!/bin/sh\nexec " + quoted(program_.string()) + " \"$@\"\n");
   fs::create_symlink(fs::canonical(root / "recipes"), folder_.path() / "recipes");
-  const Outcome outcome = shell("python3 compare.py", folder_.path());
+  const Outcome outcome = shell(python + " compare.py", folder_.path());
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("largest error of a gradient"), std::string::npos) << outcome.output;
 }

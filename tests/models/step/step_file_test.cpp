@@ -8,6 +8,7 @@
 #include <map>
 
 #include "framework/io/safetensors_writer.h"
+#include "models/exchange/initial_weights.h"
 #include "models/step/batch_file.h"
 #include "models/transformer/weight_files.h"
 #include "tests/kernels/gpu.h"
@@ -103,8 +104,8 @@ Tensors step_of(const std::string& name, const std::vector<std::string>& overrid
   TrainStep step(context, resolved);
   load_weights(fixture(name) / "weights.safetensors", step.model().parameters());
   const Batch batches[] = {pack(file, batch_shape(resolved))};
-  const StepReport report = step.run(batches, 1, update);
-  write_safetensors(folder.path() / "step.safetensors", step_contents(step, report, update));
+  const StepReport reports[] = {step.run(batches, 1, update)};
+  write_safetensors(folder.path() / "step.safetensors", step_contents(step, reports, update));
   return read_tensors(folder.path() / "step.safetensors");
 }
 
@@ -119,7 +120,8 @@ struct Variation {
 void expect_pytorchs_step(const std::string& name, const Variation& variation, const Where& where) {
   const Tensors expected = read_tensors(fixture(name) / "expected.safetensors");
   const Tensors ours = step_of(name, variation.overrides, Update::yes, where);
-  ASSERT_EQ(ours.size(), expected.size());
+  const std::size_t parameters = with_prefix(expected, "weight/").size();
+  ASSERT_EQ(ours.size(), expected.size() + 2 * parameters + 2);  // moments, learning_rate, gradient_norm
   EXPECT_NEAR(ours.at("loss").at(0) / expected.at("loss").at(0), 1.0, variation.loss_tolerance);
 
   const auto [gradient, gradient_error] = worst(with_prefix(ours, "gradient/"), with_prefix(expected, "gradient/"));
@@ -194,7 +196,8 @@ TEST(StepFile, LossHasThePrecisionsType) {
     const ResolvedRecipe resolved = resolve(recipe_of_step(asked, file));
     Context context(make_cpu_queue(1), probe_cpu(1), context_options(resolved.recipe));
     TrainStep step(context, resolved);
-    const SafetensorsContents contents = step_contents(step, {.loss = 1.0}, Update::no);
+    const StepReport reports[] = {{.loss = 1.0}};
+    const SafetensorsContents contents = step_contents(step, reports, Update::no);
     EXPECT_EQ(contents.tensors.front().name, "loss");
     EXPECT_EQ(contents.tensors.front().type, type);
     EXPECT_EQ(contents.tensors.front().shape, std::vector<std::int64_t>{1});
@@ -214,6 +217,143 @@ TEST(StepFile, RowsAreTokensAndNoFewerThanTheLongestSequence) {
   file = {.source_lengths = {2}, .target_lengths = {9}};
   EXPECT_EQ(recipe_of_step(asked, file).batch.source_tokens, 9);
   EXPECT_NO_THROW(resolve(recipe_of_step(asked, file)));
+}
+
+// Two updates at once are one after the other, with the weights and moments that the first one leaves.
+TEST(StepFile, UpdatesGoOnFromAFile) {
+  const TemporaryFolder folder;
+  const fs::path first = folder.path() / "first.safetensors", both = folder.path() / "both.safetensors";
+  const Recipe asked = read_recipe(fixture("decoder_only") / "recipe.toml");
+  const BatchFile file = read_batch_file(fixture("decoder_only") / "batch.safetensors", asked.model);
+  const ResolvedRecipe resolved = resolve(recipe_of_step(asked, file));
+  const Batch batches[] = {pack(file, batch_shape(resolved))};
+  const auto with_step = [&](const auto& take) {
+    Context context(make_cpu_queue(2), probe_cpu(2), context_options(resolved.recipe));
+    TrainStep step(context, resolved);
+    load_weights(fixture("decoder_only") / "weights.safetensors", step.model().parameters());
+    take(step);
+  };
+  with_step([&](TrainStep& step) {
+    std::vector<StepReport> reports = {step.run(batches, 1)};
+    write_safetensors(first, step_contents(step, reports, Update::yes));
+    reports.push_back(step.run(batches, 2));
+    write_safetensors(both, step_contents(step, reports, Update::yes));
+  });
+  const SafetensorsReader left(first);
+  EXPECT_EQ(steps_done(left), 1);
+  with_step([&](TrainStep& step) {
+    EXPECT_EQ(load_initial_weights({.path = first}, step.model().parameters()).left_out, std::vector<std::string>());
+    load_optimizer(first, step.model().parameters(), step.optimizer());
+    const StepReport reports[] = {step.run(batches, steps_done(left) + 1)};
+    write_safetensors(folder.path() / "second.safetensors", step_contents(step, reports, Update::yes));
+  });
+  const Tensors at_once = read_tensors(both), one_by_one = read_tensors(folder.path() / "second.safetensors");
+  for (const auto& [name, values] : at_once) {
+    if (name.find('/') != std::string::npos) {
+      EXPECT_EQ(values, one_by_one.at(name)) << name;
+    }
+  }
+  EXPECT_EQ(at_once.at("loss").size(), 2U);
+  EXPECT_EQ(at_once.at("loss").at(0), read_tensors(first).at("loss").at(0));
+  EXPECT_EQ(at_once.at("loss").at(1), one_by_one.at("loss").at(0));
+  EXPECT_NE(at_once.at("loss").at(0), at_once.at("loss").at(1));
+}
+
+TEST(StepFile, LogitsSayTheLoss) {
+  const TemporaryFolder folder;
+  const Recipe asked = read_recipe(fixture("encoder_decoder") / "recipe.toml",
+                                   std::vector<std::string>{"optimizer.label_smoothing=0", "run.precision=fp64"});
+  const BatchFile file = read_batch_file(fixture("encoder_decoder") / "batch.safetensors", asked.model);
+  const ResolvedRecipe resolved = resolve(recipe_of_step(asked, file));
+  Context context(make_cpu_queue(2), probe_cpu(2), context_options(resolved.recipe));
+  TrainStep step(context, resolved);
+  load_weights(fixture("encoder_decoder") / "weights.safetensors", step.model().parameters());
+  SafetensorsContents contents;
+  add_logits(contents, step, "logits", file);
+  const std::int64_t vocabulary = asked.model.vocabulary, longest = file.target_in.cols;
+  EXPECT_EQ(contents.tensors.front().shape, (std::vector<std::int64_t>{file.target_in.rows, longest, vocabulary}));
+  write_safetensors(folder.path() / "logits.safetensors", contents);
+  const std::vector<double> logits = read_tensors(folder.path() / "logits.safetensors").at("logits");
+  double sum = 0.0;
+  int count = 0;
+  for (std::int64_t row = 0; row < file.target_in.rows * longest; ++row) {
+    const auto first = logits.begin() + row * vocabulary;
+    const std::int32_t label = file.target_out.values[static_cast<std::size_t>(row)];
+    if (row % longest >= file.target_lengths[static_cast<std::size_t>(row / longest)]) {
+      EXPECT_TRUE(std::all_of(first, first + vocabulary, [](double logit) { return logit == 0.0; })) << row;
+    } else if (label >= 0) {
+      double exponentials = 0.0;
+      for (std::int64_t v = 0; v < vocabulary; ++v) exponentials += std::exp(first[v]);
+      sum += std::log(exponentials) - first[label];
+      ++count;
+    }
+  }
+  const Batch batches[] = {pack(file, batch_shape(resolved))};
+  EXPECT_NEAR(sum / count, step.run(batches, 1, Update::no).loss, 1e-12);
+}
+
+// What a run's batches are as a file is read as the same sequences.
+TEST(BatchFile, PackedBatchesComeBack) {
+  const TemporaryFolder folder;
+  for (const bool encoder : {false, true}) {
+    const BatchShape shape{.source_rows = encoder ? 12 : 0, .target_rows = 11, .sequence = 6};
+    ModelConfig model{.architecture = encoder ? Architecture::encoder_decoder : Architecture::decoder_only, .vocabulary = 40};
+    std::vector<Batch> batches;
+    for (std::int32_t b = 0; b < 3; ++b) {
+      Packer packer(shape);
+      const std::int32_t ids[] = {7 + b, 8, 9, 10, 11, 12}, labels[] = {8, -1, 10, 11, 12, 13};
+      for (const std::size_t length : {3U, 6U, 1U + static_cast<unsigned>(b) % 2U}) {
+        const std::size_t source = encoder ? length % 5 + 1 : 0;
+        ASSERT_TRUE(packer.add({.source = std::span(ids).first(source),
+                                .target_in = std::span(ids).first(length),
+                                .target_out = std::span(labels).first(length)}));
+      }
+      batches.push_back(std::move(packer).take());
+    }
+    write_safetensors(folder.path() / "batches.safetensors", batch_contents(batches));
+    const StoredBatches files = read_batch_files(folder.path() / "batches.safetensors", model);
+    EXPECT_EQ(files.names, BatchNames::numbered);
+    ASSERT_EQ(files.batches.size(), batches.size());
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      Batch back = pack(files.batches[i], shape);
+      std::ranges::replace(back.target_out, kIgnoredLabel, kPaddingId);
+      EXPECT_EQ(back, batches[i]) << i;
+      EXPECT_EQ(files.batches[i].target_out.values.at(1), kIgnoredLabel);
+    }
+  }
+}
+
+TEST(BatchFile, NumbersHaveNoGaps) {
+  const TemporaryFolder folder;
+  const ModelConfig model{.architecture = Architecture::decoder_only, .vocabulary = 40};
+  Packer packer({.target_rows = 2, .sequence = 2});
+  const std::int32_t ids[] = {1, 2};
+  ASSERT_TRUE(packer.add({.source = {}, .target_in = ids, .target_out = ids}));
+  const Batch batch = std::move(packer).take();
+  const auto refusal = [&](SafetensorsContents contents) -> std::string {
+    write_safetensors(folder.path() / "b.safetensors", contents);
+    try {
+      read_batch_files(folder.path() / "b.safetensors", model);
+      return "none";
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal(batch_contents({batch, batch})), "none");
+  SafetensorsContents gap = batch_contents({batch, batch});
+  for (TensorSource& tensor : gap.tensors) {
+    if (tensor.name.starts_with("batch/1/")) tensor.name.replace(6, 1, "2");
+  }
+  EXPECT_NE(refusal(gap).find("numbered from 0 on without gaps"), std::string::npos) << refusal(gap);
+  SafetensorsContents lone = batch_contents({batch});
+  lone.tensors.front().name = "target_in";
+  EXPECT_NE(refusal(lone).find("is no part of a batch"), std::string::npos) << refusal(lone);
+  SafetensorsContents zeros = batch_contents({batch});
+  for (TensorSource& tensor : zeros.tensors) tensor.name.replace(6, 1, "00");
+  EXPECT_NE(refusal(zeros).find("is no part of a batch"), std::string::npos) << refusal(zeros);
+  SafetensorsContents lacking = batch_contents({batch, batch});
+  std::erase_if(lacking.tensors, [](const TensorSource& tensor) { return tensor.name == "batch/1/target_lengths"; });
+  EXPECT_NE(refusal(lacking).find("batch/1/target_lengths"), std::string::npos) << refusal(lacking);
 }
 
 // A batch of three sequences that a test spoils.

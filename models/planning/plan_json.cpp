@@ -1,9 +1,8 @@
-#include "app/text/plan_json.h"
+#include "models/planning/plan_json.h"
 
 #include <cmath>
 #include <ostream>
 
-#include "app/text/gemm_table.h"
 #include "framework/io/json_lines.h"
 #include "models/planning/gemm_answer.h"
 #include "models/planning/launch_limit.h"
@@ -17,7 +16,7 @@ JsonObject& add_fields(JsonObject& object, const Adjustment& adjustment) {
   return object.add("cost_tokens", adjustment.cost_tokens).add("cost_bytes", adjustment.cost_bytes);
 }
 
-void print_operation(std::ostream& stream, const OperationLine& line, const DeviceInfo& device) {
+void write_operation(std::ostream& stream, const OperationLine& line, const DeviceInfo& device) {
   JsonObject object;
   object.add("kind", "operation").add("device", device.name).add("layer", line.layer).add("count", line.count);
   object.add("operation", line.operation).add("flops", line.cost.flops).add("bytes", line.cost.bytes);
@@ -25,7 +24,7 @@ void print_operation(std::ostream& stream, const OperationLine& line, const Devi
   stream << object.text() << '\n';
 }
 
-void print_advice(std::ostream& stream, const Advice& advice) {
+void write_advice(std::ostream& stream, const Advice& advice) {
   JsonObject object;
   object.add("kind", "advice").add("quantity", advice.quantity).add("from", advice.from).add("to", advice.to);
   object.add("advised", advice.advised).add("part", advice.part).add("part_gain_fraction", advice.part_gain);
@@ -35,7 +34,7 @@ void print_advice(std::ostream& stream, const Advice& advice) {
   stream << object.text() << '\n';
 }
 
-void print_setting(std::ostream& stream, const PredictedSetting& one, const PredictedSetting& baseline) {
+void write_setting(std::ostream& stream, const PredictedSetting& one, const PredictedSetting& baseline) {
   JsonObject object;
   object.add("kind", "setting").add("name", one.setting.name).add("baseline", baseline.setting.name);
   if (one.predicted()) {
@@ -54,7 +53,21 @@ void print_setting(std::ostream& stream, const PredictedSetting& one, const Pred
 
 }  // namespace
 
-void print_json(std::ostream& stream, const PlannedLine& planned) {
+Cost cost_of(const GemmProblem& problem) { return {.flops = problem.flops(), .bytes = problem.bytes()}; }
+
+double roofline_s(const GemmLine& line, const DeviceInfo& device) {
+  return static_cast<double>(line.count) * floor_s(cost_of(line.problem), device, line.problem.operand_dtype, line.problem.math);
+}
+
+std::int64_t ctas_per_sm(const GemmPlan& plan, const DeviceInfo& device) {
+  return device.backend == Backend::cuda ? plan.tiling.slots / device.sm_count : 1;
+}
+
+double predicted_or_nan(double seconds, const DeviceInfo& device) {
+  return device.backend == Backend::cuda || device.clock_hz > 0.0 ? seconds : NAN;
+}
+
+void write_json(std::ostream& stream, const PlannedLine& planned) {
   const auto& [line, device, step_s] = planned;
   const GemmProblem& problem = line.problem;
   const GemmPlan& plan = line.plan;
@@ -91,16 +104,16 @@ void print_json(std::ostream& stream, const PlannedLine& planned) {
   stream << object.text() << '\n';
 }
 
-void print_json(std::ostream& stream, const PlannedStep& planned) {
+void write_json(std::ostream& stream, const PlannedRecipe& planned) {
   const auto& [resolved, trace, step, advice, settings, device] = planned;
-  for (const GemmLine& line : step.gemms) print_json(stream, {.line = line, .device = device, .step_s = step.predicted_s()});
-  for (const OperationLine& line : step.operations) print_operation(stream, line, device);
+  for (const GemmLine& line : step.gemms) write_json(stream, {.line = line, .device = device, .step_s = step.predicted_s()});
+  for (const OperationLine& line : step.operations) write_operation(stream, line, device);
   for (const Adjustment& adjustment : resolved.adjustments) {
     JsonObject object;
     object.add("kind", "adjustment");
     stream << add_fields(object, adjustment).text() << '\n';
   }
-  for (const Advice& one : advice) print_advice(stream, one);
+  for (const Advice& one : advice) write_advice(stream, one);
   stream << JsonObject()
                 .add("kind", "step")
                 .add("device", device.name)
@@ -115,7 +128,7 @@ void print_json(std::ostream& stream, const PlannedStep& planned) {
                 .add("device_memory_bytes", device.memory_bytes)
                 .text()
          << '\n';
-  for (const PredictedSetting& one : settings) print_setting(stream, one, settings[one.setting.baseline]);
+  for (const PredictedSetting& one : settings) write_setting(stream, one, settings[one.setting.baseline]);
 }
 
 }  // namespace tilewave
