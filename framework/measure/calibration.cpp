@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 20;
 constexpr std::string_view kFormat =
     "tilewave time "
-    "model 9";  // a word that stored files begin with
+    "model 10";  // a word that stored files begin with
 
 // A GEMM of a fully-connected layer as a training step poses it.
 GemmProblem problem(GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k, PitchPolicy pitch = PitchPolicy::aligned) {
@@ -120,6 +120,13 @@ std::vector<GemmProblem> calibration_problems() {
   for (const std::int64_t width : {2044, 2050, 2047}) {
     problems.push_back(problem(dgrad, 1024, 3072, width, PitchPolicy::packed));
     problems.push_back(problem(forward, width, 3072, 1024, PitchPolicy::packed));
+  }
+  // A few tokens, or outputs.
+  for (const std::int64_t few : {1, 5, 16}) {
+    problems.push_back(problem(forward, 6144, few, 5120));
+    problems.push_back(problem(dgrad, 1536, few, 6144));
+    problems.push_back(problem(forward, few, 12288, 2048));
+    problems.push_back(problem(wgrad, 2048, few, 12288));
   }
   // Without wgmma.
   GemmProblem tf32 = problem(forward, 2048, 3072, 1024), fp32 = problem(forward, 1024, 1536, 1024);
