@@ -11,9 +11,9 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t kMaxParts = 64;
-constexpr std::int64_t kMaxWaves = 2;  // of CTAs, where K is split: past that there is little to even out
-constexpr std::int64_t kFlagsPerSm = 32;
+constexpr int kMaxParts = 64;
+constexpr std::int64_t kMaxWaves = 2;     // of CTAs, where K is split: past that there is little to even out
+constexpr std::int64_t kFlagsPerSm = 32;  // of a stream
 
 bool lies_so(Major major, MatrixLies lies) { return (major == Major::k) == (lies == MatrixLies::along_k); }
 
@@ -32,7 +32,10 @@ double seconds_in_parts(const GemmProblem& problem, const GemmPlan& plan, const 
   const std::int64_t of_sm = ceil_div(plan.blocks, std::int64_t{device.sm_count});
   const std::int64_t generations = ceil_div(of_sm, std::int64_t{model.ctas_per_sm});
   const double cta = time.gemv_cta_cycles + static_cast<double>(rounds) * time.gemv_round_cycles;
-  const double meeting = plan.split > 1 ? time.gemv_cta_cycles : 0.0;
+  // A CTA that adds has a few outputs a thread, and reads what lies in the second-level cache.
+  const std::int64_t outputs = ceil_div(rows_of_tile(plan.tile) * sides.vectors, std::int64_t{32} * kGemvWarps);
+  const double adding = time.gemv_cta_cycles + 0.5 * static_cast<double>(outputs) * time.gemv_round_cycles;
+  const double meeting = plan.split > kGemvGroup ? 2.0 * adding : plan.split > 1 ? adding : 0.0;
   const auto size = static_cast<double>(size_of(problem.operand_dtype));
   const auto sms = static_cast<double>(device.sm_count);
   const auto rows = static_cast<double>(plan.tiling.tiles * rows_of_tile(plan.tile));
@@ -67,8 +70,8 @@ bool suits_matrix_across_k(const GemmProblem& problem, Tile tile) { return suits
 GemmPlan plan_gemv(const GemmProblem& problem, Tile tile, const DeviceInfo& device, const GemvModel& model) {
   GemmPlan plan = plan_tiles(problem, tile, device.sm_count * std::int64_t{model.ctas_per_sm});
   const std::int64_t tiles = plan.tiling.tiles, one_round = model.depth * gemv_warps(rows_of_tile(tile), model.rows).along_k;
-  const bool flagged = tiles <= kFlagsPerSm * device.sm_count;  // each tile has one
-  const std::int64_t most = flagged ? std::clamp<std::int64_t>(problem.k / one_round, 1, kMaxParts) : 1;
+  const bool flagged = gemv_flags(tiles, kMaxParts) <= kFlagsPerSm * device.sm_count;
+  const std::int64_t most = flagged ? std::clamp<std::int64_t>(problem.k / one_round, 1, std::int64_t{kMaxParts}) : 1;
   const std::int64_t first = model.split > 0 ? std::min<std::int64_t>(model.split, most) : 1;
   GemmPlan best;
   for (std::int64_t split = first; split <= (model.split > 0 ? first : most); ++split) {

@@ -66,6 +66,11 @@ GemmPlan plan_gemv_rung(const GemmProblem& problem, Tile tile, const DeviceInfo&
 // What it refuses: sums of the matrix, and a matrix across K.
 std::string refuse_gemv_rung(const GemmProblem& problem, const DeviceInfo& device);
 
+// Parts of K meet in groups of so many, and then the groups do: the last CTA of a few reads little.
+inline constexpr int kGemvGroup = 8;
+constexpr int gemv_groups(int split) { return split > kGemvGroup ? (split + kGemvGroup - 1) / kGemvGroup : 0; }
+constexpr std::int64_t gemv_flags(std::int64_t tiles, int split) { return split > 1 ? tiles * (1 + gemv_groups(split)) : 0; }
+
 // The parts of K begin on what is a multiple of this, 16 bytes of every type.
 constexpr std::int64_t gemv_part_depth(std::int64_t k, std::int64_t split) { return round_up(ceil_div(k, split), std::int64_t{16}); }
 

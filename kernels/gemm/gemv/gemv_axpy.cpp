@@ -18,7 +18,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const bool anywhere = sides.matrix_alignment < 16 || (sides.vectors_along_k && sides.vectors_alignment < 16);
   return plan_gemv(problem, tile, device,
                    {.rows = kGemvLine / size_of(problem.operand_dtype),
-                    .depth = 4 * gemv_axpy_steps(gemv_axpy_columns(sides.vectors), anywhere),
+                    .depth = std::int64_t{4} * gemv_axpy_steps(gemv_axpy_columns(sides.vectors), anywhere),
                     .ctas_per_sm = 2,
                     .multiply_adds_per_cycle = cuda_core_rate(problem, device),
                     .split = split});

@@ -19,7 +19,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const int steps = words ? kGemvDotMmaSteps : kGemvDotMmaSteps / 2;
   return plan_gemv(problem, tile, device,
                    {.rows = kGemvDotMmaRows,
-                    .depth = kGemvDotMmaDepth * steps,
+                    .depth = std::int64_t{kGemvDotMmaDepth} * steps,
                     .ctas_per_sm = gemv_dot_mma_ctas(gemv_dot_mma_columns(sides.vectors)),
                     .split = split});
 }

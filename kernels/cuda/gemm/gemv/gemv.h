@@ -27,7 +27,7 @@ struct GemvProblem {
   bool sum_matrix = false, sum_vectors = false;  // over K: the bias gradient
   GemmEpilogue epilogue;
   SplitKPartials<Sum> parts;
-  unsigned* flags = nullptr;  // a tile's, where K is split
+  unsigned* flags = nullptr;  // where K is split: of tiles, and then of groups of their parts
 };
 
 template <class T>
@@ -49,7 +49,7 @@ GemvProblem<Arithmetic<T>> gemv_problem_of(CudaQueue& queue, const GemmCall& cal
           .sum_vectors = rows_along_cols ? core.sum_left : core.sum_right,
           .epilogue = core.epilogue,
           .parts = core.parts,
-          .flags = call.plan.split > 1 ? flags_of(queue, call.plan.tiling.tiles) : nullptr};
+          .flags = call.plan.split > 1 ? flags_of(queue, gemv_flags(call.plan.tiling.tiles, call.plan.split)) : nullptr};
 }
 
 // 16 bytes that are read once, past the first-level cache; zeros where they are not wanted.
@@ -216,7 +216,7 @@ __device__ __noinline__ void finish_gemv(const GemvProblem<Sum>& p, const GemvSu
       fn(vector * p.tile_rows + in_tile, row, col);
     }
   };
-  // The bias gradient's elements: fn(their place, that of their sums, from one slice's to the next).
+  // The bias gradient's elements: fn(their place, that of their sums, how far it is from one slice's to the next).
   const auto each_gradient = [&](auto&& fn) {
     if (p.sum_matrix && thread < p.tile_rows && first + thread < p.rows) {
       fn(first + thread, sums.of_tile + p.vector_count * p.tile_rows + thread, sums.columns * p.tile_rows);
@@ -228,29 +228,45 @@ __device__ __noinline__ void finish_gemv(const GemvProblem<Sum>& p, const GemvSu
     for (int slice = 0; slice < sums.slices; ++slice) z += of_slice[slice * step];
     return z;
   };
-  const auto over_parts = [&](const Sum* of_part, std::int64_t step) {
+  const auto over_parts = [&](const Sum* of_part, std::int64_t step, int count) {
     Sum z = 0;
-#pragma unroll 4
-    for (int part = 0; part < p.split; ++part) z += of_part[part * step];
+#pragma unroll 8
+    for (int part = 0; part < count; ++part) z += of_part[part * step];
     return z;
   };
   const int slice = sums.columns * p.tile_rows;
+  const auto partial_of = [&](int part, std::int64_t row, std::int64_t col) {
+    return p.parts.parts + part * p.parts.part + row * p.parts.pitch + col;
+  };
+  const auto gradient_of = [&](int part, std::int64_t n) { return p.parts.bias_gradients + part * p.parts.n + n; };
   __syncthreads();
+  int count = p.split, step = 1;  // of parts to be added at the end
   if (p.split > 1) {
-    each_output([&](int at, std::int64_t row, std::int64_t col) {
-      p.parts.parts[blockIdx.y * p.parts.part + row * p.parts.pitch + col] = over_slices(sums.of_tile + at, slice);
-    });
-    each_gradient([&](std::int64_t n, const Sum* of_slice, int step) {
-      p.parts.bias_gradients[blockIdx.y * p.parts.n + n] = over_slices(of_slice, step);
-    });
-    if (!last_to_come(p.flags + blockIdx.x, p.split)) return;
+    const int part = static_cast<int>(blockIdx.y);
+    each_output([&](int at, std::int64_t row, std::int64_t col) { *partial_of(part, row, col) = over_slices(sums.of_tile + at, slice); });
+    each_gradient([&](std::int64_t n, const Sum* of_slice, int from) { *gradient_of(part, n) = over_slices(of_slice, from); });
   }
+  if (const int groups = gemv_groups(p.split); groups > 0) {  // the group's sums take its first part's place
+    const int group = static_cast<int>(blockIdx.y) / kGemvGroup, first_part = group * kGemvGroup;
+    const int members = min(kGemvGroup, p.split - first_part);
+    if (!last_to_come(p.flags + gridDim.x + blockIdx.x * groups + group, members)) return;
+    each_output([&](int, std::int64_t row, std::int64_t col) {
+      Sum* const partial = partial_of(first_part, row, col);
+      *partial = over_parts(partial, p.parts.part, members);
+    });
+    each_gradient([&](std::int64_t n, const Sum*, int) {
+      Sum* const partial = gradient_of(first_part, n);
+      *partial = over_parts(partial, p.parts.n, members);
+    });
+    count = groups, step = kGemvGroup;
+  }
+  if (p.split > 1 && !last_to_come(p.flags + blockIdx.x, count)) return;
   each_output([&](int at, std::int64_t row, std::int64_t col) {
-    Sum z[1] = {p.split == 1 ? over_slices(sums.of_tile + at, slice) : over_parts(p.parts.parts + row * p.parts.pitch + col, p.parts.part)};
+    Sum z[1] = {p.split == 1 ? over_slices(sums.of_tile + at, slice) : over_parts(partial_of(0, row, col), step * p.parts.part, count)};
     finish(p.epilogue, row, col, z);
   });
-  each_gradient([&](std::int64_t n, const Sum* of_slice, int step) {
-    const Sum z = p.split == 1 ? over_slices(of_slice, step) : over_parts(p.parts.bias_gradients + n, p.parts.n);
+  each_gradient([&](std::int64_t n, const Sum* of_slice, int from) {
+    const Sum z = p.split == 1 ? over_slices(of_slice, from) : over_parts(gradient_of(0, n), step * p.parts.n, count);
     finish_bias_gradient(p.epilogue, n, z);
   });
 }

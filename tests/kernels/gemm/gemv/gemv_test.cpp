@@ -137,12 +137,29 @@ TEST(Gemv, WarpsShareATile) {
     for (const std::int64_t rows : {2, 4, 8, 16, 32, 64}) {
       const GemvWarps warps = gemv_warps(tile_rows, rows);
       EXPECT_EQ(warps.beside * warps.along_k, kGemvWarps);
-      EXPECT_GE(warps.beside * warps.turns * rows, tile_rows) << tile_rows << " by " << rows;
+      EXPECT_GE(std::int64_t{warps.beside} * warps.turns * rows, tile_rows) << tile_rows << " by " << rows;
       if (tile_rows >= rows) {
-        EXPECT_EQ(warps.beside * warps.turns * rows, tile_rows);
+        EXPECT_EQ(std::int64_t{warps.beside} * warps.turns * rows, tile_rows);
       }
     }
   }
+}
+
+TEST(Gemv, PartsMeetInGroupsThatHaveFlags) {
+  EXPECT_EQ(gemv_groups(1), 0);
+  EXPECT_EQ(gemv_groups(kGemvGroup), 0) << "these meet at once";
+  EXPECT_EQ(gemv_groups(kGemvGroup + 1), 2);
+  EXPECT_EQ(gemv_groups(64), 8);
+  EXPECT_EQ(gemv_flags(5, 1), 0);
+  EXPECT_EQ(gemv_flags(5, 8), 5);
+  EXPECT_EQ(gemv_flags(5, 17), 5 + 5 * 3);
+  // Many tiles are not cut: a stream has 32 flags an SM.
+  const DeviceInfo device = h200();
+  const GemmPlan plan = kGemvDotMmaKernel.plan(gemv_layer(GemmRole::forward, 8000, 1, 65536, DType::bf16), kGemvTiles[0], device, 9);
+  EXPECT_EQ(plan.split, 1);
+  const GemmPlan fewer = kGemvDotMmaKernel.plan(gemv_layer(GemmRole::forward, 6400, 1, 65536, DType::bf16), kGemvTiles[0], device, 9);
+  EXPECT_EQ(fewer.split, 9);
+  EXPECT_LE(gemv_flags(400, 64), 32 * device.sm_count);
 }
 
 TEST(Gemv, PartsAndWordsCoverK) {
@@ -185,9 +202,9 @@ TEST(Gemv, WordsAreShiftedByElements) {
 template <int kCount>
 void expect_each_value_once() {
   std::vector<int> lanes(kCount);
-  constexpr int kEach = kCount > 32 ? kCount / 32 : 1;
+  constexpr std::size_t kEach = kCount > 32 ? kCount / 32 : 1;
   for (int lane = 0; lane < 32; ++lane) {
-    for (int i = 0; i < kEach; ++i) ++lanes[static_cast<std::size_t>(first_value_of_lane<kCount>(lane) + i)];
+    for (std::size_t i = 0; i < kEach; ++i) ++lanes[static_cast<std::size_t>(first_value_of_lane<kCount>(lane)) + i];
   }
   EXPECT_EQ(std::set<int>(lanes.begin(), lanes.end()), std::set<int>{kCount < 32 ? 32 / kCount : 1}) << kCount;
 }
