@@ -68,6 +68,7 @@ const std::vector<std::vector<std::string>>& rooms() {
        "kernels/gemm/reference",
        "kernels/gemm/cpu",
        "kernels/gemm/simt",
+       "kernels/gemm/gemv",
        "kernels/gemm/sm90",
        "kernels/gemm/sm80",
        "kernels/gemm/ladder",
@@ -85,6 +86,7 @@ const std::vector<std::vector<std::string>>& rooms() {
        "kernels/cuda/gemm",
        "kernels/cuda/gemm/reference",
        "kernels/cuda/gemm/simt",
+       "kernels/cuda/gemm/gemv",
        "kernels/cuda/gemm/sm90",
        "kernels/cuda/gemm/sm80",
        "kernels/cuda/gemm/ladder",
@@ -121,7 +123,7 @@ std::string broken_room(const std::string& file, const std::string& target) {
 }
 
 bool is_private_to_kernels(const std::string& file) {
-  static const std::regex pattern(R"(kernels/(cpu|cuda|math|gemm/(facts|reference|cpu|simt|sm90|sm80|ladder))/.*)");
+  static const std::regex pattern(R"(kernels/(cpu|cuda|math|gemm/(facts|reference|cpu|simt|gemv|sm90|sm80|ladder))/.*)");
   return std::regex_match(file, pattern);
 }
 bool is_public_header(const std::string& file) {

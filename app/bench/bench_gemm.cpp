@@ -103,7 +103,8 @@ Command add_bench_gemm(CLI::App& bench) {
   CLI::Option* ladder =
       command->add_flag("--ladder", options->ladder, "the best tile of every kernel, in the catalog's order")->excludes(kernel);
   command->add_option("--row", options->kernel, "what --kernel was called")->group("")->excludes(ladder);
-  command->add_option("--against", options->against, "a peer measured in the same run: openblas, or on a GPU cublas or cublaslt");
+  command->add_option("--against", options->against,
+                      "a peer measured in the same run: openblas, or on a GPU cublas, cublas_gemv or cublaslt");
   command->add_option("--form", options->forms, "what is asked of a layer; may be repeated (default: the plain ones)")
       ->check(CLI::IsMember(gemm_forms()))
       ->take_all();

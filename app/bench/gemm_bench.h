@@ -17,7 +17,7 @@ namespace tilewave {
 struct GemmBench {
   GemmSuite suite;
   std::string kernel;   // this one alone; empty: all but the oracle and the libraries
-  std::string against;  // of a GPU "cublas" or "cublaslt", of a CPU "openblas"; empty: nothing
+  std::string against;  // of a GPU "cublas", "cublas_gemv" or "cublaslt", of a CPU "openblas"; empty: nothing
   std::string dtype = "bf16";
   int rounds = 9;
   double block_s = 0.02, settle_s = 0.0;

@@ -17,7 +17,8 @@ GemmCandidates::GemmCandidates(const Queue& queue, const DeviceInfo& device, con
     return;
   }
   library_ = find_gemm_kernel(Backend::cuda, against);
-  TW_CHECK_INPUT(library_ != nullptr && library_->reference, "--against ", against, ": a GPU's peers are cublas and cublaslt.");
+  TW_CHECK_INPUT(library_ != nullptr && library_->reference, "--against ", against,
+                 ": a GPU's peers are cublas, cublas_gemv and cublaslt.");
 }
 
 void OurSide::keep(std::size_t best, std::mt19937_64& random) {  // candidates are in the model's order

@@ -66,13 +66,14 @@ class Ladder {
       rung.rounds = rounds_.rounds;
     }
     const Timing* const peer = result.peers.empty() ? nullptr : &result.peers.front();
-    const auto flops = static_cast<double>(problem.flops());
-    const double peak = peak_flops_per_s(device_, problem.operand_dtype, problem.math);
-    if (!options_.json) {
-      print_all(asked, rungs, {.peer = peer, .absent = peers.absent, .flops = flops, .peak = peak});
-      return;
-    }
-    for (const Rung& rung : rungs) print_object(asked, rung, {.peer = peer, .absent = peers.absent, .flops = flops, .peak = peak});
+    const Measure measure = {.peer = peer,
+                             .absent = peers.absent,
+                             .flops = static_cast<double>(problem.flops()),
+                             .peak = peak_flops_per_s(device_, problem.operand_dtype, problem.math),
+                             .bytes = static_cast<double>(problem.bytes()),
+                             .bandwidth = device_.bandwidth_bytes_per_s};
+    if (!options_.json) return print_all(asked, rungs, measure);
+    for (const Rung& rung : rungs) print_object(asked, rung, measure);
   }
 
  private:
@@ -110,6 +111,7 @@ class Ladder {
     const Timing* peer = nullptr;
     std::string absent;
     double flops = 0.0, peak = 0.0;  // a peak of 0 is not known
+    double bytes = 0.0, bandwidth = 0.0;
   };
 
   // The fastest kernel first, then all of them in the catalog's order.
@@ -130,6 +132,8 @@ class Ladder {
                  {.heading = "time"},
                  {.heading = rates.unit},
                  {.heading = "of peak", .rank = 1},
+                 {.heading = "GB/s", .rank = 3},
+                 {.heading = "of bandwidth", .rank = 4},
                  {.heading = "of peer", .rank = 2}});
     for (const Rung& rung : rungs) {
       if (!rung.refusal.empty()) {
@@ -138,6 +142,8 @@ class Ladder {
       }
       const double seconds = rung.timing.median_s, rate = measure.flops / seconds;
       table.add({rung.timing.name, time_text(seconds), number_text(rate * rates.scale, "%.4g"), percent(rate, measure.peak),
+                 measure.bandwidth > 0.0 ? number_text(1e-9 * measure.bytes / seconds, "%.4g") : "",
+                 percent(measure.bytes / seconds, measure.bandwidth),
                  measure.peer == nullptr ? "" : percent(measure.peer->median_s, seconds)});
     }
     table.print(std::cout, options_.page);
@@ -156,7 +162,7 @@ class Ladder {
   }
 
   void print_object(const GemmCase& asked, const Rung& rung, const Measure& measure) const {
-    const auto& [peer, absent, flops, peak] = measure;
+    const auto& [peer, absent, flops, peak, bytes, bandwidth] = measure;
     JsonObject object;
     object.add("device", device_.name).add("layer", asked.layer.text()).add("form", name_of(asked.form));
     object.add("pitch", asked.pitch == PitchPolicy::packed ? "packed" : "aligned").add("dtype", options_.dtype).add("kernel", rung.kernel);
@@ -170,6 +176,8 @@ class Ladder {
     object.add("time_us", rung.timing.median_s * 1e6).add("lower_quartile_us", rung.timing.lower_quartile_s * 1e6);
     object.add("upper_quartile_us", rung.timing.upper_quartile_s * 1e6).add("tflops", rate * 1e-12);
     object.add("of_peak", peak > 0.0 ? rate / peak : NAN);
+    object.add("gb_per_s", 1e-9 * bytes / rung.timing.median_s);
+    object.add("of_bandwidth", bandwidth > 0.0 ? bytes / rung.timing.median_s / bandwidth : NAN);
     if (peer != nullptr) {
       object.add("peer", peer->name).add("peer_us", peer->median_s * 1e6).add("ratio", peer->median_s / rung.timing.median_s);
     }

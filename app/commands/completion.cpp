@@ -87,7 +87,7 @@ constexpr auto kValues = std::to_array<CompletedValue>({
      }},
     {"bench gemm", "--against", Completion::words,
      [] {
-       return Words{"openblas", "cublas", "cublaslt"};
+       return Words{"openblas", "cublas", "cublas_gemv", "cublaslt"};
      }},
     {"bench gemm", "--kernel", Completion::words, kernels},
     {"bench op", "--row-pitch", Completion::words,

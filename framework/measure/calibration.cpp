@@ -172,6 +172,13 @@ std::vector<GemmProblem> calibration_problems() {
     problems.push_back(with(problem(dgrad, in, tokens, out, PitchPolicy::packed), through_gelu));
     problems.push_back(with(problem(wgrad, in, out, tokens, PitchPolicy::packed), sums));
   }
+  // A few tokens, or outputs.
+  for (const std::int64_t few : {1, 5, 16}) {
+    problems.push_back(problem(forward, 6144, few, 5120));
+    problems.push_back(problem(dgrad, 1536, few, 6144));
+    problems.push_back(problem(forward, few, 12288, 2048));
+    problems.push_back(problem(wgrad, 2048, few, 12288));
+  }
   // Without wgmma.
   GemmProblem tf32 = problem(forward, 2048, 3072, 1024), fp32 = problem(forward, 1024, 1536, 1024);
   tf32.math = MathMode::tf32;

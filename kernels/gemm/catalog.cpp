@@ -8,6 +8,13 @@
 #include "kernels/gemm/cpu/dot_products.h"
 #include "kernels/gemm/cpu/packed_pairs.h"
 #include "kernels/gemm/cpu/packed_tiles.h"
+#include "kernels/gemm/gemv/gemv_axpy.h"
+#include "kernels/gemm/gemv/gemv_axpy_mma.h"
+#include "kernels/gemm/gemv/gemv_block_rows.h"
+#include "kernels/gemm/gemv/gemv_dot.h"
+#include "kernels/gemm/gemv/gemv_dot_mma.h"
+#include "kernels/gemm/gemv/gemv_thread_rows.h"
+#include "kernels/gemm/gemv/gemv_warp_rows.h"
 #include "kernels/gemm/ladder/bulk_copy_wgmma.h"
 #include "kernels/gemm/ladder/tensor_core.h"
 #include "kernels/gemm/ladder/warp_specialized.h"
@@ -45,6 +52,13 @@ std::span<const GemmKernel* const> gemm_catalog() {
                                                   &kCudaNaiveKernel,
                                                   &kCudaCoresKernel,
                                                   &kSharedMemoryTilesKernel,
+                                                  &kGemvThreadRowsKernel,
+                                                  &kGemvWarpRowsKernel,
+                                                  &kGemvBlockRowsKernel,
+                                                  &kGemvDotKernel,
+                                                  &kGemvDotMmaKernel,
+                                                  &kGemvAxpyKernel,
+                                                  &kGemvAxpyMmaKernel,
                                                   &kTensorCoreKernel,
                                                   &kTensorCorePipelinedKernel,
                                                   &kTensorCorePersistentKernel,
@@ -66,6 +80,7 @@ std::span<const GemmKernel* const> gemm_catalog() {
                                                   &kUnalignedKernel,
                                                   &kRepackedKernel,
                                                   &kCublasKernel,
+                                                  &kCublasGemvKernel,
                                                   &kCublasLtKernel,
                                                   &kGuideTensorCoresKernel,
                                                   &kGuideCudaCoresKernel};

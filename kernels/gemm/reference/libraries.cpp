@@ -26,6 +26,13 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
   return {};
 }
 
+std::string refuse_cublas_gemv(const GemmProblem& problem, const DeviceInfo& device) {
+  if (std::min(problem.m, problem.n) > 1) {
+    return concat("it multiplies a matrix by one vector, and here M = ", problem.m, " and N = ", problem.n, ".");
+  }
+  return refuse(problem, device);
+}
+
 std::string refuse_cublaslt(const GemmProblem& problem, const DeviceInfo& device) {
   const Epilogue fused = {.derivative = Activation::gelu_tanh, .output_sums = true};
   const bool half = size_of(problem.operand_dtype) == 2 && problem.output_dtype == problem.operand_dtype;
@@ -43,11 +50,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 }
 
 struct Launches {
-  CudaGemmLaunch cublas = nullptr, cublaslt = nullptr;
+  CudaGemmLaunch cublas = nullptr, cublas_gemv = nullptr, cublaslt = nullptr;
   int (*candidates)(CudaQueue&, const GemmArgs&) = nullptr;
 };
 constexpr Launches launches() {
-  if constexpr (kHasCuda) return {.cublas = launch_cublas, .cublaslt = launch_cublaslt, .candidates = cublaslt_candidates};
+  if constexpr (kHasCuda)
+    return {.cublas = launch_cublas, .cublas_gemv = launch_cublas_gemv, .cublaslt = launch_cublaslt, .candidates = cublaslt_candidates};
   return {};
 }
 
@@ -66,6 +74,14 @@ const GemmKernel kCublasKernel = {.composition = {.kernel = "cublas"},
                                   .own_refusal = refuse,
                                   .own_plan = plan,
                                   .launch_cuda = launches().cublas};
+
+const GemmKernel kCublasGemvKernel = {.composition = {.kernel = "cublas_gemv"},
+                                      .backend = Backend::cuda,
+                                      .reference = true,
+                                      .tiles = kLibraryTiles,
+                                      .own_refusal = refuse_cublas_gemv,
+                                      .own_plan = plan,
+                                      .launch_cuda = launches().cublas_gemv};
 
 const GemmKernel kCublasLtKernel = {.composition = {.kernel = "cublaslt"},
                                     .backend = Backend::cuda,

@@ -12,8 +12,9 @@ inline constexpr std::int64_t kLibraryWorkspace = 64ll << 20;
 // The plan's workspace: the library's own, then, where the epilogue follows as a pass, the sums as split.h lays out one part.
 std::int64_t library_sums_bytes(const GemmProblem& problem);
 
-extern const GemmKernel kCublasKernel, kCublasLtKernel;
+extern const GemmKernel kCublasKernel, kCublasGemvKernel, kCublasLtKernel;
 void launch_cublas(CudaQueue& queue, const GemmCall& call);
+void launch_cublas_gemv(CudaQueue& queue, const GemmCall& call);  // a matrix times one vector
 void launch_cublaslt(CudaQueue& queue, const GemmCall& call);
 int cublaslt_candidates(CudaQueue& queue, const GemmArgs& args);
 

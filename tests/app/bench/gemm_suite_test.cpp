@@ -70,24 +70,34 @@ TEST(GemmSuite, LayersHaveTheFormsAskedFor) {
   }
 }
 
-// The page's table: per form that is one launch, the kernels that the model chooses on an H200, each with the number of aligned layers of
-// the suite and one of them.
+// The kernels that the model chooses on an H200 for a form's aligned items, each with the number of layers and one of them.
+std::string kernels_of(const GemmSuite& suite, GemmForm form) {
+  std::map<std::string, std::set<std::string>> layers;
+  for (const GemmItem& item : suite.items) {
+    if (item.ours.form != form || item.ours.pitch != PitchPolicy::aligned || form == GemmForm::dgrad_gelu_bias) continue;
+    const GemmPlan plan = choose(problem_of(item.ours, kTypes), device_profile("h200").device);
+    const Layer& layer = item.ours.layer;
+    layers[std::string(name_of(plan.composition))].insert(concat(layer.out, "<-", layer.in, "@", layer.tokens));
+  }
+  std::string kernels;
+  for (const auto& [kernel, its] : layers)
+    kernels += concat(kernels.empty() ? "" : ", ", "`", kernel, "` ", its.size(), " (`", *its.begin(), "`)");
+  return kernels;
+}
+
+// The page's table: per form that is one launch, over the suite; then over layers of few tokens, outputs or inputs.
 std::string which_kernel_when() {
   std::string table = "| form | kernels, the number of layers, and one of them (outputs<-inputs@tokens) |\n|---|---|\n";
   const GemmSuite suite = transformer_suite({});
   for (const std::string& name : gemm_forms()) {
-    const GemmForm form = parse_gemm_form(name);
-    std::map<std::string, std::set<std::string>> layers;
-    for (const GemmItem& item : suite.items) {
-      if (item.ours.form != form || item.ours.pitch != PitchPolicy::aligned || form == GemmForm::dgrad_gelu_bias) continue;
-      const GemmPlan plan = choose(problem_of(item.ours, kTypes), device_profile("h200").device);
-      const Layer& layer = item.ours.layer;
-      layers[std::string(name_of(plan.composition))].insert(concat(layer.out, "<-", layer.in, "@", layer.tokens));
-    }
-    std::string kernels;
-    for (const auto& [kernel, its] : layers)
-      kernels += concat(kernels.empty() ? "" : ", ", "`", kernel, "` ", its.size(), " (`", *its.begin(), "`)");
+    const std::string kernels = kernels_of(suite, parse_gemm_form(name));
     if (!kernels.empty()) table += concat("| ", name, " | ", kernels, " |\n");
+  }
+  const SuiteCut few = {.forms = {GemmForm::forward, GemmForm::dgrad, GemmForm::wgrad},
+                        .layers = {"4096<-4096@1", "11008<-4096@8", "4096<-11008@16", "33708<-1024@4", "1<-1024@16384", "8<-4096@4096",
+                                   "16<-1024@65536", "1024<-1@16384", "1024<-8@16384"}};
+  for (const GemmForm form : few.forms) {
+    table += concat("| ", name_of(form), ", 1 to 16 of something | ", kernels_of(layers_suite(few, PitchPolicy::aligned), form), " |\n");
   }
   return table;
 }

@@ -1,6 +1,7 @@
 // Plans come back from their file as they were, where the device still has them.
 #include "framework/io/planned_gemms.h"
 
+#include <algorithm>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -45,6 +46,10 @@ TEST_F(PlannedGemmsFile, ComeBackAsTheyWere) {
     EXPECT_EQ(read.gemms.gemms[i].problem, written.gemms[i].problem) << i;
     EXPECT_EQ(read.gemms.gemms[i].plan, written.gemms[i].plan) << i;
     EXPECT_DOUBLE_EQ(read.gemms.gemms[i].seconds, 3e-6);
+  }
+  for (const char* kernel : {"persistent/deferred", "gemv_dot_mma", "gemv_axpy_mma"}) {
+    EXPECT_TRUE(std::ranges::any_of(read.gemms.gemms, [&](const PlannedGemm& one) { return name_of(one.plan.composition) == kernel; }))
+        << "no problem has plans of " << kernel;
   }
 }
 

@@ -108,7 +108,7 @@ struct Case {
   Tile tile;
   std::int64_t m = 1, n = 1, k = 1;
   std::int64_t a_gap = 0, b_gap = 0, d_gap = 0, saved_gap = 3;
-  std::int64_t b_skip = 0;  // elements from 64 aligned bytes to B's first
+  std::int64_t a_skip = 0, b_skip = 0, d_skip = 0;  // elements from 64 aligned bytes to the first
   bool bias = false;
   Activation activation = Activation::none;
   bool saved_input = false;
@@ -130,11 +130,11 @@ struct Case {
 inline std::string text(const Case& c) {
   return concat(c.tile.m, "x", c.tile.n, " M,N,K=", c.m, ",", c.n, ",", c.k, " majors ", name_of(c.a_major), name_of(c.b_major),
                 name_of(c.d_major), " ", name_of(c.operand_dtype), "->", name_of(c.output_dtype), " ", name_of(c.math), " sides ",
-                name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, ",", c.saved_gap, " skip ", c.b_skip, " bias ",
-                c.bias, " ", name_of(c.activation), " saved ", c.saved_input, " derivative ", name_of(c.derivative), " residual ",
-                static_cast<int>(c.residual), " alpha ", static_cast<int>(c.alpha), " beta ", static_cast<int>(c.beta), " accumulate ",
-                c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient), " output sums ", c.output_sums,
-                c.exact() ? " exact" : " inexact");
+                name_of(c.side_dtype), " gaps ", c.a_gap, ",", c.b_gap, ",", c.d_gap, ",", c.saved_gap, " skips ", c.a_skip, ",", c.b_skip,
+                ",", c.d_skip, " bias ", c.bias, " ", name_of(c.activation), " saved ", c.saved_input, " derivative ",
+                name_of(c.derivative), " residual ", static_cast<int>(c.residual), " alpha ", static_cast<int>(c.alpha), " beta ",
+                static_cast<int>(c.beta), " accumulate ", c.accumulate, " bias gradient ", static_cast<int>(c.bias_gradient),
+                " output sums ", c.output_sums, c.exact() ? " exact" : " inexact");
 }
 
 // Matrices of one case, with fresh inputs and poisoned outputs.
@@ -142,10 +142,11 @@ struct Operands {
   Matrix a, b, d, bias, saved_input, derivative_of, residual, bias_gradient, output_sums, scalar;
 
   Operands(const Case& c, std::mt19937& random)
-      : a(c.a_major == Major::k ? Matrix(c.m, c.k, c.a_gap, c.operand_dtype) : Matrix(c.k, c.m, c.a_gap, c.operand_dtype)),
+      : a(c.a_major == Major::k ? Matrix(c.m, c.k, c.a_gap, c.operand_dtype, c.a_skip)
+                                : Matrix(c.k, c.m, c.a_gap, c.operand_dtype, c.a_skip)),
         b(c.b_major == Major::k ? Matrix(c.n, c.k, c.b_gap, c.operand_dtype, c.b_skip)
                                 : Matrix(c.k, c.n, c.b_gap, c.operand_dtype, c.b_skip)),
-        d(like_d(c, c.d_gap, c.output_dtype)) {
+        d(like_d(c, c.d_gap, c.output_dtype, c.d_skip)) {
     const auto draw = [&] {
       return c.values == Values::small_integers ? static_cast<double>(random() % 7) - 3.0
                                                 : static_cast<double>(random()) / 2147483648.0 - 1.0;
@@ -195,8 +196,8 @@ struct Operands {
     if (which == Scale::none) return {};
     return which == Scale::host ? GemmScalar{.value = kScale} : GemmScalar{.value = 2.0, .at = scalar.view().data};
   }
-  static Matrix like_d(const Case& c, std::int64_t gap, DType dtype) {
-    return c.d_major == Major::m ? Matrix(c.n, c.m, gap, dtype) : Matrix(c.m, c.n, gap, dtype);
+  static Matrix like_d(const Case& c, std::int64_t gap, DType dtype, std::int64_t skip = 0) {
+    return c.d_major == Major::m ? Matrix(c.n, c.m, gap, dtype, skip) : Matrix(c.m, c.n, gap, dtype, skip);
   }
 };
 
@@ -299,9 +300,16 @@ std::vector<T> accepted(const GemmKernel& row, const DeviceInfo& device, const s
         }
         return false;
       };
-      if (find()) continue;
-      problem.operand_dtype = problem.output_dtype = DType::bf16;
-      if (find()) continue;
+      const auto find_in_types = [&] {
+        problem.operand_dtype = problem.output_dtype = DType::f32;
+        if (find()) return true;
+        problem.operand_dtype = problem.output_dtype = DType::bf16;
+        return find();
+      };
+      if (find_in_types()) continue;
+      problem.n = 1;  // for one that multiplies a matrix by a vector
+      if (find_in_types()) continue;
+      problem.n = 8;
       problem.k = kLongK;  // for a row that is there for derivatives
       problem.epilogue.derivative = Activation::relu;
       find();
@@ -418,6 +426,19 @@ inline std::vector<Case> cases_of(const GemmKernel& row, const DeviceInfo& devic
     return std::vector<std::int64_t>{1, std::max<std::int64_t>(1, tile - 1), tile, tile + 1, 37, 2 * tile + 24};
   };
 
+  // A kernel that is there for a few rows or columns alone: where a tile has fewer rows than columns, rows are few.
+  const bool few_alone = accepted(row, device, std::vector<std::int64_t>{64}, [](GemmProblem& problem, std::int64_t size) {
+                           problem.m = problem.n = size;
+                           problem.k = kLongK;
+                         }).empty();
+  const auto make_few = [&](Case& c) {
+    for (const std::int64_t most : {16, 8, 1}) {
+      const auto refused = [&] { return !row.refuse(problem_of(c, 128, 128), device, {&c.tile, 1}).empty(); };
+      std::int64_t& few = c.tile.m < c.tile.n ? c.m : c.n;
+      if (few_alone && refused()) few = 1 + (few - 1) % most;
+    }
+  };
+
   const bool on_gpu = device.backend == Backend::cuda;
   const bool library = row.composition.kernel == "cublas" || row.composition.kernel == "cublaslt";  // alpha lies on the host
   std::mt19937 random(20240607);
@@ -478,7 +499,9 @@ inline std::vector<Case> cases_of(const GemmKernel& row, const DeviceInfo& devic
         if (takes(row, device, turned)) c = turned;
       }
     };
+    make_few(c);
     settle();
+    make_few(c);
     if (!takes(row, device, c)) {
       c.m = round_up(c.m, 8);
       settle();

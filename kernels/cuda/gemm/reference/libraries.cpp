@@ -1,7 +1,7 @@
 // The reference rows. D as it lies in memory, [rows, cols], is a library's column-major cols x rows: right^T times left^T. cuBLAS
-// multiplies; cuBLASLt also fuses what it can (bias, ReLU, GELU by tanh with its input stored, GELU's derivative and the sums of D beside
-// it, the bias gradient of a wgrad). Everything else is a following pass: sums to the workspace, then our own rows' epilogue; but sums of
-// D are never stored by a pass, so that their time is the library's.
+// multiplies, and has a way of its own for a matrix times one vector; cuBLASLt also fuses what it can (bias, ReLU, GELU by tanh with its
+// input stored, GELU's derivative and the sums of D beside it, the bias gradient of a wgrad). Everything else is a following pass: sums to
+// the workspace, then our own rows' epilogue; but sums of D are never stored by a pass, so that their time is the library's.
 #include "kernels/gemm/reference/libraries.h"
 
 #include <array>
@@ -20,6 +20,7 @@
 #include "kernels/cuda/gemm/reference/library_pass.h"
 #include "kernels/cuda/prim/check.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemv/gemv.h"
 
 namespace tilewave {
 namespace {
@@ -111,6 +112,60 @@ struct Cublas {
                                 cublasGemmAlgo_t);
   GemmEx* gemm = library.symbol<GemmEx>("cublasGemmEx");
   std::map<int, cublasHandle_t> handles;  // by device
+
+  // The device's handle, on the queue's stream and with the workspace.
+  cublasHandle_t handle_on(CudaQueue& queue, void* workspace) {
+    cublasHandle_t& handle = handles[device_of(queue).index];
+    if (handle == nullptr) check_status(create(&handle), "cublasCreate");
+    check_status(set_stream(handle, stream_of(queue)), "cublasSetStream");
+    check_status(set_workspace(handle, workspace, kLibraryWorkspace), "cublasSetWorkspace");
+    return handle;
+  }
+};
+
+// A matrix times one vector as cuBLAS sees it: y = op(A) x + beta y, A column-major. fp32 and fp64 have functions of their own; those of 16
+// bits take many products, and here one.
+struct Vectors {
+  ConstMatrixView matrix;
+  bool along_k;
+  const void* x;
+  int x_step;
+  LibraryTarget y;
+  int y_step;
+
+  Vectors(const GemmCall& call, const LibraryTarget& target) : y(target) {
+    const GemvSides sides = gemv_sides(call.problem, call.plan.tile);
+    const bool rows_along_cols = sides.matrix_is_a == (call.args.d_major == Major::m);
+    const ConstMatrixView& vector = sides.matrix_is_a ? call.args.b : call.args.a;
+    matrix = sides.matrix_is_a ? call.args.a : call.args.b;
+    along_k = sides.matrix_along_k;
+    x = vector.data;
+    x_step = sides.vectors_along_k ? 1 : static_cast<int>(vector.ld);
+    y_step = rows_along_cols ? 1 : static_cast<int>(target.ld);
+  }
+
+  cublasOperation_t op() const { return along_k ? CUBLAS_OP_T : CUBLAS_OP_N; }
+  int size(std::int64_t value) const { return static_cast<int>(value); }
+
+  template <class T>
+  void multiply(const Cublas& library, cublasHandle_t handle, const char* name) const {
+    using Gemv = cublasStatus_t(cublasHandle_t, cublasOperation_t, int, int, const T*, const T*, int, const T*, int, const T*, T*, int);
+    const T one = 1, beta = y.accumulate ? 1 : 0;
+    check_status(
+        library.library.symbol<Gemv>(name)(handle, op(), size(matrix.cols), size(matrix.rows), &one, static_cast<const T*>(matrix.data),
+                                           size(matrix.ld), static_cast<const T*>(x), x_step, &beta, static_cast<T*>(y.data), y_step),
+        name);
+  }
+  template <class In, class Out>
+  void multiply_in_batch(const Cublas& library, cublasHandle_t handle, const char* name) const {
+    using Gemv = cublasStatus_t(cublasHandle_t, cublasOperation_t, int, int, const float*, const In*, int, long long, const In*, int,
+                                long long, const float*, Out*, int, long long, int);
+    const float one = 1.0F, beta = y.accumulate ? 1.0F : 0.0F;
+    check_status(library.library.symbol<Gemv>(name)(handle, op(), size(matrix.cols), size(matrix.rows), &one,
+                                                    static_cast<const In*>(matrix.data), size(matrix.ld), 0, static_cast<const In*>(x),
+                                                    x_step, 0, &beta, static_cast<Out*>(y.data), y_step, 0, 1),
+                 name);
+  }
 };
 
 // What cuBLASLt is asked once for a problem: its description and the candidates of its heuristic.
@@ -319,10 +374,7 @@ void launch_cublas(CudaQueue& queue, const GemmCall& call) {
   {
     const std::lock_guard lock(library_mutex);
     Cublas& library = cublas();
-    cublasHandle_t& handle = library.handles[device_of(queue).index];
-    if (handle == nullptr) check_status(library.create(&handle), "cublasCreate");
-    check_status(library.set_stream(handle, stream_of(queue)), "cublasSetStream");
-    check_status(library.set_workspace(handle, call.args.workspace, kLibraryWorkspace), "cublasSetWorkspace");
+    const cublasHandle_t handle = library.handle_on(queue, call.args.workspace);
     const ColumnMajor p(call.args, problem, library_target(call.args, straight));
     const bool fp64 = p.type == CUDA_R_64F;
     const HostScalar alpha = alpha_of(call.args, straight), beta(p.c.accumulate ? 1.0 : 0.0);
@@ -331,6 +383,29 @@ void launch_cublas(CudaQueue& queue, const GemmCall& call) {
                      p.first.data, p.type, static_cast<int>(p.first.ld), p.second.data, p.type, static_cast<int>(p.second.ld),
                      beta.of(fp64), p.c.data, p.c_type, static_cast<int>(p.c.ld), p.compute, CUBLAS_GEMM_DEFAULT),
         "cublasGemmEx");
+  }
+  finish_library(queue, call.args, straight);
+}
+
+void launch_cublas_gemv(CudaQueue& queue, const GemmCall& call) {
+  const bool straight = library_sums_bytes(call.problem) == 0;
+  {
+    const std::lock_guard lock(library_mutex);
+    Cublas& library = cublas();
+    const cublasHandle_t handle = library.handle_on(queue, call.args.workspace);
+    const Vectors vectors(call, library_target(call.args, straight));
+    const DType in = call.problem.operand_dtype, out = vectors.y.dtype;
+    if (in == DType::f64) {
+      vectors.multiply<double>(library, handle, "cublasDgemv_v2");
+    } else if (in == DType::f32) {
+      vectors.multiply<float>(library, handle, "cublasSgemv_v2");
+    } else if (in == DType::bf16) {
+      out == DType::f32 ? vectors.multiply_in_batch<__nv_bfloat16, float>(library, handle, "cublasTSSgemvStridedBatched")
+                        : vectors.multiply_in_batch<__nv_bfloat16, __nv_bfloat16>(library, handle, "cublasTSTgemvStridedBatched");
+    } else {
+      out == DType::f32 ? vectors.multiply_in_batch<__half, float>(library, handle, "cublasHSSgemvStridedBatched")
+                        : vectors.multiply_in_batch<__half, __half>(library, handle, "cublasHSHgemvStridedBatched");
+    }
   }
   finish_library(queue, call.args, straight);
 }
