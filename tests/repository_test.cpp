@@ -83,6 +83,7 @@ const std::vector<std::vector<std::string>>& rooms() {
        "kernels/cuda/ops",
        "kernels/cuda/attention",
        "kernels/cuda/layer_norm",
+       "kernels/cuda/batch_norm",
        "kernels/cuda/gemm",
        "kernels/cuda/gemm/reference",
        "kernels/cuda/gemm/simt",

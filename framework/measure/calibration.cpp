@@ -324,7 +324,9 @@ std::string use_calibration(DeviceInfo& device) {
       if (!(value > 0.0) || !std::isfinite(value)) bad = name;
     };
     for (const CostConstant& constant : cost_constants()) take(constant.name, model.*constant.value);
-    for (const OperationConstant& constant : operation_constants()) take(constant.name, model.operations.*constant.value);
+    for (const OperationConstant& constant : operation_constants()) {  // one that came later keeps its default
+      if (object.contains(std::string(constant.name))) take(constant.name, model.operations.*constant.value);
+    }
     if (!bad.empty()) return unused(concat(bad, " is not a number above 0"));
     model.source = CostModelSource::calibrated;
     device.cost_model = std::make_shared<CostModel>(model);

@@ -7,9 +7,13 @@
 
 #include "framework/data/packing.h"
 #include "framework/data/synthetic.h"
+#include "framework/measure/block_work.h"
+#include "framework/measure/image_work.h"
+#include "framework/measure/work_of.h"
 #include "framework/recipe/nearest.h"
 #include "framework/tensor/host_tensor.h"
 #include "framework/tensor/random.h"
+#include "kernels/core/beside_steps.h"
 #include "kernels/ops/activation.h"
 #include "kernels/ops/adamw.h"
 #include "kernels/ops/add.h"
@@ -20,6 +24,7 @@
 #include "kernels/ops/gradient_norm.h"
 #include "kernels/ops/layer_norm.h"
 #include "kernels/ops/softmax.h"
+#include "kernels/ops/squash.h"
 
 namespace tilewave {
 namespace {
@@ -35,12 +40,6 @@ Tensor random_ids(Context& context, std::int64_t count, std::int64_t below) {
   return tensor;
 }
 
-// `owned` are the tensors behind the views of args.
-template <class Args>
-OperationWork work_of(Context& context, const Args& args, std::vector<Tensor> owned) {
-  return {.entry = trace_entry(args), .launch = [&context, args, owned = std::move(owned)] { context.launch(args); }};
-}
-
 OperationWork prepare_elementwise(Context& context, Shape shape, std::string_view name) {
   const DType dtype = context.precision().activation;
   const Tensor x = random_tensor(context, shape, dtype, 1), y = context.tensor(shape, dtype);
@@ -53,7 +52,12 @@ OperationWork prepare_elementwise(Context& context, Shape shape, std::string_vie
   if (name == "dropout") {
     return work_of(context, DropoutArgs{.x = x.view(), .y = y.view(), .probability = 0.1, .state = context.step_state()}, {x, y});
   }
+  const Squash squash = name.starts_with("tanh") ? Squash::tanh : Squash::sigmoid;
+  if (name == "sigmoid" || name == "tanh") return work_of(context, SquashArgs{.x = x.view(), .y = y.view(), .kind = squash}, {x, y});
   const Tensor b = random_tensor(context, shape, dtype, 2);
+  if (name == "sigmoid_backward" || name == "tanh_backward") {
+    return work_of(context, SquashBackwardArgs{.y = x.view(), .dy = b.view(), .dx = y.view(), .kind = squash}, {x, b, y});
+  }
   if (name == "add") return work_of(context, AddArgs{.a = x.view(), .b = b.view(), .y = y.view()}, {x, b, y});
   if (name == "softmax_backward") {
     return work_of(context, SoftmaxBackwardArgs{.y = x.view(), .dy = b.view(), .dx = y.view()}, {x, b, y});
@@ -213,14 +217,10 @@ OperationWork prepare_optimizer(Context& context, Shape shape, bool norm) {
 
 Tensor random_tensor(Context& context, Shape shape, DType dtype, std::uint64_t key) {
   const Tensor tensor = context.tensor(shape, dtype);
-  const std::int64_t rows = std::min(shape.rows, std::max<std::int64_t>(1, kRandomElements / tensor.pitch()));
+  const bool whole = context.device().backend == Backend::cuda;
+  const std::int64_t rows = whole ? shape.rows : std::min(shape.rows, std::max<std::int64_t>(1, kRandomElements / tensor.pitch()));
   const Tensor block = tensor.slice_rows(0, rows);
-  Random random(key);
-  write_elements(context, block, [&](std::int64_t, std::int64_t) {
-    double sum = 0.0;  // of four uniform draws: close to normal, variance 1
-    for (int i = 0; i < 4; ++i) sum += static_cast<double>(random.next() >> 11) * 0x1p-53 - 0.5;
-    return sum * std::sqrt(3.0);
-  });
+  fill_normal(context.queue(), block.view(), key);
   for (std::int64_t row = rows; row < shape.rows; row += rows) {
     const Tensor next = tensor.slice_rows(row, std::min(rows, shape.rows - row));
     copy_on_device(context.queue(), next.data(), block.data(), next.bytes());
@@ -232,6 +232,12 @@ std::span<const BenchedOperation> benched_operations() {
   const auto elementwise = [](const char* name) {
     return BenchedOperation{
         name, {65536, 1024}, [name](Context& context, Shape shape) { return prepare_elementwise(context, shape, name); }};
+  };
+  const auto block = [](const char* name) {
+    return BenchedOperation{name, {65536, 1024}, [name](Context& context, Shape shape) { return prepare_block(context, shape, name); }};
+  };
+  const auto on_images = [](const char* name) {  // pixels by channels
+    return BenchedOperation{name, {65536, 256}, [name](Context& context, Shape shape) { return prepare_images(context, shape, name); }};
   };
   const auto with_flag = [](const char* name, Shape shape, auto prepare, auto flag) {
     return BenchedOperation{name, shape, [=](Context& context, Shape asked) { return prepare(context, asked, flag); }};
@@ -245,6 +251,35 @@ std::span<const BenchedOperation> benched_operations() {
       elementwise("relu_backward"),
       elementwise("gelu"),
       elementwise("gelu_backward"),
+      elementwise("sigmoid"),
+      elementwise("sigmoid_backward"),
+      elementwise("tanh"),
+      elementwise("tanh_backward"),
+      block("silu"),
+      block("silu_backward"),
+      block("swiglu"),
+      block("swiglu_backward"),
+      block("rms_norm"),
+      block("rms_norm_backward"),
+      block("rope"),
+      block("repeat_heads"),
+      block("repeat_heads_backward"),
+      on_images("batch_norm_nhwc"),
+      on_images("batch_norm_nhwc_backward"),
+      on_images("batch_norm_nhwc_several"),
+      on_images("batch_norm_nhwc_several_backward"),
+      on_images("batch_norm_nchw"),
+      on_images("batch_norm_nchw_backward"),
+      on_images("batch_norm_nchw_several"),
+      on_images("batch_norm_nchw_several_backward"),
+      on_images("max_pool_nhwc"),
+      on_images("max_pool_nhwc_backward"),
+      on_images("max_pool_nchw"),
+      on_images("max_pool_nchw_backward"),
+      on_images("average_pool_nhwc"),
+      on_images("average_pool_nhwc_backward"),
+      on_images("average_pool_nchw"),
+      on_images("average_pool_nchw_backward"),
       elementwise("dropout"),
       elementwise("add"),
       elementwise("fill"),

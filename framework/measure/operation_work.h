@@ -16,7 +16,7 @@ namespace tilewave {
 // Operands rotate through more than a GPU's second-level cache holds; a CPU's third-level too.
 inline constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20;
 
-// Normal numbers: a block of them, repeated.
+// Nearly normal numbers, made where they lie: on a GPU each of its own, on a CPU a block of them, repeated.
 Tensor random_tensor(Context& context, Shape shape, DType dtype, std::uint64_t key);
 
 // One set of operands, and what runs on it. The closure owns the operands.

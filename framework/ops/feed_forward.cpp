@@ -3,6 +3,7 @@
 
 #include "framework/ops/gemm_roles.h"
 #include "kernels/ops/silu.h"
+#include "kernels/ops/squash.h"
 
 namespace tilewave {
 namespace {
@@ -29,6 +30,8 @@ GateAndUp parts_of(const Hidden& hidden, const Tensor& z) {
                      : GateAndUp{.gate = z.slice_rows(0, d_ff), .up = z.slice_rows(d_ff, d_ff)};
 }
 
+Squash squash_of(FeedForwardActivation activation) { return activation == FeedForwardActivation::sigmoid ? Squash::sigmoid : Squash::tanh; }
+
 void check_shapes(const FeedForwardInputs& inputs) {
   const Shape x = inputs.x.shape(), up = inputs.up_weight.shape(), down = inputs.down_weight.shape();
   TW_CHECK(x.cols == up.cols, "feed_forward: x has shape ", x, " and the up weight has shape ", up, "; x's columns must be the weight's.");
@@ -42,7 +45,16 @@ void check_shapes(const FeedForwardInputs& inputs) {
   if (inputs.residual) check_same_shape("feed_forward", "the residual", inputs.residual.shape(), "the result", {x.rows, down.rows});
 }
 
-// h = activation(z),  z = x U^T + u.  ReLU's derivative can be read off h itself.
+// What no epilogue has: h = activation(z), h in z's place where it squashes.
+void launch_activation(Context& context, const Hidden& hidden) {
+  if (squashes(hidden.activation)) {
+    return context.launch(SquashArgs{.x = hidden.z.view(), .y = hidden.h.view(), .kind = squash_of(hidden.activation)});
+  }
+  const GateAndUp parts = parts_of(hidden, hidden.z);
+  context.launch(SiluArgs{.x = parts.gate.view(), .up = parts.up.view(), .y = hidden.h.view()});
+}
+
+// h = activation(z),  z = x U^T + u.  The derivatives of ReLU, sigmoid and tanh can be read off h itself.
 Hidden launch_up(Context& context, const FeedForwardInputs& inputs) {
   const LayerScope scope(context, "up");
   const Tensor x = inputs.x.value(), up = inputs.up_weight.value();  // [tokens, d_model], [d_ff or 2 d_ff, d_model]
@@ -54,16 +66,13 @@ Hidden launch_up(Context& context, const FeedForwardInputs& inputs) {
   hidden.h = tensor(up.rows() / up_matrices(activation));
   const Activation epilogue = epilogue_of(activation);
   const bool saves = context.gradient_mode() == GradientMode::on && epilogue != Activation::none && epilogue != Activation::relu;
-  hidden.z = saves || has_launch(activation) ? tensor(up.rows()) : hidden.h;
+  hidden.z = saves || (has_launch(activation) && !squashes(activation)) ? tensor(up.rows()) : hidden.h;
   GemmArgs args = forward_gemm(up, x, has_launch(activation) ? hidden.input() : hidden.result());
   if (inputs.up_bias) args.bias = inputs.up_bias.value().view();
   args.activation = epilogue;
   if (saves) args.saved_input = hidden.z.view();
   launch_gemm(context, args);
-  if (has_launch(activation)) {
-    const GateAndUp parts = parts_of(hidden, hidden.z);
-    context.launch(SiluArgs{.x = parts.gate.view(), .up = parts.up.view(), .y = hidden.h.view()});
-  }
+  if (has_launch(activation)) launch_activation(context, hidden);
   return hidden;
 }
 
@@ -75,6 +84,10 @@ Tensor launch_down_dgrad(Context& context, const Tensor& down, const Tensor& dy,
   if (args.derivative != Activation::none) args.derivative_of = hidden.z.view();
   launch_gemm(context, args);
   if (!has_launch(hidden.activation)) return dh;
+  if (squashes(hidden.activation)) {
+    context.launch(SquashBackwardArgs{.y = hidden.h.view(), .dy = dh.view(), .dx = dh.view(), .kind = squash_of(hidden.activation)});
+    return dh;
+  }
   const Tensor dz = up_matrices(hidden.activation) == 1 ? dh : context.tensor(hidden.z.shape(), hidden.z.dtype());  // like z
   const GateAndUp parts = parts_of(hidden, hidden.z), gradients = parts_of(hidden, dz);
   context.launch(SiluBackwardArgs{

@@ -12,7 +12,7 @@ namespace tilewave {
 
 struct RepeatHeadsArgs {
   static constexpr std::string_view kOperation = "repeat_heads";
-  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::other_share};
+  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::repeat_heads_share};
   ConstMatrixView x;  // [rows, heads D]
   MatrixView y;       // [rows, heads times D]
   std::int64_t head_size = 0, times = 1;
@@ -20,7 +20,7 @@ struct RepeatHeadsArgs {
 
 struct RepeatHeadsBackwardArgs {
   static constexpr std::string_view kOperation = "repeat_heads_backward";
-  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::other_share};
+  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::repeat_heads_share};
   ConstMatrixView dy;  // [rows, heads times D]
   MatrixView dx;       // [rows, heads D]; written
   std::int64_t head_size = 0, times = 1;

@@ -21,7 +21,7 @@ constexpr std::int64_t rms_norm_partial_rows(std::int64_t groups) { return ceil_
 
 struct RmsNormArgs {
   static constexpr std::string_view kOperation = "rms_norm";
-  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::other_share};
+  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::rms_norm_share};
   ConstMatrixView x;      // [rows, groups d]
   ConstMatrixView gamma;  // [1, d]
   MatrixView y;           // [rows, groups d]
@@ -31,7 +31,7 @@ struct RmsNormArgs {
 
 struct RmsNormBackwardArgs {
   static constexpr std::string_view kOperation = "rms_norm_backward";
-  static constexpr OperationTime kTime{.launches = 3, .copy_share = &OperationModel::other_share};
+  static constexpr OperationTime kTime{.launches = 3, .copy_share = &OperationModel::rms_norm_backward_share};
   ConstMatrixView x, gamma, rstd;
   ConstMatrixView dy;       // [rows, groups d]
   MatrixView dx;            // [rows, groups d]

@@ -16,7 +16,7 @@ enum class Rotation : std::uint8_t { forward, backward };
 
 struct RopeArgs {
   static constexpr std::string_view kOperation = "rope";
-  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::other_share};
+  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::rope_share};
   ConstMatrixView x;             // [rows, heads D]
   ConstMatrixView table;         // [positions, D], statistics_of(x's dtype)
   ConstMatrixView position_ids;  // [1, rows] i32

@@ -11,7 +11,7 @@ namespace tilewave {
 
 struct SiluArgs {
   static constexpr std::string_view kOperation = "silu";
-  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::other_share};
+  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::silu_share};
   ConstMatrixView x;
   ConstMatrixView up;  // x's shape, or absent
   MatrixView y;
@@ -19,7 +19,7 @@ struct SiluArgs {
 
 struct SiluBackwardArgs {
   static constexpr std::string_view kOperation = "silu_backward";
-  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::other_share};
+  static constexpr OperationTime kTime{.launches = 1, .copy_share = &OperationModel::silu_backward_share};
   ConstMatrixView x;
   ConstMatrixView up;  // absent as in the forward pass
   ConstMatrixView dy;

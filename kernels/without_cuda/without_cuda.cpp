@@ -1,5 +1,6 @@
 // The CUDA back end's place in a build without it, so that what stands above links and reads alike in every build: no queue of a GPU
 // can be made, and what would use one says so.
+#include "kernels/core/beside_steps.h"
 #include "kernels/core/borrowed_stream.h"
 #include "kernels/core/device.h"
 #include "kernels/core/event.h"
@@ -11,6 +12,7 @@
 #include "kernels/ops/adamw.h"
 #include "kernels/ops/add.h"
 #include "kernels/ops/attention.h"
+#include "kernels/ops/batch_norm.h"
 #include "kernels/ops/convert.h"
 #include "kernels/ops/cross_entropy.h"
 #include "kernels/ops/dropout.h"
@@ -18,11 +20,13 @@
 #include "kernels/ops/fill.h"
 #include "kernels/ops/gradient_norm.h"
 #include "kernels/ops/layer_norm.h"
+#include "kernels/ops/pool.h"
 #include "kernels/ops/repeat_heads.h"
 #include "kernels/ops/rms_norm.h"
 #include "kernels/ops/rope.h"
 #include "kernels/ops/silu.h"
 #include "kernels/ops/softmax.h"
+#include "kernels/ops/squash.h"
 
 namespace tilewave {
 namespace {
@@ -63,12 +67,20 @@ void fill_bytes(CudaQueue&, void*, int, std::int64_t) { refuse(); }
 void copy_rows_to_host(CudaQueue&, void*, const RowsInMemory&) { refuse(); }
 void copy_rows_to_device(CudaQueue&, const RowsInMemory&, const void*) { refuse(); }
 
+void fill_normal(CudaQueue&, const MatrixView&, std::uint64_t) { refuse(); }
+ErrorNorms error_norms(CudaQueue&, const ConstMatrixView&, const ConstMatrixView&) { refuse(); }
+std::vector<RankedColumn> largest_of(CudaQueue&, const RankedRow&, std::int64_t) { refuse(); }
+
 void run(CudaQueue&, const ActivationArgs&) { refuse(); }
 void run(CudaQueue&, const ActivationBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const AdamWArgs&) { refuse(); }
 void run(CudaQueue&, const AddArgs&) { refuse(); }
 void run(CudaQueue&, const AttentionArgs&) { refuse(); }
 void run(CudaQueue&, const AttentionBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const AveragePoolArgs&) { refuse(); }
+void run(CudaQueue&, const AveragePoolBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const BatchNormArgs&) { refuse(); }
+void run(CudaQueue&, const BatchNormBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const ConvertArgs&) { refuse(); }
 void run(CudaQueue&, const CrossEntropyArgs&) { refuse(); }
 void run(CudaQueue&, const DropoutArgs&) { refuse(); }
@@ -78,6 +90,8 @@ void run(CudaQueue&, const FillArgs&) { refuse(); }
 void run(CudaQueue&, const GradientNormArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const MaxPoolArgs&) { refuse(); }
+void run(CudaQueue&, const MaxPoolBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const RepeatHeadsArgs&) { refuse(); }
 void run(CudaQueue&, const RepeatHeadsBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const RmsNormArgs&) { refuse(); }
@@ -87,6 +101,8 @@ void run(CudaQueue&, const SiluArgs&) { refuse(); }
 void run(CudaQueue&, const SiluBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const SoftmaxArgs&) { refuse(); }
 void run(CudaQueue&, const SoftmaxBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const SquashArgs&) { refuse(); }
+void run(CudaQueue&, const SquashBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const GemmArgs&) { refuse(); }
 
 }  // namespace tilewave

@@ -1,4 +1,5 @@
-// Decoding: the device computes logits of new tokens against cached keys and values; the host ranks, draws and reorders.
+// Decoding: the device computes logits of new tokens against cached keys and values, and ranks those of a text; the host draws, and ranks
+// and reorders hypotheses.
 #include "models/decoding/decode.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "framework/data/tokenizer.h"
 #include "framework/tensor/host_tensor.h"
 #include "framework/tensor/random.h"
+#include "kernels/core/beside_steps.h"
 #include "kernels/core/element.h"
 #include "kernels/core/memory.h"
 #include "models/decoding/beam_search.h"
@@ -161,21 +163,29 @@ TextMemory text_memory(Transformer& model, std::int64_t prompt, const GenerateOp
                                 })};
 }
 
-std::int32_t draw(std::span<const double> logits, const GenerateOptions& options, std::int64_t vocabulary, Random& random) {
-  std::vector<std::int32_t> order;
+// The ids of the vocabulary that may be drawn, beside the model.
+Tensor drawn_columns(Context& context, const DrawnIds& drawn, std::int64_t vocabulary) {
+  std::vector<std::int32_t> ids;
   for (std::int32_t id = 0; id < vocabulary; ++id) {
-    if (options.drawn.may(id)) order.push_back(id);
+    if (drawn.may(id)) ids.push_back(id);
   }
-  const auto logit = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; };
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
-  if (options.temperature == 0.0) return order.front();
-  if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(order.size())) order.resize(static_cast<std::size_t>(options.top_k));
+  TW_CHECK(!ids.empty(), "generate: none of ", vocabulary, " ids may be drawn.");
+  const Tensor columns = context.tensor({1, std::ssize(ids)}, DType::i32);
+  write_ids(context, columns, ids);
+  return columns;
+}
+
+// The most probable ids are ranked where the logits lie; only those that are drawn among come to the host.
+std::int32_t draw(Context& context, const RankedRow& logits, const GenerateOptions& options, Random& random) {
+  const std::int64_t all = logits.columns.cols, asked = options.temperature == 0.0 ? 1 : options.top_k;
+  const std::vector<RankedColumn> ranked = largest_of(context.queue(), logits, asked > 0 ? std::min(asked, all) : all);
+  if (options.temperature == 0.0) return ranked.front().column;
   std::vector<double> cumulative;
   double sum = 0.0;
-  for (const std::int32_t id : order) cumulative.push_back(sum += std::exp((logit(id) - logit(order.front())) / options.temperature));
+  for (const RankedColumn& one : ranked) cumulative.push_back(sum += std::exp((one.value - ranked.front().value) / options.temperature));
   const double point = sum * static_cast<double>(random.next() >> 11) * 0x1p-53;
   const auto chosen = std::upper_bound(cumulative.begin(), cumulative.end(), point) - cumulative.begin();
-  return order[std::min(static_cast<std::size_t>(chosen), order.size() - 1)];
+  return ranked[std::min(static_cast<std::size_t>(chosen), ranked.size() - 1)].column;
 }
 
 }  // namespace
@@ -247,6 +257,7 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
   std::int64_t at_once = sizes.new_tokens;
   std::optional<CachedText> launches;
   if (!fits_into_memory([&] { launches.emplace(model, sizes.capacity); })) throw too_long_a_text(sizes.capacity);
+  const Tensor columns = drawn_columns(context, options.drawn, vocabulary);
   Random random(random_key(options.seed));
   for (std::int64_t produced = 0; produced < options.tokens; ++produced) {
     // New tokens: all of a prompt, then one by one; where positions run out, the latter half starts anew.
@@ -255,11 +266,11 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
     const bool restart = cached == 0 || cached >= capacity;
     const std::int64_t fresh = restart ? std::min(length, cached == 0 ? capacity : std::max<std::int64_t>(1, capacity / 2)) : 1;
     if (restart) launches->forget();
-    std::vector<double> logits;
+    Tensor logits;  // [1, V_padded]
     for (std::int64_t read = 0; read < fresh;) {
       const std::int64_t piece = std::min(at_once, fresh - read);
       const std::span<const std::int32_t> tokens(text.end() - fresh + read, static_cast<std::size_t>(piece));
-      if (fits_into_memory([&] { logits = read_elements(context, launches->logits(tokens)); })) {
+      if (fits_into_memory([&] { logits = launches->logits(tokens); })) {
         read += piece;
       } else {
         if (piece == 1) throw too_long_a_text(sizes.capacity);
@@ -267,7 +278,7 @@ void generate(Transformer& model, std::span<const std::int32_t> prompt, const Ge
       }
     }
 
-    const std::int32_t next = draw(logits, options, vocabulary, random);
+    const std::int32_t next = draw(context, {.row = logits.view(), .columns = columns.view()}, options, random);
     if (next == options.drawn.end) return;
     token(next);
     text.push_back(next);

@@ -16,7 +16,6 @@ Figure not_here(std::string_view name, std::string_view references, std::string_
 }
 
 const Figure kNotHere[] = {
-    not_here("pooling", "Deep Learning Performance, figure 35", "pooling: time over size", "tilewave has no pooling"),
     not_here("convolution_layout", "Deep Learning Performance, figures 18 and 19", "NCHW beside NHWC", kNoConvolution),
     not_here("convolution_waves", "Deep Learning Performance, figure 20", "waves of a convolution over its batch", kNoConvolution),
     not_here("convolution_batch", "Deep Learning Performance, figures 21 and 22", "a convolution over batch, height and width",
@@ -32,10 +31,10 @@ const Figure kNotHere[] = {
 std::span<const Figure* const> figures() {
   static const std::vector<const Figure*> all = [] {
     std::vector<const Figure*> list = {
-        &kAlignmentKFigure,       &kAlignmentMFigure,       &kFootprintFigure, &kDepthFigure, &kTilesFigure,
-        &kTileQuantizationFigure, &kWaveQuantizationFigure, &kLayersFigure,    &kBatchFigure, &kIntensityFigure,
-        &kVocabularyFigure,       &kBatchOf8Figure,         &kWaveFreeFigure,  &kGemvFigure,  &kActivationsFigure,
-        &kNormalizationFigure,    &kDiagramsFigure,         &kSummaryFigure};
+        &kAlignmentKFigure,       &kAlignmentMFigure,       &kFootprintFigure, &kDepthFigure,  &kTilesFigure,
+        &kTileQuantizationFigure, &kWaveQuantizationFigure, &kLayersFigure,    &kBatchFigure,  &kIntensityFigure,
+        &kVocabularyFigure,       &kBatchOf8Figure,         &kWaveFreeFigure,  &kGemvFigure,   &kActivationsFigure,
+        &kNormalizationFigure,    &kPoolingFigure,          &kDiagramsFigure,  &kSummaryFigure};
     for (const Figure& figure : kNotHere) list.push_back(&figure);
     return list;
   }();

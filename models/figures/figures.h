@@ -9,7 +9,7 @@ namespace tilewave {
 
 extern const Figure kAlignmentKFigure, kAlignmentMFigure, kFootprintFigure, kDepthFigure, kTilesFigure, kTileQuantizationFigure,
     kWaveQuantizationFigure, kLayersFigure, kBatchFigure, kIntensityFigure, kVocabularyFigure, kBatchOf8Figure, kWaveFreeFigure,
-    kGemvFigure, kActivationsFigure, kNormalizationFigure, kDiagramsFigure, kSummaryFigure;
+    kGemvFigure, kActivationsFigure, kNormalizationFigure, kPoolingFigure, kDiagramsFigure, kSummaryFigure;
 
 std::span<const Figure* const> figures();  // those that are not here yet among them
 

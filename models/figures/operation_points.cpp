@@ -1,5 +1,7 @@
 #include "models/figures/operation_points.h"
 
+#include <algorithm>
+
 #include "kernels/core/error.h"
 #include "models/figures/effects.h"
 #include "models/figures/gemm_points.h"
@@ -18,6 +20,7 @@ FigurePoints operation_points(std::span<const NamedOperation> operations, const 
     for (const NamedOperation& one : operations) {
       FigurePoint& point = figure.points.emplace_back();
       point.series = one.series;
+      point.group = one.group;
       point.x = static_cast<double>(shape.rows * shape.cols);
       point.operation = one.operation;
       point.shape = shape;
@@ -29,11 +32,20 @@ FigurePoints operation_points(std::span<const NamedOperation> operations, const 
 
 std::vector<Effect> operation_effects(const FigureRecords& records) {
   std::vector<Effect> effects;
-  for (const std::string& series : series_of(records)) {
-    const std::vector<const FigureRecord*> all = records_of(records, series);
-    add_ratio(effects, {.what = concat("time of ", std::llround(all.back()->x), " elements over that of a quarter of them, ", series),
-                        .over = all.back(),
-                        .under = find_record(records, {.series = series, .x = all.back()->x / 4})});
+  const std::vector<std::string> series = series_of(records);
+  std::vector<std::string> groups;
+  for (const FigureRecord& record : records) {
+    if (std::ranges::find(groups, record.group) == groups.end()) groups.push_back(record.group);
+  }
+  for (const std::string& group : groups) {
+    for (const std::string& one : series) {
+      const std::vector<const FigureRecord*> all = records_of(records, one, group);
+      if (all.empty()) continue;
+      const std::string name = group.empty() ? one : concat(one, ", ", group);
+      add_ratio(effects, {.what = concat("time of ", std::llround(all.back()->x), " elements over that of a quarter of them, ", name),
+                          .over = all.back(),
+                          .under = find_record(records, {.series = one, .x = all.back()->x / 4, .group = group})});
+    }
   }
   return effects;
 }

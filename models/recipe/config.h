@@ -44,7 +44,9 @@ inline constexpr std::array kNames<FeedForwardActivation> = {
     Named{FeedForwardActivation::gelu_tanh, name_of(FeedForwardActivation::gelu_tanh)},
     Named{FeedForwardActivation::gelu_erf, name_of(FeedForwardActivation::gelu_erf)},
     Named{FeedForwardActivation::silu, name_of(FeedForwardActivation::silu)},
-    Named{FeedForwardActivation::swiglu, name_of(FeedForwardActivation::swiglu)}};
+    Named{FeedForwardActivation::swiglu, name_of(FeedForwardActivation::swiglu)},
+    Named{FeedForwardActivation::sigmoid, name_of(FeedForwardActivation::sigmoid)},
+    Named{FeedForwardActivation::tanh, name_of(FeedForwardActivation::tanh)}};
 template <>
 inline constexpr std::array kNames<Positions> = {Named{Positions::sinusoidal, "sinusoidal"}, Named{Positions::learned, "learned"},
                                                  Named{Positions::rope, "rope"}};
@@ -148,7 +150,9 @@ struct ModelConfig {
           {.hashed = Hashed::where_set,
            .meaning = "of linear layers and LayerNorms: all of them, `none`, or `qkv`, of queries, keys and values alone (Qwen2's)"});
     visit("activation", activation,
-          {.meaning = "of the feed-forward layers; `swiglu` is silu(gate) x up, whose two matrices are one GEMM of 2 d_ff outputs"});
+          {.meaning =
+               "of the feed-forward layers; `swiglu` is silu(gate) x up, whose two matrices are one GEMM of 2 d_ff outputs; those from "
+               "`silu` on have launches of their own behind the GEMM"});
     visit(
         "positions", positions,
         {.meaning = "a constant table or a trained one, added to the embedding, or `rope`: self-attention's queries and keys are turned"});

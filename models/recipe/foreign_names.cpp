@@ -305,7 +305,7 @@ constexpr auto kValues = std::to_array<ForeignValue>({
     {"model.activation", "quick_gelu gelu_quick mish", R"(There is no such activation; the nearest in shape is "silu".)"},
     {"model.activation", "gated_silu silu_glu swish_glu", R"(Write "swiglu".)"},
     {"model.activation", "geglu reglu glu gated_gelu", R"(There is no such gate; the gated feed-forward layer is "swiglu".)"},
-    {"model.activation", "relu2 relu_squared squared_relu relu_sq sqrelu leaky_relu elu relu6 selu tanh sigmoid identity linear none",
+    {"model.activation", "relu2 relu_squared squared_relu relu_sq sqrelu leaky_relu elu relu6 selu hardtanh hard_sigmoid identity linear none",
      R"(There is no such activation; "relu" is the plainest.)"},
     {"model.norm", "pre_norm prenorm pre_ln preln pre_layernorm pre_layer_norm before first norm_first true", R"(Write "pre".)"},
     {"model.norm", "post_norm postnorm post_ln postln post_layernorm post_layer_norm after last false", R"(Write "post".)"},

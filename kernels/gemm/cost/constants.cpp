@@ -1,6 +1,7 @@
 // Every constant of the cost model: name, unit, meaning. The values beside the members are an H200's, fitted by `tilewave bench calibrate`
 // (docs/results/gemm-choice-h200.md; memory-bound-h200.md and attention-h200.md for what is no GEMM; a launch's is what measured steps
-// leave). Fractions are of the device's own peaks and cycles of its highest clock, so that one GPU's numbers scale to another.
+// leave), but shares of 0.9, which nobody has measured. Fractions are of the device's own peaks and cycles of its highest clock, so that
+// one GPU's numbers scale to another.
 #include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/cost/operation_model.h"
 
@@ -99,6 +100,18 @@ std::span<const OperationConstant> operation_constants() {
       {"layer_norm_backward_share", "of a copy's rate", "its backward pass", &M::layer_norm_backward_share},
       {"softmax_share", "of a copy's rate", "softmax", &M::softmax_share},
       {"softmax_backward_share", "of a copy's rate", "its backward pass", &M::softmax_backward_share},
+      {"squash_share", "of a copy's rate", "sigmoid and tanh", &M::squash_share},
+      {"squash_backward_share", "of a copy's rate", "their backward pass", &M::squash_backward_share},
+      {"silu_share", "of a copy's rate", "SiLU, alone or as a gate", &M::silu_share},
+      {"silu_backward_share", "of a copy's rate", "its backward pass", &M::silu_backward_share},
+      {"rms_norm_share", "of a copy's rate", "RMSNorm", &M::rms_norm_share},
+      {"rms_norm_backward_share", "of a copy's rate", "its backward pass", &M::rms_norm_backward_share},
+      {"rope_share", "of a copy's rate", "rotary positions, both ways", &M::rope_share},
+      {"repeat_heads_share", "of a copy's rate", "the repetition of heads, both ways", &M::repeat_heads_share},
+      {"batch_norm_share", "of a copy's rate", "batch normalization, of the reads that its passes make", &M::batch_norm_share},
+      {"batch_norm_backward_share", "of a copy's rate", "its backward pass", &M::batch_norm_backward_share},
+      {"pool_share", "of a copy's rate", "pooling", &M::pool_share},
+      {"pool_backward_share", "of a copy's rate", "its backward pass", &M::pool_backward_share},
       {"other_share", "of a copy's rate", "fill and convert, which were not measured", &M::other_share},
       {"attention_forward_fraction", "of the peak rate", "attention on tensor cores, while keys pass by", &M::attention_forward_fraction},
       {"attention_forward_keys", "keys", "what a CTA costs beside that", &M::attention_forward_keys},

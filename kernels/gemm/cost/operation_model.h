@@ -19,6 +19,12 @@ struct OperationModel {
   double embedding_share = 1.35, embedding_backward_share = 0.58;
   double layer_norm_share = 0.91, layer_norm_backward_share = 0.89;
   double softmax_share = 0.94, softmax_backward_share = 1.0;
+  double squash_share = 0.9, squash_backward_share = 0.9;
+  double silu_share = 0.9, silu_backward_share = 0.9;
+  double rms_norm_share = 0.9, rms_norm_backward_share = 0.9;
+  double rope_share = 0.9, repeat_heads_share = 0.9;
+  double batch_norm_share = 0.9, batch_norm_backward_share = 0.9;
+  double pool_share = 0.9, pool_backward_share = 0.9;
   double other_share = 0.9;
   double attention_forward_fraction = 0.31, attention_forward_keys = 205.0, attention_forward_draws = 3.35;
   double warpgroup_forward_fraction = 0.49, warpgroup_forward_wide_fraction = 0.62, warpgroup_forward_keys = 250.0;

@@ -82,14 +82,14 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FeedForwardOperation, testing::ValuesIn(kinds())
          (kind.param.layout == ActivationLayout::token_major ? "_token_major" : "_feature_major");
 });
 
-// SiLU, alone and as a gate, has a launch of its own; biases may be absent.
-struct SiluKind {
+// SiLU, alone and as a gate, sigmoid and tanh have a launch of their own; biases may be absent.
+struct LaunchedKind {
   FeedForwardActivation activation;
   ActivationLayout layout;
   bool biases;
 };
 
-class FeedForwardWithSilu : public Fp64Test, public testing::WithParamInterface<SiluKind> {
+class FeedForwardWithALaunch : public Fp64Test, public testing::WithParamInterface<LaunchedKind> {
  protected:
   Variable apply(Context& c, const Variable& residual) {
     return feed_forward(c, {.x = x,
@@ -107,12 +107,17 @@ class FeedForwardWithSilu : public Fp64Test, public testing::WithParamInterface<
                  down_bias = leaf({1, 3}, 5);
 };
 
-TEST_P(FeedForwardWithSilu, FollowsItsFormula) {
+double launched(FeedForwardActivation activation, double z) {
+  if (activation == FeedForwardActivation::tanh) return std::tanh(z);
+  return (activation == FeedForwardActivation::sigmoid ? 1.0 : z) / (1.0 + std::exp(-z));
+}
+
+TEST_P(FeedForwardWithALaunch, FollowsItsFormula) {
   const HostMatrix none(1, 7 * matrices()), none_behind(1, 3);
   const HostMatrix z = affine(HostMatrix(context, x), HostMatrix(context, up), GetParam().biases ? HostMatrix(context, up_bias) : none);
   HostMatrix h(5, 7);
   for (std::int64_t r = 0; r < 5; ++r) {
-    for (std::int64_t c = 0; c < 7; ++c) h(r, c) = z(r, c) / (1.0 + std::exp(-z(r, c))) * (matrices() == 2 ? z(r, c + 7) : 1.0);
+    for (std::int64_t c = 0; c < 7; ++c) h(r, c) = launched(GetParam().activation, z(r, c)) * (matrices() == 2 ? z(r, c + 7) : 1.0);
   }
   HostMatrix expected = affine(h, HostMatrix(context, down), GetParam().biases ? HostMatrix(context, down_bias) : none_behind);
   const HostMatrix in(context, x);
@@ -124,16 +129,17 @@ TEST_P(FeedForwardWithSilu, FollowsItsFormula) {
   expect_near(HostMatrix(context, apply(context, x)), expected);
 }
 
-TEST_P(FeedForwardWithSilu, Gradients) {
+TEST_P(FeedForwardWithALaunch, Gradients) {
   std::vector<NamedVariable> variables = {{"x", x}, {"up.weight", up}, {"down.weight", down}};
   if (GetParam().biases) variables.insert(variables.end(), {{"up.bias", up_bias}, {"down.bias", down_bias}});
   expect_gradients(
       context, "feed_forward", [&](Context& c) { return apply(c, x); }, variables);
 }
 
-std::vector<SiluKind> silu_kinds() {
-  std::vector<SiluKind> kinds;
-  for (const FeedForwardActivation activation : {FeedForwardActivation::silu, FeedForwardActivation::swiglu}) {
+std::vector<LaunchedKind> launched_kinds() {
+  std::vector<LaunchedKind> kinds;
+  for (const FeedForwardActivation activation :
+       {FeedForwardActivation::silu, FeedForwardActivation::swiglu, FeedForwardActivation::sigmoid, FeedForwardActivation::tanh}) {
     for (const ActivationLayout layout : {ActivationLayout::token_major, ActivationLayout::feature_major}) {
       for (const bool biases : {true, false}) kinds.push_back({activation, layout, biases});
     }
@@ -141,10 +147,12 @@ std::vector<SiluKind> silu_kinds() {
   return kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FeedForwardWithSilu, testing::ValuesIn(silu_kinds()), [](const testing::TestParamInfo<SiluKind>& kind) {
-  return std::string(name_of(kind.param.activation)) +
-         (kind.param.layout == ActivationLayout::token_major ? "_token_major" : "_feature_major") + (kind.param.biases ? "" : "_no_biases");
-});
+INSTANTIATE_TEST_SUITE_P(Kinds, FeedForwardWithALaunch, testing::ValuesIn(launched_kinds()),
+                         [](const testing::TestParamInfo<LaunchedKind>& kind) {
+                           return std::string(name_of(kind.param.activation)) +
+                                  (kind.param.layout == ActivationLayout::token_major ? "_token_major" : "_feature_major") +
+                                  (kind.param.biases ? "" : "_no_biases");
+                         });
 
 class FeedForwardShapes : public Fp64Test {};
 

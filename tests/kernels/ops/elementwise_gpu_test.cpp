@@ -1,5 +1,5 @@
-// add, fill, activation, silu, rope, repeat_heads and dropout on a GPU against the CPU in double, at pitches that allow wide accesses and
-// at such that do not.
+// add, fill, activation, squash, silu, rope, repeat_heads and dropout on a GPU against the CPU in double, at pitches that allow wide
+// accesses and at such that do not.
 #include "kernels/ops/activation.h"
 #include "kernels/ops/add.h"
 #include "kernels/ops/dropout.h"
@@ -7,6 +7,7 @@
 #include "kernels/ops/repeat_heads.h"
 #include "kernels/ops/rope.h"
 #include "kernels/ops/silu.h"
+#include "kernels/ops/squash.h"
 #include "tests/kernels/gpu_operations.h"
 
 namespace tilewave {
@@ -167,6 +168,55 @@ TYPED_TEST(GpuElementwise, DropoutDrawsAsTheCpuDoes) {
       if (norm(expected) > 0.0) expect_rounded(y.fetch(), expected, 1);
       expect_rounded(z.fetch(), added.values(), 2);
     });
+  }
+}
+
+TYPED_TEST(GpuElementwise, SquashesAreTheCpus) {
+  using T = TypeParam;
+  for (const Squash kind : {Squash::sigmoid, Squash::tanh}) {
+    SCOPED_TRACE(name_of(kind));
+    this->each([&](Size size, Pitch pitch) {
+      const Matrix<T> x = this->uniform(size, -5.0, 5.0), given = this->uniform(size, -0.99, 0.99), dy = this->uniform(size),
+                      earlier = this->uniform(size);
+      const Matrix<double> wide_x = converted<double>(x), wide_given = converted<double>(given), wide_dy = converted<double>(dy);
+      Matrix<double> y(size.rows, size.cols), dx(size.rows, size.cols), added = converted<double>(earlier);
+      run(this->cpu_, SquashArgs{.x = wide_x.view(), .y = y.view(), .kind = kind});
+      run(this->cpu_, SquashBackwardArgs{.y = wide_given.view(), .dy = wide_dy.view(), .dx = dx.view(), .kind = kind});
+      run(this->cpu_,
+          SquashBackwardArgs{.y = wide_given.view(), .dy = wide_dy.view(), .dx = added.view(), .kind = kind, .accumulate = true});
+      Twin<T> device_x(this->queue_, x, pitch), device_given(this->queue_, given, pitch), device_dy(this->queue_, dy, pitch),
+          device_y(this->queue_, size.rows, size.cols, pitch), device_dx(this->queue_, size.rows, size.cols, pitch),
+          device_added(this->queue_, earlier, pitch);
+      run(this->queue_, SquashArgs{.x = device_x.view(), .y = device_y.view(), .kind = kind});
+      run(this->queue_, SquashArgs{.x = device_x.view(), .y = device_x.view(), .kind = kind});
+      run(this->queue_, SquashBackwardArgs{.y = device_given.view(), .dy = device_dy.view(), .dx = device_dx.view(), .kind = kind});
+      run(this->queue_, SquashBackwardArgs{
+                            .y = device_given.view(), .dy = device_dy.view(), .dx = device_added.view(), .kind = kind, .accumulate = true});
+      run(this->queue_, SquashBackwardArgs{.y = device_given.view(), .dy = device_dy.view(), .dx = device_dy.view(), .kind = kind});
+      expect_rounded(device_y.fetch(), y.values(), 8);
+      expect_rounded(device_dx.fetch(), dx.values(), 8);
+      expect_rounded(device_added.fetch(), added.values(), 8);
+      EXPECT_EQ(device_x.fetch().values(), device_y.fetch().values()) << "in place";
+      EXPECT_EQ(device_dy.fetch().values(), device_dx.fetch().values()) << "in place";
+    });
+  }
+}
+
+TYPED_TEST(GpuElementwise, SquashesFarOutAreTheirLimitsAndANanIsSeen) {
+  using T = TypeParam;
+  Matrix<T> host(1, 5);
+  const double inputs[] = {-1e4, 1e4, std::nan(""), 0.0, 1e-3};
+  for (std::int64_t c = 0; c < 5; ++c) host(0, c) = from_double<T>(inputs[c]);
+  for (const Squash kind : {Squash::sigmoid, Squash::tanh}) {
+    Twin<T> x(this->queue_, host), y(this->queue_, 1, 5);
+    run(this->queue_, SquashArgs{.x = x.view(), .y = y.view(), .kind = kind});
+    const auto values = y.fetch().values();
+    EXPECT_NEAR(values[0], kind == Squash::sigmoid ? 0.0 : -1.0, 1e-6);
+    EXPECT_EQ(values[1], 1.0);
+    EXPECT_TRUE(std::isnan(values[2]));
+    EXPECT_EQ(values[3], kind == Squash::sigmoid ? 0.5 : 0.0);
+    const double small = to_double(host(0, 4)), expected = kind == Squash::sigmoid ? 1.0 / (1.0 + std::exp(-small)) : std::tanh(small);
+    EXPECT_NEAR(values[4], expected, 4.0 * epsilon<T>() * expected) << "relative to a small value";
   }
 }
 

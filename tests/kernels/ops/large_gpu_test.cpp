@@ -1,6 +1,7 @@
 // Matrices past 2^31 elements on a GPU: what an operation makes of the last rows is what it makes of those rows alone.
 #include <numeric>
 
+#include "kernels/core/beside_steps.h"
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/reference/naive.h"
@@ -11,6 +12,7 @@
 #include "kernels/ops/fill.h"
 #include "kernels/ops/layer_norm.h"
 #include "kernels/ops/softmax.h"
+#include "kernels/ops/squash.h"
 #include "tests/kernels/gpu_operations.h"
 
 namespace tilewave {
@@ -35,16 +37,19 @@ class GpuLargeMatrix : public GpuTest {
   MatrixView matrix(std::int64_t rows, std::int64_t cols, DType dtype = DType::bf16) {
     return {.data = take(rows * cols * size_of(dtype)), .rows = rows, .cols = cols, .ld = cols, .dtype = dtype};
   }
-  // Random numbers, the same again after a number of elements that no row's length divides; or small integers.
-  MatrixView random(std::int64_t rows, std::int64_t cols, bool integers = false) {
+  // Normal numbers, made where they lie.
+  MatrixView random(std::int64_t rows, std::int64_t cols) {
+    const MatrixView view = matrix(rows, cols);
+    fill_normal(queue_, view, ++seed_);
+    return view;
+  }
+  // Small integers, the same again after a number of elements that no row's length divides.
+  MatrixView integers(std::int64_t rows, std::int64_t cols) {
     const MatrixView view = matrix(rows, cols);
     std::vector<bf16> block((1 << 24) - 3);
     Random random(17);
     std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
-    for (bf16& element : block) {
-      const float value = uniform(random);
-      element = bf16(integers ? std::round(3.0F * value) : value);
-    }
+    for (bf16& element : block) element = bf16(std::round(3.0F * uniform(random)));
     const std::int64_t elements = rows * cols;
     for (std::int64_t at = 0; at < elements; at += static_cast<std::int64_t>(block.size())) {
       copy_to_device(queue_, static_cast<bf16*>(view.data) + at, block.data(),
@@ -72,6 +77,7 @@ class GpuLargeMatrix : public GpuTest {
 
  private:
   std::vector<void*> owned_;
+  std::uint64_t seed_ = 0;
 };
 
 TEST_F(GpuLargeMatrix, IsFilledToItsEnd) {
@@ -100,6 +106,8 @@ TEST_F(GpuLargeMatrix, OperationsReachItsEnd) {
   compare("gelu", [](MatrixView a, MatrixView b) { return ActivationArgs{.x = a, .y = b, .activation = Activation::gelu_tanh}; });
   compare("gelu_backward",
           [](MatrixView a, MatrixView b) { return ActivationBackwardArgs{.x = a, .dy = a, .dx = b, .activation = Activation::gelu_tanh}; });
+  compare("sigmoid", [](MatrixView a, MatrixView b) { return SquashArgs{.x = a, .y = b, .kind = Squash::sigmoid}; });
+  compare("tanh_backward", [](MatrixView a, MatrixView b) { return SquashBackwardArgs{.y = a, .dy = a, .dx = b, .kind = Squash::tanh}; });
   compare("softmax_backward", [](MatrixView a, MatrixView b) { return SoftmaxBackwardArgs{.y = a, .dy = a, .dx = b}; });
   compare("softmax", [](MatrixView a, MatrixView b) { return SoftmaxArgs{.x = a, .y = b}; });
   const MatrixView gamma = random(1, kCols), beta = random(1, kCols), mean = matrix(kRows, 1, DType::f32),
@@ -178,7 +186,7 @@ TEST_F(GpuLargeMatrix, LogitsBecomeTheirGradient) {
 
 TEST_F(GpuLargeMatrix, EveryGemmRowReachesTheEndOfD) {
   constexpr std::int64_t kK = 16;
-  const MatrixView a = random(kCols, kK, true), b = random(kRows, kK, true), d = matrix(kRows, kCols), alone = matrix(kLast, kCols);
+  const MatrixView a = integers(kCols, kK), b = integers(kRows, kK), d = matrix(kRows, kCols), alone = matrix(kLast, kCols);
   const auto multiply = [&](const GemmKernel& row, const MatrixView& tokens, const MatrixView& to) {
     GemmArgs args{.a = a, .b = tokens, .d = to};
     const GemmPlan plan = row.plan(problem_of(args), row.tiles.front(), device_, 0);

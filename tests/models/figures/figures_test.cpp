@@ -267,7 +267,29 @@ TEST(Figures, ANameNearlyRightIsSuggestedAndAnAbsentOneExplained) {
   EXPECT_EQ(&figure_named("wave_free"), &kWaveFreeFigure);
   EXPECT_NE(said_by([] { figure_named("wave_quantisation"); }).find("did you mean wave_quantization?"), std::string::npos);
   EXPECT_EQ(said_by([] { figure_named("xyzzy"); }).find("did you mean"), std::string::npos);
-  EXPECT_NE(said_by([] { figure_named("pooling"); }).find("not here yet: tilewave has no pooling"), std::string::npos);
+  EXPECT_NE(said_by([] { figure_named("convolution_batch"); }).find("not here yet: tilewave has no convolution"), std::string::npos);
+}
+
+// In one pass x is read and y written, in several x is read twice; backward x, dy and dx.
+TEST(Figures, SeveralPassesReadAgain) {
+  const FigureRecords records = records_on(setting_of("h200"), kNormalizationFigure);
+  const std::vector<Effect> effects = kNormalizationFigure.effects(records);
+  for (const char* layout : {"NHWC", "NCHW"}) {
+    const auto ratio = [&](const char* pass) {
+      return effect_named(effects, concat("time in several passes over that in one, 4194304 elements, batch, ", layout, ", ", pass));
+    };
+    EXPECT_NEAR(ratio("forward"), 1.5, 0.45) << "and two launches more";
+    EXPECT_NEAR(ratio("backward"), 5.0 / 3.0, 0.35);
+  }
+  EXPECT_EQ(at(records, {.series = "batch, NHWC, several passes", .x = 65536.0 * 1024, .group = "forward"}).bytes,
+            at(records, {.series = "batch, NHWC", .x = 65536.0 * 1024, .group = "forward"}).bytes + 65536 * 1024 * 2);
+}
+
+TEST(Figures, PoolingAsTheGuidesTableCountsIt) {
+  const FigureRecords records = records_on(setting_of("v100"), kPoolingFigure);
+  for (const char* series : {"max, NHWC", "max, NCHW", "average, NHWC", "average, NCHW"}) {
+    EXPECT_DOUBLE_EQ(at(records, {.series = series, .x = 65536.0 * 1024, .group = "forward"}).flops_per_byte(), 2.25) << series;
+  }
 }
 
 TEST(Figures, ToysKeepTheirDistanceFromAMultipleOf8) {

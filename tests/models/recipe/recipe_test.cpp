@@ -256,8 +256,9 @@ TEST(Recipe, EveryFrameworkIsUnderstood) {
 TEST(Recipe, ForeignValuesAreUnderstood) {
   const std::string gelu = refusal(with("model", "activation = \"gelu\""));
   EXPECT_EQ(gelu,
-            "recipes/r.toml:2:14: model.activation is the string \"gelu\"; it must be \"relu\", \"gelu_tanh\", \"gelu_erf\", \"silu\" or "
-            "\"swiglu\". What torch and Hugging Face call gelu is \"gelu_erf\"; their gelu_new, approximate=\"tanh\", is \"gelu_tanh\".");
+            "recipes/r.toml:2:14: model.activation is the string \"gelu\"; it must be \"relu\", \"gelu_tanh\", \"gelu_erf\", \"silu\", "
+            "\"swiglu\", \"sigmoid\" or \"tanh\". What torch and Hugging Face call gelu is \"gelu_erf\"; their gelu_new, "
+            "approximate=\"tanh\", is \"gelu_tanh\".");
   EXPECT_TRUE(refusal(with("model", "activation = gelu")).ends_with(gelu.substr(gelu.find("; it must be"))));
   EXPECT_TRUE(refusal(with("run", "precision = \"bfloat16\"")).ends_with(" Write \"bf16\"."));
   EXPECT_TRUE(refusal(with("run", "precision = 16")).ends_with(" Write \"fp16\"."));

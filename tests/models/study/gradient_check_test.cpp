@@ -77,6 +77,8 @@ auto variants() {
       with(decoder_only(), {"model.activation=\"gelu_tanh\"", "model.positions=\"learned\""}),
       with(decoder_only(), {"model.norm=\"post\"", "model.tied=false", "model.attention_dropout=0.3", "guidelines.pad_vocabulary_to=8"}),
       std::vector<std::string>{"model.norm_kind=\"rms_norm\"", "model.biases=\"none\"", "model.activation=\"silu\"", "model.epsilon=1e-3"},
+      std::vector<std::string>{"model.activation=\"sigmoid\""},
+      with(decoder_only(), {"model.activation=\"tanh\"", "guidelines.ffn_hidden_layout=\"feature_major\""}),
       std::vector<std::string>{"model.biases=\"qkv\"", "model.positions=\"rope\"", "model.kv_heads=1", "model.query_key_norm=true",
                                "model.norm=\"post\"", "model.dropout=0.2"},
       with(decoder_only(), {"model.norm_kind=\"rms_norm\"", "model.biases=\"none\"", "model.activation=\"swiglu\"",
@@ -102,7 +104,10 @@ TEST(GradientCheck, OfAnyPrecisionIsInDoublePrecision) {
 
 TEST(GradientCheck, FindsEveryPlant) {
   std::set<std::string> planted;
-  for (const std::vector<std::string>& overrides : {std::vector<std::string>{"model.dropout=0.2"}, decoder_only()}) {
+  const std::vector<std::string> blocks_of_today = with(
+      decoder_only(), {"model.norm_kind=\"rms_norm\"", "model.biases=\"none\"", "model.activation=\"swiglu\"", "model.positions=\"rope\"",
+                       "model.heads=4", "model.kv_heads=2", "model.head_size=4", "model.query_key_norm=true"});
+  for (const std::vector<std::string>& overrides : {std::vector<std::string>{"model.dropout=0.2"}, decoder_only(), blocks_of_today}) {
     const GradientCheckPlan plan = plan_gradient_check(tiny(overrides));
     for (const std::string& layer : plan.layers) {
       if (layer == "model") continue;  // made of the others
@@ -113,7 +118,10 @@ TEST(GradientCheck, FindsEveryPlant) {
     }
     for (const std::string& operation : checked_operations(plan, {})) EXPECT_EQ(planted.count(operation), 1U) << operation;
   }
-  EXPECT_GE(planted.size(), 8U);
+  EXPECT_GE(planted.size(), 11U);
+  for (const char* operation : {"rms_norm", "rope", "query_key_norm", "self_attention", "feed_forward"}) {
+    EXPECT_TRUE(planted.contains(operation)) << operation;
+  }
 }
 
 TEST(GradientCheck, FindsAPlantInTheModel) {

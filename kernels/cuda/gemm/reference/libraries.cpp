@@ -132,8 +132,9 @@ struct Vectors {
   int x_step;
   LibraryTarget y;
   int y_step;
+  HostScalar alpha;
 
-  Vectors(const GemmCall& call, const LibraryTarget& target) : y(target) {
+  Vectors(const GemmCall& call, const LibraryTarget& target, const HostScalar& factor) : y(target), alpha(factor) {
     const GemvSides sides = gemv_sides(call.problem, call.plan.tile);
     const bool rows_along_cols = sides.matrix_is_a == (call.args.d_major == Major::m);
     const ConstMatrixView& vector = sides.matrix_is_a ? call.args.b : call.args.a;
@@ -150,9 +151,9 @@ struct Vectors {
   template <class T>
   void multiply(const Cublas& library, cublasHandle_t handle, const char* name) const {
     using Gemv = cublasStatus_t(cublasHandle_t, cublasOperation_t, int, int, const T*, const T*, int, const T*, int, const T*, T*, int);
-    const T one = 1, beta = y.accumulate ? 1 : 0;
+    const T first = static_cast<T>(alpha.f64), beta = y.accumulate ? 1 : 0;
     check_status(
-        library.library.symbol<Gemv>(name)(handle, op(), size(matrix.cols), size(matrix.rows), &one, static_cast<const T*>(matrix.data),
+        library.library.symbol<Gemv>(name)(handle, op(), size(matrix.cols), size(matrix.rows), &first, static_cast<const T*>(matrix.data),
                                            size(matrix.ld), static_cast<const T*>(x), x_step, &beta, static_cast<T*>(y.data), y_step),
         name);
   }
@@ -160,8 +161,8 @@ struct Vectors {
   void multiply_in_batch(const Cublas& library, cublasHandle_t handle, const char* name) const {
     using Gemv = cublasStatus_t(cublasHandle_t, cublasOperation_t, int, int, const float*, const In*, int, long long, const In*, int,
                                 long long, const float*, Out*, int, long long, int);
-    const float one = 1.0F, beta = y.accumulate ? 1.0F : 0.0F;
-    check_status(library.library.symbol<Gemv>(name)(handle, op(), size(matrix.cols), size(matrix.rows), &one,
+    const float beta = y.accumulate ? 1.0F : 0.0F;
+    check_status(library.library.symbol<Gemv>(name)(handle, op(), size(matrix.cols), size(matrix.rows), &alpha.f32,
                                                     static_cast<const In*>(matrix.data), size(matrix.ld), 0, static_cast<const In*>(x),
                                                     x_step, 0, &beta, static_cast<Out*>(y.data), y_step, 0, 1),
                  name);
@@ -393,7 +394,7 @@ void launch_cublas_gemv(CudaQueue& queue, const GemmCall& call) {
     const std::lock_guard lock(library_mutex);
     Cublas& library = cublas();
     const cublasHandle_t handle = library.handle_on(queue, call.args.workspace);
-    const Vectors vectors(call, library_target(call.args, straight));
+    const Vectors vectors(call, library_target(call.args, straight), alpha_of(call.args, straight));
     const DType in = call.problem.operand_dtype, out = vectors.y.dtype;
     if (in == DType::f64) {
       vectors.multiply<double>(library, handle, "cublasDgemv_v2");
