@@ -78,12 +78,14 @@ void check_files(const StepArguments& options) {
     return !first.empty() && !b.empty() && first == std::filesystem::weakly_canonical(b, ignored);
   };
   const std::filesystem::path read[] = {options.recipe.path, options.batch, options.weights.wanted.path, options.optimizer};
-  for (const auto& [option, written] : {std::pair{"--out", options.out}, std::pair{"--dump-weights", options.dump_weights}}) {
+  const auto check = [&](const char* option, const std::filesystem::path& written) {
     TW_CHECK_INPUT(std::ranges::none_of(read, [&](const std::filesystem::path& one) { return same(one, written); }) &&
                        !same(options.out, options.dump_weights),
                    option, ' ', written.string(), " names a file that another option names too; name another.");
     if (!written.empty()) check_output_file(option, written);
-  }
+  };
+  check("--out", options.out);
+  check("--dump-weights", options.dump_weights);
 }
 
 // How many updates the file's batches are.

@@ -88,7 +88,7 @@ TEST_F(AfterARun, TheTableOfLossesIsRenewedAsTheRunGoes) {
   const std::string line = quoted(program_.string()) +
                            " train text.toml --device cpu --run run --set run.steps=100000 --set run.validate_every=20 >log 2>&1 & "
                            "for i in $(seq 600); do [ -s run/loss.csv ] && break; sleep 0.1; done; "
-                           "[ -e run/summary.json ] || echo under way; head -1 run/loss.csv; kill -INT $!; wait $!";
+                           "[ -e run/summary.json ] || echo under way; head -1 run/loss.csv; kill -TERM $!; wait $!";
   expect_part(shell(line, folder()).output, "under way\nstep,loss,validation_loss,learning_rate,gradient_norm\n");
 }
 
