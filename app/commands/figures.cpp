@@ -380,7 +380,7 @@ int list_figures(const FiguresArguments& options) {
     if (options.json) {
       JsonObject object;
       object.add("figure", figure->name).add("references", figure->references).add("shows", figure->shows).add("here", here);
-      object.add("why_not", figure->absent).add("not_here", figure->without).add("estimated_s", seconds);
+      object.add("why_not", figure->absent).add("estimated_s", seconds);
       std::cout << object.text() << '\n';
       continue;
     }

@@ -81,7 +81,6 @@ std::string section_of(const PagedFigure& paged) {
   if (!error.empty()) text += prose(error + ".");
   if (!paged.how.empty()) text += prose(paged.how);
   for (const std::string& gap : gap_texts(paged.records)) text += prose(gap);
-  if (!figure.without.empty()) text += prose(concat("Not here yet: ", figure.without, '.'));
   if (!paged.records.empty()) text += points_table(paged);
   if (!paged.command.empty()) text += concat("<p><code>", html(paged.command), "</code></p>\n");
   return text + "</section>\n";

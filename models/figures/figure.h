@@ -120,7 +120,6 @@ struct Figure {
   std::string_view shows;
   std::string_view claim = {};    // the guide's, in our words
   std::string_view absent = {};   // why it is not here yet; empty: it is
-  std::string_view without = {};  // what of it is not here yet
   std::string_view axis = {};
   AxisScale scale = AxisScale::linear;
   std::span<const FigurePanel> panels = {};

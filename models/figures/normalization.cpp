@@ -10,7 +10,7 @@ namespace tilewave {
 namespace {
 
 constexpr std::string_view kLayerNorm = "LayerNorm", kNhwc = "batch, NHWC", kNchw = "batch, NCHW",
-                           kNhwcSeveral = "batch, NHWC, several passes", kNchwSeveral = "batch, NCHW, several passes";
+                           kNhwcSeveral = "batch, NHWC, several", kNchwSeveral = "batch, NCHW, several";
 constexpr FigurePanel kNormalizationPanels[] = {
     {.title = "(a) duration, forward", .quantity = Quantity::time, .group = kForwardPass},
     {.title = "(b) duration, backward", .quantity = Quantity::time, .group = kBackwardPass},

@@ -281,7 +281,7 @@ TEST(Figures, SeveralPassesReadAgain) {
     EXPECT_NEAR(ratio("forward"), 1.5, 0.45) << "and two launches more";
     EXPECT_NEAR(ratio("backward"), 5.0 / 3.0, 0.35);
   }
-  EXPECT_EQ(at(records, {.series = "batch, NHWC, several passes", .x = 65536.0 * 1024, .group = "forward"}).bytes,
+  EXPECT_EQ(at(records, {.series = "batch, NHWC, several", .x = 65536.0 * 1024, .group = "forward"}).bytes,
             at(records, {.series = "batch, NHWC", .x = 65536.0 * 1024, .group = "forward"}).bytes + 65536 * 1024 * 2);
 }
 
