@@ -118,8 +118,8 @@ struct Figure {
   std::string_view name;
   std::string_view references;
   std::string_view shows;
-  std::string_view claim = {};    // the guide's, in our words
-  std::string_view absent = {};   // why it is not here yet; empty: it is
+  std::string_view claim = {};   // the guide's, in our words
+  std::string_view absent = {};  // why it is not here yet; empty: it is
   std::string_view axis = {};
   AxisScale scale = AxisScale::linear;
   std::span<const FigurePanel> panels = {};

@@ -9,8 +9,8 @@
 namespace tilewave {
 namespace {
 
-constexpr std::string_view kLayerNorm = "LayerNorm", kNhwc = "batch, NHWC", kNchw = "batch, NCHW",
-                           kNhwcSeveral = "batch, NHWC, several", kNchwSeveral = "batch, NCHW, several";
+constexpr std::string_view kLayerNorm = "LayerNorm", kNhwc = "batch, NHWC", kNchw = "batch, NCHW", kNhwcSeveral = "batch, NHWC, several",
+                           kNchwSeveral = "batch, NCHW, several";
 constexpr FigurePanel kNormalizationPanels[] = {
     {.title = "(a) duration, forward", .quantity = Quantity::time, .group = kForwardPass},
     {.title = "(b) duration, backward", .quantity = Quantity::time, .group = kBackwardPass},

@@ -40,8 +40,9 @@ GemmPlan plan_on_gpu(const GemmProblem& problem, Tile tile, const DeviceInfo& de
   const double multiply_adds =
       static_cast<double>(waves * std::min(outputs, tile.m)) * static_cast<double>(problem.k);  // of the busiest SM
   const GemmWork memory = memory_work(problem, device);
-  plan.predicted_s =
-      seconds_of({.schedule_cycles = kCyclesPerMultiplyAdd * multiply_adds, .read_bytes = memory.read_bytes, .written_bytes = memory.written_bytes}, device);
+  plan.predicted_s = seconds_of(
+      {.schedule_cycles = kCyclesPerMultiplyAdd * multiply_adds, .read_bytes = memory.read_bytes, .written_bytes = memory.written_bytes},
+      device);
   return plan;
 }
 

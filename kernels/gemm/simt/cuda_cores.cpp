@@ -37,7 +37,8 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
   const GemmWork memory = memory_work(problem, device);
   plan.predicted_s = seconds_of({.schedule_cycles = time.mma_fill_cycles + cycles,
                                  .peak_cycles = taken / (static_cast<double>(device.sm_count) * rate),
-                                 .read_bytes = memory.read_bytes, .written_bytes = memory.written_bytes},
+                                 .read_bytes = memory.read_bytes,
+                                 .written_bytes = memory.written_bytes},
                                 device);
   return plan;
 }

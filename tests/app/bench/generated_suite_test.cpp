@@ -27,7 +27,8 @@ TEST(GeneratedSuite, ASeedDrawsTheSameEverywhere) {
   const std::vector<std::string> other = texts(generated_suite(0x80eaf85a));
   EXPECT_EQ(first.size(), other.size());
   EXPECT_GT(std::ranges::count_if(first, [&](const std::string& one) { return std::ranges::count(other, one) == 0; }), 90);
-  EXPECT_EQ(first.front(), "wgrad_bias 1152<-1152@1464") << "an engine or an order that differs would make another suite of a commit's name";
+  EXPECT_EQ(first.front(), "wgrad_bias 1152<-1152@1464")
+      << "an engine or an order that differs would make another suite of a commit's name";
 }
 
 TEST(GeneratedSuite, RowsAreWhatTheClaimSays) {
