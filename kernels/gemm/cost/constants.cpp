@@ -72,6 +72,7 @@ std::span<const CostConstant> cost_constants() {
       {"cuda_core_fraction", "of CUDA cores' rate", "kernels on CUDA cores", &M::cuda_core_fraction},
       {"one_output_fraction", "of CUDA cores' rate", "likewise, where a thread has one output", &M::one_output_fraction},
       {"gemv_memory_fraction", "of the bandwidth", "loads of a matrix that is multiplied by a few vectors", &M::gemv_memory_fraction},
+      {"gemv_across_round_cycles", "cycles", "likewise, of a matrix across K", &M::gemv_across_round_cycles},
       {"gemv_round_cycles", "cycles", "from what a warp asks for of such a matrix at once until it asks again", &M::gemv_round_cycles},
       {"gemv_cta_cycles", "cycles", "of a CTA beside its warps' rounds, and of one that adds the parts of others", &M::gemv_cta_cycles},
       {"neighbours_fraction", "of the traffic", "of columns that neighbouring CTAs load alike at the same time", &M::neighbours_fraction},
@@ -86,6 +87,9 @@ std::span<const OperationConstant> operation_constants() {
   using M = OperationModel;
   static constexpr OperationConstant constants[] = {
       {"operation_launch_s", "s", "from one launch of a captured step to the next, which waits for its end", &M::launch_s},
+      {"element_latency_s", "s", "of an operation on elements, beside its launches and bytes", &M::element_latency_s},
+      {"row_latency_s", "s", "likewise, of one that adds up rows", &M::row_latency_s},
+      {"channel_latency_s", "s", "likewise, of one that adds up channels, whose CTAs meet", &M::channel_latency_s},
       {"copy_fraction", "of the bandwidth", "what a device copy moves, reads and writes both counted", &M::copy_fraction},
       {"activation_share", "of a copy's rate", "activation", &M::activation_share},
       {"activation_backward_share", "of a copy's rate", "its backward pass", &M::activation_backward_share},

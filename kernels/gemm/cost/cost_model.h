@@ -70,7 +70,7 @@ struct CostModel {
   double mma_pass_cycles = 0.335, mma_narrow_pass_cycles = 0.619;
   double cuda_core_fraction = 0.4, one_output_fraction = 0.068;
   double gemv_memory_fraction = 0.884;
-  double gemv_round_cycles = 1500.0, gemv_cta_cycles = 1500.0;
+  double gemv_round_cycles = 1500.0, gemv_across_round_cycles = 6000.0, gemv_cta_cycles = 1500.0;
   OperationModel operations;
   CostModelSource source = CostModelSource::scaled;
 };

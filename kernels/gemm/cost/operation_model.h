@@ -11,20 +11,21 @@ namespace tilewave {
 
 struct OperationModel {
   double launch_s = 1.0e-6;
+  double element_latency_s = 0.7e-6, row_latency_s = 2.2e-6, channel_latency_s = 8.5e-6;
   double copy_fraction = 0.884;
   double activation_share = 0.95, activation_backward_share = 0.98;
   double adamw_share = 0.91, gradient_norm_share = 0.92;
   double add_share = 1.0, dropout_share = 0.5;
   double cross_entropy_share = 0.8;
   double embedding_share = 1.35, embedding_backward_share = 0.58;
-  double layer_norm_share = 0.91, layer_norm_backward_share = 0.89;
+  double layer_norm_share = 0.93, layer_norm_backward_share = 0.92;
   double softmax_share = 0.94, softmax_backward_share = 1.0;
-  double squash_share = 0.9, squash_backward_share = 0.9;
+  double squash_share = 0.9, squash_backward_share = 1.01;
   double silu_share = 0.9, silu_backward_share = 0.9;
   double rms_norm_share = 0.9, rms_norm_backward_share = 0.9;
   double rope_share = 0.9, repeat_heads_share = 0.9;
-  double batch_norm_share = 0.9, batch_norm_backward_share = 0.9;
-  double pool_share = 0.9, pool_backward_share = 0.9;
+  double batch_norm_share = 0.48, batch_norm_backward_share = 0.6;
+  double pool_share = 0.2, pool_backward_share = 0.13;
   double other_share = 0.9;
   double attention_forward_fraction = 0.31, attention_forward_keys = 205.0, attention_forward_draws = 3.35;
   double warpgroup_forward_fraction = 0.49, warpgroup_forward_wide_fraction = 0.62, warpgroup_forward_keys = 250.0;

@@ -77,6 +77,16 @@ double attention_seconds(const AttentionWork& work, const DeviceInfo& device) {
   return rows * (keys + passing.keys) * flops_a_key / (passing.fraction * peak) + (work.dropout ? rows * keys / draws : 0.0);
 }
 
+// Before an operation's bytes flow and after the last did: a sum over a row, or over a channel that many CTAs share, waits for others.
+double latency_of(OperationNumber copy_share, const M& model) {
+  for (const OperationNumber rows : {&M::layer_norm_share, &M::layer_norm_backward_share, &M::rms_norm_share, &M::rms_norm_backward_share,
+                                     &M::softmax_share, &M::softmax_backward_share, &M::cross_entropy_share}) {
+    if (copy_share == rows) return model.row_latency_s;
+  }
+  const bool channels = copy_share == &M::batch_norm_share || copy_share == &M::batch_norm_backward_share;
+  return channels ? model.channel_latency_s : model.element_latency_s;
+}
+
 }  // namespace
 
 double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device) {
@@ -88,7 +98,8 @@ double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device) {
   const double share = entry.time.copy_share != nullptr ? model.*entry.time.copy_share : 1.0;
   const double memory_s = static_cast<double>(entry.cost.bytes) / (share * copy);
   const double attention_s = entry.attention ? attention_seconds(*entry.attention, device) : 0.0;
-  return entry.time.launches * model.launch_s + std::max(memory_s, attention_s);
+  const double latency_s = entry.attention ? 0.0 : latency_of(entry.time.copy_share, model);
+  return entry.time.launches * model.launch_s + latency_s + std::max(memory_s, attention_s);
 }
 
 }  // namespace tilewave

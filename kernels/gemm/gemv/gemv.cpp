@@ -31,7 +31,8 @@ double seconds_in_parts(const GemmProblem& problem, const GemmPlan& plan, const 
   const std::int64_t rounds = warps.turns * ceil_div(part, model.depth * warps.along_k);
   const std::int64_t of_sm = ceil_div(plan.blocks, std::int64_t{device.sm_count});
   const std::int64_t generations = ceil_div(of_sm, std::int64_t{model.ctas_per_sm});
-  const double cta = time.gemv_cta_cycles + static_cast<double>(rounds) * time.gemv_round_cycles;
+  const double round = model.matrix == MatrixLies::along_k ? time.gemv_round_cycles : time.gemv_across_round_cycles;
+  const double cta = time.gemv_cta_cycles + static_cast<double>(rounds) * round;
   // A CTA that adds has a few outputs a thread, and reads what lies in the second-level cache.
   const std::int64_t outputs = ceil_div(rows_of_tile(plan.tile) * sides.vectors, std::int64_t{32} * kGemvWarps);
   const double adding = time.gemv_cta_cycles + 0.5 * static_cast<double>(outputs) * time.gemv_round_cycles;
@@ -91,11 +92,12 @@ GemmPlan plan_gemv_rung(const GemmProblem& problem, Tile tile, const DeviceInfo&
   const std::int64_t generations = ceil_div(plan.tiling.tiles, plan.tiling.slots), rounds = ceil_div(problem.k, rung.depth);
   const auto bytes = static_cast<double>(problem.bytes());
   const auto vectors = static_cast<double>(gemv_sides(problem, tile).vectors);  // each reads the matrix
-  plan.predicted_s = seconds_of(
-      {.schedule_cycles = static_cast<double>(generations) * (time.gemv_cta_cycles + static_cast<double>(rounds) * time.gemv_round_cycles),
-       .l2_bytes = vectors * bytes,
-       .read_bytes = bytes * time.read_fraction / time.gemv_memory_fraction},
-      device);
+  plan.predicted_s =
+      seconds_of({.schedule_cycles = static_cast<double>(generations) *
+                                     (time.gemv_cta_cycles + static_cast<double>(rounds) * rung.round_share * time.gemv_round_cycles),
+                  .l2_bytes = vectors * bytes,
+                  .read_bytes = bytes * time.read_fraction / time.gemv_memory_fraction},
+                 device);
   return plan;
 }
 

@@ -53,14 +53,16 @@ struct GemvModel {
   std::int64_t depth = 128;  // of K that it takes at a time
   int ctas_per_sm = 2;
   double multiply_adds_per_cycle = 0.0;  // of an SM
-  int split = 0;                         // of K in so many parts, as GemmKernel::own_plan has it
+  MatrixLies matrix = MatrixLies::along_k;
+  int split = 0;  // of K in so many parts, as GemmKernel::own_plan has it
 };
 GemmPlan plan_gemv(const GemmProblem& problem, Tile tile, const DeviceInfo& device, const GemvModel& model);
 
-// Of a rung to learn from, for one vector: so much of K its CTA asks for of its rows at a time.
+// For one vector: so much of K a CTA asks for of its rows at a time, and of a round's latency what others do not hide.
 struct GemvRung {
   std::int64_t depth = 1;
   int ctas_per_sm = 8;
+  double round_share = 1.0;
 };
 GemmPlan plan_gemv_rung(const GemmProblem& problem, Tile tile, const DeviceInfo& device, const GemvRung& rung);
 // What it refuses: sums of the matrix, and a matrix across K.

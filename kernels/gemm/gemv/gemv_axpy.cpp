@@ -21,6 +21,7 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
                     .depth = std::int64_t{4} * gemv_axpy_steps(gemv_axpy_columns(sides.vectors), anywhere),
                     .ctas_per_sm = 2,
                     .multiply_adds_per_cycle = cuda_core_rate(problem, device),
+                    .matrix = MatrixLies::across_k,
                     .split = split});
 }
 

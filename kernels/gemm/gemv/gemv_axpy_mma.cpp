@@ -27,9 +27,12 @@ std::string refuse(const GemmProblem& problem, const DeviceInfo& device) {
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int split) {
   const GemvSides sides = gemv_sides(problem, tile);
   const bool words = sides.matrix_alignment >= 16 && (!sides.vectors_along_k || sides.vectors_alignment >= 16);
-  return plan_gemv(
-      problem, tile, device,
-      {.rows = kGemvAxpyMmaRows, .depth = words ? kGemvAxpyMmaDepth : kGemvAxpyMmaDepth / 2, .ctas_per_sm = 2, .split = split});
+  return plan_gemv(problem, tile, device,
+                   {.rows = kGemvAxpyMmaRows,
+                    .depth = words ? kGemvAxpyMmaDepth : kGemvAxpyMmaDepth / 2,
+                    .ctas_per_sm = 2,
+                    .matrix = MatrixLies::across_k,
+                    .split = split});
 }
 
 }  // namespace

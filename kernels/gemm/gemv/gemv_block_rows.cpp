@@ -8,14 +8,13 @@ namespace tilewave {
 namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  return plan_gemv_rung(problem, tile, device, {.depth = std::int64_t{32} * kGemvWarps * 4});
+  return plan_gemv_rung(problem, tile, device, {.depth = std::int64_t{32} * kGemvWarps * 4, .round_share = 0.05});
 }
 
 }  // namespace
 
 const GemmKernel kGemvBlockRowsKernel = {.composition = {.kernel = "gemv_block_rows"},
                                          .backend = Backend::cuda,
-                                         .ladder = true,
                                          .tiles = kGemvBlockRowsTiles,
                                          .suits = suits_matrix_along_k,
                                          .own_refusal = refuse_gemv_rung,

@@ -18,6 +18,7 @@ using testing_support::GpuTest;
 class GpuGemmLaunches : public GpuTest {
  protected:
   static constexpr std::int64_t kSize = 2048, kElements = kSize * kSize;  // long enough that the next launch begins meanwhile
+  static constexpr std::int64_t kFew = 8;                                 // of what a few vectors have
   static constexpr std::int64_t kSmall = 512;                             // for rows whose blocks share a tile's K
   static constexpr int kInputs = 2, kResults = 4;
   using Results = std::vector<std::byte>;
@@ -57,6 +58,8 @@ class GpuGemmLaunches : public GpuTest {
     return view;
   }
 
+  MatrixView few_rows(int index) const { return first_of(matrix(index), kFew, kSize); }
+  MatrixView few_columns(int index) const { return first_of(matrix(index), kSize, kFew); }
   MatrixView short_of(int index) const { return first_of(matrix(index), kSize - 8, kSize); }  // by as much as those are narrow
   static GemmArgs across_k(const MatrixView& a, const MatrixView& b, const MatrixView& d) {
     GemmArgs args = product(a, b, d);
@@ -113,7 +116,13 @@ class GpuGemmLaunches : public GpuTest {
             across_k(short_of(1), off_by_one(matrix(4)), matrix(2)), across_k(short_of(1), off_by_one(matrix(2)), matrix(3)),
             product(short_of(1), matrix(3), off_by_one(matrix(5))), product(short_of(1), matrix(4), off_by_one(matrix(5))),
             gradient(matrix(1), off_by_one(matrix(3)), first_of(matrix(4), kSize - 8, kSize)),
-            gradient(matrix(1), off_by_one(matrix(4)), first_of(matrix(5), kSize - 8, kSize))};
+            gradient(matrix(1), off_by_one(matrix(4)), first_of(matrix(5), kSize - 8, kSize)),
+            // A few tokens, outputs or columns, of operands along K and across it.
+            product(matrix(1), few_rows(2), few_rows(3)), product(matrix(0), few_rows(3), few_rows(4)),
+            product(few_rows(3), matrix(1), few_columns(5)), product(few_rows(5), matrix(0), few_columns(2)),
+            across_k(matrix(1), few_rows(2), few_rows(3)), across_k(matrix(0), few_rows(3), few_rows(5)),
+            gradient(matrix(1), few_columns(4), few_rows(2)), gradient(matrix(0), few_columns(5), few_rows(4)),
+            gradient(few_columns(2), matrix(1), few_columns(3)), gradient(few_columns(3), matrix(0), few_columns(4))};
   }
   // Of that what the row takes, planned.
   std::deque<Launch> launches_of(const GemmKernel& row, Tile tile) const {

@@ -136,9 +136,9 @@ TEST(OperationTime, ScalesWithBandwidthAndPeak) {
   DeviceInfo half = device("h200");
   half.name = "half of one";
   half.bandwidth_bytes_per_s *= 0.5;
-  const double launch_s = OperationModel{}.launch_s;
+  const double launch_s = OperationModel{}.launch_s, begun_s = launch_s + OperationModel{}.element_latency_s;
   const TraceEntry add = moving<AddArgs>(100.0);
-  EXPECT_NEAR(predicted_seconds(add, half) - launch_s, 2.0 * (predicted_seconds(add, device("h200")) - launch_s), 1e-9);
+  EXPECT_NEAR(predicted_seconds(add, half) - begun_s, 2.0 * (predicted_seconds(add, device("h200")) - begun_s), 1e-9);
   const TraceEntry long_attention = attention(false, 16, 16, 4096, 64, true);
   EXPECT_GT(predicted_seconds(long_attention, device("a100")), 2.5 * predicted_seconds(long_attention, device("h200")));
   EXPECT_GT(predicted_seconds(attention(false, 16, 16, 4096, 64, false), device("h200")),
