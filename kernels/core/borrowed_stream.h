@@ -24,7 +24,7 @@ void release_unordered(CudaQueue& queue, void* data) noexcept;
 class CudaScope {
  public:
   explicit CudaScope(int index);
-  ~CudaScope();
+  ~CudaScope();  // NOLINT(performance-trivially-destructible): of builds without CUDA alone
   CudaScope(const CudaScope&) = delete;
   CudaScope& operator=(const CudaScope&) = delete;
 

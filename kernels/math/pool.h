@@ -1,6 +1,7 @@
 // Which pixels a window of pooling has, and which windows a pixel is in, once for host and device.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/core/host_device.h"
@@ -34,7 +35,7 @@ TW_HOST_DEVICE inline std::int64_t averaged_pixels(const PoolWindow& window, Poo
 // Whether a value takes the place of the largest so far.
 template <class T>
 TW_HOST_DEVICE inline bool exceeds(T value, T largest) {
-  return value > largest || value != value;
+  return value > largest || std::isnan(value);
 }
 
 }  // namespace tilewave

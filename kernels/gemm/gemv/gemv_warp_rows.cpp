@@ -8,7 +8,7 @@ namespace tilewave {
 namespace {
 
 GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, int) {
-  return plan_gemv_rung(problem, tile, device, {.depth = 32 * 4});
+  return plan_gemv_rung(problem, tile, device, {.depth = std::int64_t{32} * 4});
 }
 
 }  // namespace
