@@ -115,6 +115,7 @@ class Plans(unittest.TestCase):
 
 class Training(unittest.TestCase):
     def setUp(self):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which what a shell runs in the background does not begin with
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.run_folder = pathlib.Path(self.folder.name) / "a run"
