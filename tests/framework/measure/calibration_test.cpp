@@ -82,14 +82,14 @@ TEST(Calibration, FindsTheModelThatMadeTheTimes) {
   CostModel truth;
   for (const CostConstant& constant : cost_constants()) {
     truth.*constant.value *=
-        std::exp(std::uniform_real_distribution<double>(-0.3, constant.name.ends_with("_fraction") ? 0.0 : 0.3)(random));
+        std::exp(std::uniform_real_distribution<double>(-0.35, constant.name.ends_with("_fraction") ? 0.0 : 0.35)(random));
   }
   const std::vector<PlannedGemm> measured = invented(truth, 1);
   DeviceInfo fitted = h200(), real = h200();
   real.cost_model = std::make_shared<CostModel>(truth);
   const Calibration calibration = fit_cost_model(measured, h200());
   EXPECT_GT(calibration.points, 200u);
-  EXPECT_GT(calibration.error_before, 0.06) << "the defaults are already right, so there is nothing to find";
+  EXPECT_GT(calibration.error_before, 0.08) << "the defaults are already right, so there is nothing to find";
   EXPECT_LT(calibration.error_after, 0.03);
   EXPECT_NEAR(std::log(calibration.model.wgmma_fraction / truth.wgmma_fraction), 0.0, 0.05);
   EXPECT_EQ(calibration.model.source, CostModelSource::calibrated);
