@@ -1,0 +1,54 @@
+// Ranks that take one step together: one process each, with a GPU of its own or a share of a machine's CPUs. Between GPUs speaks NCCL,
+// between CPUs MPI (OpenMPI 4 or 5); both are opened at run time and never shipped. What ranks do together are operations like others
+// (kernels/ops/collective.h).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/core/queue.h"
+
+namespace tilewave {
+
+struct MpiRanks;   // private to kernels/cpu
+struct NcclRanks;  // private to kernels/cuda
+
+// A rank's place among others. One rank alone needs no library: collectives are then copies.
+struct Communicator {
+  int rank = 0, count = 1;
+  std::shared_ptr<MpiRanks> mpi;    // of CPU queues
+  std::shared_ptr<NcclRanks> nccl;  // of CUDA queues; goes after the graphs that have its collectives
+
+  bool alone() const { return count == 1; }
+};
+
+// A library that is opened at run time: where it was found, or a sentence that says what to install.
+struct FoundLibrary {
+  std::string path;     // empty: not found
+  std::string version;  // "Open MPI 4.1.4", "NCCL 2.27.7"
+  std::string refused;  // why it cannot be used, and what to try
+  std::vector<std::string> looked;  // in this order
+};
+FoundLibrary find_mpi();
+FoundLibrary find_nccl();
+
+// All processes that mpirun or srun started with this one. Error where libmpi cannot be used.
+Communicator join_mpi();
+
+// NCCL's name for a group of ranks: rank 0 makes it, and every rank is given it.
+using NcclId = std::array<std::byte, 128>;
+NcclId make_nccl_id();
+// Returns when all `count` ranks are there. Communicators of a process are used by one stream each.
+Communicator join_nccl(CudaQueue& queue, const NcclId& id, int rank, int count);
+
+// Every rank's bytes, by rank: what a host has to say, outside steps. All ranks call it, in the same order.
+std::vector<std::string> exchange(Queue& queue, const Communicator& ranks, const std::string& said);
+
+// What is put into `later` from now on begins when what `earlier` holds now is done. Between streams of one GPU an event, which a capture
+// records as an edge; elsewhere queues are in order, and nothing happens.
+void follow(Queue& later, Queue& earlier);
+
+}  // namespace tilewave
