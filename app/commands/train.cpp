@@ -1,12 +1,17 @@
 // tilewave train RECIPE: trains, shows progress, ends with what came of it. --dry-run says what would be done and stops.
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
+#include <thread>
 
 #include "app/options/command.h"
 #include "app/options/weight_options.h"
+#include "app/process/rank_starter.h"
 #include "app/process/stop_signals.h"
 #include "app/text/adjustments.h"
 #include "app/text/losses.h"
@@ -15,6 +20,9 @@
 #include "app/text/step_table.h"
 #include "app/text/terminal.h"
 #include "app/text/units.h"
+#include "framework/distributed/exchange_values.h"
+#include "framework/distributed/host_name.h"
+#include "framework/distributed/rank_environment.h"
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "kernels/core/device_profiles.h"
@@ -32,6 +40,7 @@ namespace {
 struct TrainArguments {
   RecipeOptions recipe;
   DeviceOptions device;
+  RankOptions ranks;
   WeightOptions weights;
   std::filesystem::path run;
   bool resume = false;
@@ -208,8 +217,81 @@ int dump_first_batches(const TrainArguments& options) {
   return 0;
 }
 
+// This process among those that were started together, and the device that is its own.
+struct Joined {
+  Communicator ranks;
+  DeviceOptions device;
+
+  bool speaks() const { return ranks.rank == 0; }
+};
+
+// What a recipe says of ranks and what started this process must not differ, but where the recipe leaves it at one.
+Recipe for_ranks(Recipe recipe, const RankEnvironment& started) {
+  TW_CHECK_INPUT(recipe.run.ranks == 1 || recipe.run.ranks == started.count, "run.ranks = ", recipe.run.ranks, ", and ", started.variable,
+                 " says that ", started.count, " ranks were started; make them agree, or leave run.ranks out.");
+  recipe.run.ranks = started.count;
+  return recipe;
+}
+
+Communicator join_cpus(const RankEnvironment& started) {
+  TW_CHECK_INPUT(started.starter == RankStarter::mpi, started.variable,
+                 " was set as torchrun does it, and on CPUs ranks speak MPI: start them with mpirun, or with --ranks.");
+  const Communicator ranks = join_mpi();
+  TW_CHECK(ranks.count == started.count, started.variable, " says that ", started.count, " ranks were started, and MPI knows ", ranks.count,
+           "; is the libmpi that `tilewave devices` names the one that mpirun belongs to?");
+  return ranks;
+}
+
+// NCCL's id comes through MPI, or, as torchrun has no MPI, from NCCL's own meeting place at MASTER_PORT + 1.
+Communicator join_gpus(const RankEnvironment& started, CudaQueue queue) {
+  if (started.starter == RankStarter::torchrun) {
+    const std::string place = concat(started.address, ':', started.port + 1);
+    setenv("NCCL_COMM_ID", place.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
+    return join_nccl(queue, make_nccl_id(), started.rank, started.count);
+  }
+  const Communicator hosts = join_cpus(started);
+  Queue cpu = make_cpu_queue(1);
+  const NcclId id = exchange_values(cpu, hosts, started.rank == 0 ? make_nccl_id() : NcclId{}).front();
+  Communicator ranks = join_nccl(queue, id, started.rank, started.count);
+  ranks.mpi = hosts.mpi;
+  return ranks;
+}
+
+bool on_gpus(const DeviceOptions& device) {
+  return device.device.starts_with("cuda") || (device.device == "auto" && !probe_cuda().usable.empty());
+}
+
+Joined join(const RankEnvironment& started, DeviceOptions device) {
+  if (on_gpus(device)) {
+    const std::int64_t here = std::ssize(probe_cuda().usable);
+    TW_CHECK(started.local_count <= here, started.local_count, " ranks on this machine want a GPU each, and ",
+             here == 1 ? "one is" : concat(here, " are"), " here; start fewer, or --device cpu.");
+    TW_CHECK_INPUT(device.device == "auto" || device.device == "cuda", "--device ", device.device,
+                   " names one GPU, and each rank takes its own; say --device cuda.");
+    device.device = concat("cuda:", started.local_rank);
+    return {.ranks = join_gpus(started, make_cuda_queue(started.local_rank)), .device = device};
+  }
+  device.device = "cpu";
+  if (device.threads == 0) device.threads = std::max(1, thread_count(make_cpu_queue()) / started.local_count);
+  return {.ranks = join_cpus(started), .device = device};
+}
+
+// A rank that is not the first says nothing, and what is wrong with all of them is the first one's to say.
+int follow_first(const TrainingRequest& request) {
+  try {
+    const TrainingResult result = train(request, {.beginning = answer_during_steps});
+    return result.signal != 0 ? 128 + result.signal : 0;
+  } catch (const std::exception& error) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    const std::string sentence = concat("rank ", request.ranks.rank, " on ", host_name(), ": ", error.what());
+    if (dynamic_cast<const InputError*>(&error) != nullptr) throw InputError(sentence);
+    throw Error(sentence);
+  }
+}
+
 int train_recipe(const TrainArguments& given) {
-  const TrainArguments options = with_own_recipe(given);
+  TrainArguments options = with_own_recipe(given);
+  options.ranks.apply(options.recipe, options.device);
   options.weights.check();
   if (!options.dump_batches.empty()) return dump_first_batches(options);
   if (options.dry_run) return dry_run(options);
@@ -217,8 +299,14 @@ int train_recipe(const TrainArguments& given) {
                  " goes with --dry-run; to train, name a device that is here with --device.");
   check_output_folder("--run", options.run);
   Recipe recipe = options.recipe.read();
+  const RankEnvironment started = rank_environment();
+  if (started.count == 1 && recipe.run.ranks > 1) {
+    return start_ranks({.count = recipe.run.ranks, .on_gpus = on_gpus(options.device), .arguments = own_arguments()});
+  }
+  recipe = for_ranks(std::move(recipe), started);
+  const Joined joined = started.count > 1 ? join(started, options.device) : Joined{.ranks = {}, .device = options.device};
   if (given.recipe.path != options.recipe.path) recipe.name = std::filesystem::absolute(options.run / "").parent_path().filename().string();
-  const DeviceInfo device = options.device.probe();
+  const DeviceInfo device = joined.device.probe();
   ProgressDisplay display(recipe.run.steps);
   answer_before_the_run();
   catch_stop_signals();
@@ -228,10 +316,11 @@ int train_recipe(const TrainArguments& given) {
                                         .folder = options.run,
                                         .start = options.resume ? RunStart::resume : RunStart::fresh,
                                         .overwrite = options.force ? Overwrite::force : Overwrite::refuse},
-                                .queue = options.device.make_queue(device),
+                                .queue = joined.device.make_queue(device),
                                 .device = device,
                                 .profile = profiled_steps(options.profile, recipe.run.steps),
                                 .weights = options.weights.wanted,
+                                .ranks = joined.ranks,
                                 .stop_signal = caught_signal};
   std::filesystem::path folder;  // once there is one
   Redrawing redrawing;
@@ -274,6 +363,7 @@ int train_recipe(const TrainArguments& given) {
           },
       .saved = answer_behind_the_steps,
       .noted = [&](const std::string& note) { display.say(note); }};
+  if (!joined.speaks()) return follow_first(request);
   const TrainingResult result = train(request, observer);
   if (result.signal != 0 && result.folder.empty()) return 128 + result.signal;
   if (result.signal != 0) {
@@ -304,6 +394,7 @@ Command add_train(CLI::App& program) {
       "the recipe, a TOML file (docs/use/recipes.md); with --resume, a run's folder will do");
   options->weights.add_to(*command, "the recipe's initial weights");
   options->device.add_to(*command);
+  options->ranks.add_to(*command);
   command->add_option("--run", options->run, "the run's folder (default: runs/<recipe>, then -2, -3)");
   command->add_flag("--resume", options->resume, "go on from the newest valid checkpoint");
   command->add_flag("--force", options->force, "overwrite a run that has ended; with --resume, accept a changed recipe or corpus");

@@ -1,6 +1,7 @@
 // Options that several commands share.
 #include "app/options/command.h"
 
+#include <algorithm>
 #include <iostream>
 #include <unistd.h>
 
@@ -42,6 +43,23 @@ void DeviceOptions::add_to(CLI::App& command) {
   command.add_option("--threads", threads, "CPU threads; 0 takes every one the process may use")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+}
+
+void RankOptions::add_to(CLI::App& command) {
+  CLI::Option* own = command.add_option("--ranks", ranks, "processes that take each step together; run.ranks of the recipe")
+                         ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}));
+  command.add_option("--gpus", gpus, "short for --ranks N --device cuda: a GPU each")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
+      ->excludes(own);
+}
+
+void RankOptions::apply(RecipeOptions& recipe, DeviceOptions& device) const {
+  const std::int64_t wanted = std::max(ranks, gpus);
+  if (wanted > 0) recipe.overrides.push_back(concat("run.ranks=", wanted));
+  if (gpus == 0) return;
+  TW_CHECK_INPUT(device.device == "auto" || device.device == "cuda", "--gpus ", gpus, " and --device ", device.device,
+                 " name devices each; leave one of them out.");
+  device.device = "cuda";
 }
 
 DeviceInfo DeviceOptions::probe() const {

@@ -83,4 +83,13 @@ struct DeviceOptions {
   Queue make_queue(const DeviceInfo& probed) const;
 };
 
+// --ranks and --gpus, of commands that several processes can run together.
+struct RankOptions {
+  std::int64_t ranks = 0, gpus = 0;  // 0: as the recipe says
+
+  void add_to(CLI::App& command);
+  // As overrides of the recipe and of the device.
+  void apply(RecipeOptions& recipe, DeviceOptions& device) const;
+};
+
 }  // namespace tilewave

@@ -2,6 +2,7 @@
 #include "framework/autograd/variable.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -49,11 +50,15 @@ void GradientSlot::adopt(Context& context, const Tensor& gradient) {
 Variable::Variable(Tensor value) : node_(std::make_shared<VariableNode>()) { node_->value = std::move(value); }
 
 Variable Variable::leaf(Tensor value, Tensor gradient) {
-  check_same_shape("leaf", "the value", value.shape(), "its gradient", gradient.shape());
   Variable variable(std::move(value));
-  variable.node_->gradient = std::move(gradient);
   variable.node_->requires_gradient = true;
+  if (gradient) variable.bind_gradient(std::move(gradient));
   return variable;
+}
+
+void Variable::bind_gradient(Tensor gradient) const {
+  check_same_shape("leaf", "the value", node_->value.shape(), "its gradient", gradient.shape());
+  node_->gradient = std::move(gradient);
 }
 
 const Tensor& Variable::value() const {
@@ -156,6 +161,17 @@ std::vector<VariableNode*> walk_from(VariableNode* root) {
   return order;
 }
 
+// How many operations of the walk each leaf is an input of.
+std::unordered_map<const VariableNode*, int> terms_of_leaves(const std::vector<VariableNode*>& order) {
+  std::unordered_map<const VariableNode*, int> terms;
+  for (const VariableNode* node : order) {
+    for (const VariableNode* input : node->input_nodes) {
+      if (input != nullptr && input->requires_gradient && input->operation.empty()) ++terms[input];
+    }
+  }
+  return terms;
+}
+
 // Around an operation's backward pass. The negative control of gradient checks: one more time the gradient that was written.
 void plant_wrong_term(Context& context, std::span<GradientSlot> slots) {
   const auto wrong = std::find_if(slots.begin(), slots.end(), [](const GradientSlot& slot) { return slot.needed(); });
@@ -189,7 +205,7 @@ std::vector<std::string> operations_of(const Variable& root) {
   return operations;
 }
 
-void backward(Context& context, const Variable& root, const Tensor& seed) {
+void backward(Context& context, const Variable& root, const Tensor& seed, const LeafDone& leaf_done) {
   VariableNode* root_node = root.node_.get();
   TW_CHECK(root.requires_gradient(), "backward() has nothing to do: no leaf that requires a gradient leads to this result.");
   TW_CHECK(!root_node->operation.empty(), "backward() starts from the result of an operation, not from a leaf.");
@@ -203,11 +219,18 @@ void backward(Context& context, const Variable& root, const Tensor& seed) {
   }
   root_node->gradient_written = true;
 
+  std::unordered_map<const VariableNode*, int> terms = leaf_done ? terms_of_leaves(order) : std::unordered_map<const VariableNode*, int>();
   // A node's inputs are kept until the walk is over: the nodes still to come live in them. Its memory is not.
   std::vector<Variable> keep;
   const std::string layer = context.layer();
   for (VariableNode* node : order) {
     if (node->gradient_written) differentiate(context, *node);
+    if (leaf_done) {
+      for (const Variable& input : node->inputs) {
+        const auto leaf = terms.find(input.node_.get());
+        if (leaf != terms.end() && --leaf->second == 0) leaf_done(input);
+      }
+    }
     node->backward = nullptr;
     node->gradient = {};
     if (node != root_node) {

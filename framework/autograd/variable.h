@@ -45,13 +45,19 @@ class GradientSlot {
 // The gradient of the result is absent where the result is a loss.
 using Backward = std::function<void(Context& context, const Tensor& gradient, std::span<GradientSlot> inputs)>;
 
+class Variable;
+// Called with a leaf when backward() has written the last term of its gradient.
+using LeafDone = std::function<void(const Variable& leaf)>;
+
 class Variable {
  public:
   Variable() = default;
   explicit Variable(Tensor value);  // a constant
 
-  // A leaf whose gradient is kept: backward() writes it to `gradient` the first time and adds to it until reset_gradient().
+  // A leaf whose gradient is kept: backward() writes it to `gradient` the first time and adds to it until reset_gradient(). Without one it
+  // is bound before the first backward().
   static Variable leaf(Tensor value, Tensor gradient);
+  void bind_gradient(Tensor gradient) const;
 
   explicit operator bool() const { return node_ != nullptr; }
   const Tensor& value() const;  // throws where an operation has consumed it in place, or backward() has spent it
@@ -70,7 +76,7 @@ class Variable {
   friend Variable make_variable(Context&, Tensor, std::string_view, std::vector<Variable>, Backward);
   friend void consume(const Variable&, const Tensor&, std::string_view);
   friend void overwrite(const Variable&, const Tensor&, std::string_view);
-  friend void backward(Context&, const Variable&, const Tensor&);
+  friend void backward(Context&, const Variable&, const Tensor&, const LeafDone&);
   friend std::vector<std::string> operations_of(const Variable&);
   std::shared_ptr<VariableNode> node_;
 };
@@ -90,7 +96,7 @@ void overwrite(const Variable& variable, const Tensor& taken, std::string_view o
 
 // Gradients of `root`, weighted by `seed` (root's shape; absent for a loss), into every leaf that requires one. The graph is
 // spent afterwards.
-void backward(Context& context, const Variable& root, const Tensor& seed = {});
+void backward(Context& context, const Variable& root, const Tensor& seed = {}, const LeafDone& leaf_done = {});
 
 // The names of the operations whose backward passes backward(root) would run, each once, in alphabetical order.
 std::vector<std::string> operations_of(const Variable& root);

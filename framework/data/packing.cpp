@@ -67,14 +67,14 @@ bool Packer::add_pair(std::span<const std::int32_t> source, std::span<const std:
 
 Batch Packer::take() && { return std::move(batch_); }
 
-std::vector<std::int32_t> attention_segments(std::span<const std::int32_t> query_lengths, std::span<const std::int32_t> key_lengths,
-                                             std::int64_t capacity) {
+std::vector<std::int32_t> attention_segments(const PackedSequences& queries, const PackedSequences& keys, std::int64_t capacity) {
+  const std::span<const std::int32_t> query_lengths = queries.lengths, key_lengths = keys.lengths;
   TW_CHECK(query_lengths.size() == key_lengths.size(), "attention needs as many key sequences as query sequences, not ", key_lengths.size(),
            " and ", query_lengths.size(), ".");
   TW_CHECK(static_cast<std::int64_t>(query_lengths.size()) <= capacity, query_lengths.size(), " sequences do not fit ", capacity,
            " segments.");
   std::vector<std::int32_t> segments(static_cast<std::size_t>(capacity) * 4, 0);
-  std::int32_t q_begin = 0, k_begin = 0;
+  auto q_begin = static_cast<std::int32_t>(queries.first_row), k_begin = static_cast<std::int32_t>(keys.first_row);
   for (std::size_t i = 0; i < query_lengths.size(); ++i) {
     const std::int32_t segment[] = {q_begin, query_lengths[i], k_begin, key_lengths[i]};
     std::copy(std::begin(segment), std::end(segment), segments.begin() + static_cast<std::int64_t>(4 * i));

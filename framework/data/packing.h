@@ -23,6 +23,7 @@ struct Batch {
   std::vector<std::int32_t> source_lengths;                           // [sequences]; empty without an encoder
   std::vector<std::int32_t> target_in, target_positions, target_out;  // [target_rows]
   std::vector<std::int32_t> target_lengths;                           // [sequences]
+  std::int64_t first_source = 0, first_target = 0;                    // padding rows before the first sequence
   std::int64_t real_tokens = 0;                                       // labels that count: target_out >= 0
 
   friend bool operator==(const Batch&, const Batch&) = default;
@@ -55,10 +56,17 @@ class Packer {
   std::int64_t source_rows_ = 0, target_rows_ = 0;
 };
 
+// Sequences that lie one behind another from a row on.
+struct PackedSequences {
+  std::span<const std::int32_t> lengths;
+  std::int64_t first_row = 0;
+};
+inline PackedSequences source_sequences(const Batch& batch) { return {batch.source_lengths, batch.first_source}; }
+inline PackedSequences target_sequences(const Batch& batch) { return {batch.target_lengths, batch.first_target}; }
+
 // Rows {q_begin, q_length, k_begin, k_length} for kernels/ops/attention.h, [capacity, 4], zeros behind the last segment.
-// Self-attention: both lengths the same; cross-attention: queries of the target, keys of the source.
-std::vector<std::int32_t> attention_segments(std::span<const std::int32_t> query_lengths, std::span<const std::int32_t> key_lengths,
-                                             std::int64_t capacity);
+// Self-attention: both the same; cross-attention: queries of the target, keys of the source.
+std::vector<std::int32_t> attention_segments(const PackedSequences& queries, const PackedSequences& keys, std::int64_t capacity);
 
 // Sequences that fill every row and are as long as the shape allows: of shape.sequence rows on the side that has more, the last one cut.
 // The side that needs fewer of them spreads its rows evenly.

@@ -355,7 +355,7 @@ AttentionPasses attention_passes(Context& context, const AttentionSequences& sha
   const Tensor spans = context.tensor({1, attention_spans(rows, rows)}, DType::i32);
   const Tensor segments = context.tensor({rows, 4}, DType::i32);  // as many as a model's batch has room for
   const std::vector<std::int32_t> lengths(static_cast<std::size_t>(shape.sequences), static_cast<std::int32_t>(shape.length));
-  write_ids(context, segments, attention_segments(lengths, lengths, rows));
+  write_ids(context, segments, attention_segments({.lengths = lengths}, {.lengths = lengths}, rows));
   const auto part = [&](const Tensor& packed, std::int64_t index) { return packed.columns(index * d, d).view(); };
   const AttentionArgs forward{.q = part(qkv, 0),
                               .k = part(qkv, 1),

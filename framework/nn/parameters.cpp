@@ -73,6 +73,12 @@ void initialize(Context& context, const Tensor& tensor, const Initialization& in
   }
 }
 
+// "decoder.3.ffn.up.weight" -> "decoder.3"; "embedding.weight" -> "embedding".
+std::string layer_of(const std::string& name) {
+  const std::size_t first = name.find('.'), second = first == std::string::npos ? first : name.find('.', first + 1);
+  return name.substr(0, second != std::string::npos ? second : first);
+}
+
 // The master, rounded to the compute copy's type.
 void refresh_compute_copy(Context& context, const Parameter& parameter) {
   const Tensor& compute = parameter.variable.value();
@@ -90,13 +96,46 @@ Variable Parameters::add(const ParameterSpec& spec) {
   const Shape stored{spec.padded_rows == 0 ? spec.shape.rows : spec.padded_rows, spec.shape.cols};
   Parameter parameter{.spec = spec, .variable = {}, .master = context_.persistent(stored, types.master)};
   const Tensor compute = types.compute == types.master ? parameter.master : context_.persistent(stored, types.compute);
-  parameter.variable = Variable::leaf(compute, context_.persistent(stored, types.gradient));
+  const bool separate = storage_ == GradientStorage::separate;
+  parameter.variable = Variable::leaf(compute, separate ? context_.persistent(stored, types.gradient) : Tensor());
   const std::uint64_t key = random_key(seed_, hash(spec.name));
   initialize(context_, parameter.logical_master(), spec.initialization, key);
   refresh_compute_copy(context_, parameter);
   parameters_.push_back(std::move(parameter));
   by_name_.emplace(parameters_.back().spec.name, &parameters_.back());
   return parameters_.back().variable;
+}
+
+void Parameters::place_gradients() {
+  if (storage_ == GradientStorage::separate) return;
+  TW_CHECK(layers_.empty(), "the gradients of these parameters have been placed already.");
+  for (const Parameter& parameter : parameters_) {
+    const std::string layer = layer_of(parameter.spec.name);
+    const auto known = std::find_if(layers_.begin(), layers_.end(), [&](const LayerGradients& other) { return other.name == layer; });
+    (known != layers_.end() ? *known : layers_.emplace_back(LayerGradients{.name = layer, .flat = {}, .parameters = {}}))
+        .parameters.push_back(&parameter);
+  }
+  const DType dtype = context_.precision().gradient;
+  for (LayerGradients& layer : layers_) {
+    std::vector<std::int64_t> first;  // element of each
+    std::int64_t elements = 0;
+    const auto pitch_of = [&](const Shape& shape) {
+      return shape.rows == 1 || shape.cols == 1 ? shape.cols : context_.pitch_of(shape.cols, dtype);
+    };
+    for (const Parameter* parameter : layer.parameters) {
+      const Shape& shape = parameter->variable.shape();
+      first.push_back(elements);
+      elements += round_up(shape.rows * pitch_of(shape), kAlignment / size_of(dtype));
+    }
+    elements = round_up(elements, context_.ranks().count * kAlignment / size_of(dtype));  // shares of ranks are as aligned
+    layer.flat = context_.persistent({1, elements}, dtype);
+    const auto storage = std::make_shared<Tensor>(layer.flat);
+    for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
+      const Variable& variable = layer.parameters[i]->variable;
+      char* const data = static_cast<char*>(layer.flat.data()) + first[i] * size_of(dtype);
+      variable.bind_gradient(Tensor(std::shared_ptr<void>(storage, data), variable.shape(), pitch_of(variable.shape()), dtype));
+    }
+  }
 }
 
 const Parameter* Parameters::find(std::string_view name) const {

@@ -44,9 +44,20 @@ struct Parameter {
   WeightDecay decay() const { return spec.kind == ParameterKind::weight ? WeightDecay::yes : WeightDecay::no; }
 };
 
+// Where gradients lie: each by itself, or those of a layer one behind another, so that ranks sum them as one.
+enum class GradientStorage : std::uint8_t { separate, by_layer };
+
+// The gradients of a layer in one piece: what lies between them is zero.
+struct LayerGradients {
+  std::string name;  // "decoder.3"
+  Tensor flat;       // [1, elements]
+  std::vector<const Parameter*> parameters;
+};
+
 class Parameters {
  public:
-  Parameters(Context& context, std::uint64_t seed) : context_(context), seed_(seed) {}
+  Parameters(Context& context, std::uint64_t seed, GradientStorage storage = GradientStorage::separate)
+      : context_(context), seed_(seed), storage_(storage) {}
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -58,6 +69,10 @@ class Parameters {
   const Parameter* find(std::string_view name) const;
   std::int64_t count() const;  // logical elements
 
+  // By layer: gives every parameter its gradient, once all have been added.
+  void place_gradients();
+  const std::vector<LayerGradients>& layers() const { return layers_; }  // none where they are separate
+
   // The next backward() writes gradients instead of adding to them.
   void reset_gradients() const;
   // Gradients that no operation wrote since reset_gradients() become zero.
@@ -68,6 +83,8 @@ class Parameters {
  private:
   Context& context_;
   std::uint64_t seed_;
+  GradientStorage storage_;
+  std::vector<LayerGradients> layers_;
   std::deque<Parameter> parameters_;
   std::unordered_map<std::string_view, const Parameter*> by_name_;
 };

@@ -56,7 +56,8 @@ void check_heads(const char* operation, const AttentionOptions& options) {
            "; they need four columns (q_begin, q_length, k_begin, k_length).");
 }
 
-Saved attend(Context& context, QueriesKeysValues inputs, const AttentionOptions& options) {
+// Queries lie on the side at hand.
+Saved attend(Context& context, QueriesKeysValues inputs, TokenSide keys, const AttentionOptions& options) {
   Saved saved{.inputs = std::move(inputs), .out = {}, .log_sum_exp = {}, .spans = {}, .options = options, .dropout = {}};
   const Tensor& q = saved.inputs.q;
   const QueriesKeysValues read = repeated(context, saved.inputs, options);
@@ -66,7 +67,11 @@ Saved attend(Context& context, QueriesKeysValues inputs, const AttentionOptions&
   }
   saved.spans = context.tensor({1, attention_spans(q.rows(), read.kv.rows())}, DType::i32);
   if (options.dropout > 0.0) {
-    saved.dropout = {.probability = options.dropout, .site = context.next_random_site(), .state = context.step_state()};
+    saved.dropout = {.probability = options.dropout,
+                     .site = context.next_random_site(),
+                     .queries = context.side(),
+                     .keys = keys,
+                     .state = context.step_state()};
   }
   context.launch(AttentionArgs{.q = q.view(),
                                .k = read.k().view(),
@@ -136,7 +141,7 @@ Variable self_attention(Context& context, const Variable& qkv, const AttentionOp
   const std::int64_t all = options.heads + 2 * kv_heads_of(options);
   TW_CHECK(packed.cols() % all == 0, "self_attention: qkv has shape ", packed.shape(), "; its columns must be ", options.heads,
            " heads of queries, ", kv_heads_of(options), " of keys and as many of values side by side.");
-  const Saved saved = attend(context, split_qkv(packed, options), options);
+  const Saved saved = attend(context, split_qkv(packed, options), context.side(), options);
   return make_variable(context, saved.out, "self_attention", {qkv},
                        [saved, packed](Context& ctx, const Tensor& dout, std::span<GradientSlot> slots) {
                          WrittenGradient dqkv(ctx, slots[0], packed);  // [tokens, (heads + 2 kv_heads) D]
@@ -151,7 +156,7 @@ Variable cross_attention(Context& context, const Variable& q, const Variable& kv
   const bool whole = queries.cols() % options.heads == 0 && packed.cols() == 2 * kv_heads_of(options) * (queries.cols() / options.heads);
   TW_CHECK(whole, "cross_attention: q has shape ", queries.shape(), " and kv has shape ", packed.shape(), "; they must hold ",
            options.heads, " heads of queries, and ", kv_heads_of(options), " of keys and as many of values.");
-  const Saved saved = attend(context, {.q = queries, .kv = packed}, options);
+  const Saved saved = attend(context, {.q = queries, .kv = packed}, TokenSide::source, options);
   return make_variable(context, saved.out, "cross_attention", {q, kv},
                        [saved, queries, packed](Context& ctx, const Tensor& dout, std::span<GradientSlot> slots) {
                          WrittenGradient dq(ctx, slots[0], queries), dkv(ctx, slots[1], packed);  // [tokens, heads D], like kv

@@ -20,7 +20,7 @@ struct AttentionOptions {
 // qkv: queries, keys and values side by side, heads, kv_heads and kv_heads heads of D columns: [tokens, 3 d] where both numbers are one.
 Variable self_attention(Context& context, const Variable& qkv, const AttentionOptions& options);  // -> [tokens, heads D]
 
-// kv: keys and values side by side.
+// kv: keys and values side by side, of the source.
 Variable cross_attention(Context& context, const Variable& q, const Variable& kv,
                          const AttentionOptions& options);  // [tokens, heads D], [source tokens, 2 kv_heads D] -> [tokens, heads D]
 

@@ -14,17 +14,19 @@ Variable dropout(Context& context, const DropoutInputs& inputs) {
   if (inputs.residual) check_same_shape("dropout", "the residual", inputs.residual.shape(), "x", x.shape());
 
   const std::uint32_t site = context.next_random_site();
+  const TokenSide side = context.side();
   const Tensor y = context.tensor(x.shape(), x.dtype());  // [tokens, d]
   context.launch(DropoutArgs{.x = x.view(),
                              .residual = inputs.residual ? ConstMatrixView(inputs.residual.value().view()) : ConstMatrixView(),
                              .y = y.view(),
                              .probability = probability,
                              .site = site,
+                             .side = side,
                              .state = context.step_state()});
 
   // dx = keep dy / (1 - p);  dresidual = dy
   return make_variable(context, y, "dropout", {inputs.x, inputs.residual},
-                       [probability, site](Context& ctx, const Tensor& dy, std::span<GradientSlot> slots) {
+                       [probability, site, side](Context& ctx, const Tensor& dy, std::span<GradientSlot> slots) {
                          GradientSlot &dx = slots[0], &dresidual = slots[1];
                          if (dx.needed()) {
                            const GradientSlot::Target target = dx.open(ctx);
@@ -33,6 +35,7 @@ Variable dropout(Context& context, const DropoutInputs& inputs) {
                                                   .y = target.view(),
                                                   .probability = probability,
                                                   .site = site,
+                                                  .side = side,
                                                   .state = ctx.step_state()});
                          }
                          if (dresidual.needed()) dresidual.adopt(ctx, dy);

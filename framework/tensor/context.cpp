@@ -69,9 +69,7 @@ StepState Context::read_step_state() {
 
 void Context::write_step_state(const StepState& state) { copy_to_device(queue_, step_state_.data(), &state, sizeof(state)); }
 
-void Context::write_first_site(std::uint32_t first_site) {
-  copy_to_device(queue_, &step_state()->first_site, &first_site, sizeof(first_site));
-}
+void Context::write_pass_place(const PassPlace& place) { copy_to_device(queue_, &step_state()->place, &place, sizeof(place)); }
 
 void Context::set_layer(std::string layer) {
   layer_ = std::move(layer);

@@ -16,6 +16,7 @@
 #include "framework/tensor/precision.h"
 #include "framework/tensor/profiler.h"
 #include "framework/tensor/tensor.h"
+#include "kernels/core/communicator.h"
 #include "kernels/core/device.h"
 #include "kernels/core/memory.h"
 #include "kernels/core/queue.h"
@@ -34,6 +35,7 @@ struct ContextOptions {
   ActivationLayout ffn_hidden_layout = ActivationLayout::token_major;
   GemmChoice gemm;
   GemmPlans plans;  // these problems' plans; those of others are chosen when they are first asked for
+  Communicator ranks;  // that take each step together
 };
 
 class Context {
@@ -50,6 +52,7 @@ class Context {
   const PrecisionTable& precision() const { return precision_; }
   const Options& options() const { return options_; }
   bool tracing() const { return std::holds_alternative<TraceQueue>(queue_); }
+  const Communicator& ranks() const { return options_.ranks; }
 
   template <class Args>
   void launch(const Args& args) {
@@ -85,11 +88,15 @@ class Context {
   StepState* step_state() const { return static_cast<StepState*>(step_state_.data()); }  // device memory
   StepState read_step_state();
   void write_step_state(const StepState& state);
-  void write_first_site(std::uint32_t first_site);  // of the step state this alone, in the order of the queue
+  void write_pass_place(const PassPlace& place);  // of the step state this alone, in the order of the queue
 
   std::uint32_t next_random_site() { return next_site_++; }
   std::uint32_t random_sites() const { return next_site_; }  // that the step under way has had
   std::uint64_t next_node() { return next_node_++; }
+
+  // Whose rows the operations at hand work on: what a rank's random numbers are counted by.
+  TokenSide side() const { return side_; }
+  void set_side(TokenSide side) { side_ = side; }
 
   GradientMode gradient_mode() const { return gradient_mode_; }
   void set_gradient_mode(GradientMode mode) { gradient_mode_ = mode; }
@@ -122,6 +129,7 @@ class Context {
   Tensor step_state_;
   std::uint32_t next_site_ = 0;
   std::uint64_t next_node_ = 0;
+  TokenSide side_ = TokenSide::target;
   GradientMode gradient_mode_ = GradientMode::on;
   std::string planted_;
   Profiler* profiler_ = nullptr;
@@ -140,6 +148,19 @@ class LayerScope {
  private:
   Context& context_;
   std::string outer_;
+};
+
+// Operations within its lifetime work on rows of that side.
+class SideScope {
+ public:
+  SideScope(Context& context, TokenSide side) : context_(context), before_(context.side()) { context.set_side(side); }
+  ~SideScope() { context_.set_side(before_); }
+  SideScope(const SideScope&) = delete;
+  SideScope& operator=(const SideScope&) = delete;
+
+ private:
+  Context& context_;
+  TokenSide before_;
 };
 
 // No gradients are recorded within its lifetime: validation, decoding.

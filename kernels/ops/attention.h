@@ -6,7 +6,8 @@
 //   backward: dv = P^T dout;  dP = dout v^T (* keep / (1 - dropout));  delta = sum(dout * out) = sum(P dP);
 //             dS = P (dP - delta);  dq = scale dS k;  dk = scale dS^T q      (P before dropout in dS, after it in dv)
 // A query that sees no key, and a row outside every segment, is zero in out, dq, dk and dv. Segments do not overlap in queries
-// nor in keys. keep is a function of (seed, step, first_site + site, head, query row, key row) alone (math/random.h).
+// nor in keys. keep is a function of (seed, step, first_site + site, head, query row, key row) alone (math/random.h), rows counted from
+// the step state's first one of their side.
 // On a GPU bf16 and f16 with heads of 32, 64 or 128 columns run on Tensor Cores, P and dS rounded to that type; the rest runs on CUDA
 // cores in its own arithmetic, fp32 under tf32 precision too. Both take rows in tiles, in which a value that is not finite spoils
 // near rows too: what nobody sees must be finite as well. Where no segment can be longer than kShortSegment, Tensor Cores take each
@@ -39,6 +40,7 @@ struct SegmentSums {
 struct AttentionDropout {
   double probability = 0.0;
   std::uint32_t site = 0;
+  TokenSide queries = TokenSide::target, keys = TokenSide::target;  // whose rows they are
   const StepState* state = nullptr;
 };
 

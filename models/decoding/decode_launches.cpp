@@ -96,7 +96,7 @@ SourceGroup::SourceGroup(Transformer& model, std::span<const std::vector<std::in
   BatchTensors batch;
   batch.source_ids = ids_tensor(context_, ids);
   batch.source_positions = ids_tensor(context_, positions);
-  batch.source_segments = segments_tensor(context_, attention_segments(keys_, keys_, std::ssize(keys_)));
+  batch.source_segments = segments_tensor(context_, attention_segments({.lengths = keys_}, {.lengths = keys_}, std::ssize(keys_)));
   keys_and_values_ = transformer_.cross_keys_and_values(context_, transformer_.encode(context_, batch, 0, {}));
   caches_ = make_caches(sources.size());
   if (shape_.beams > 1) spare_ = make_caches(sources.size());

@@ -72,8 +72,6 @@ class Means {
 
 }  // namespace
 
-bool packs_pairs(const DataConfig& data) { return data.kind == DataKind::number_names || data.kind == DataKind::parallel; }
-
 std::int64_t RealTokens::target_tokens() const { return std::llround(target); }
 
 double growth(const RealTokens& to, const RealTokens& from) {

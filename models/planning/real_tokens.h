@@ -38,9 +38,6 @@ struct StepWorth {
 };
 double relative_time(const StepWorth& to, const StepWorth& from);
 
-// Whether rows are packed from pairs, some of which may be too long for them.
-bool packs_pairs(const DataConfig& data);
-
 class RealTokenCounter {
  public:
   // The corpus is opened where it is needed first, unless it is given, which must then outlive the counter.

@@ -84,6 +84,7 @@ inline constexpr std::array kNames<GemmRole> = {Named{GemmRole::forward, name_of
 
 inline constexpr double kMaxRows = 1 << 24;  // of any tensor that a recipe names
 inline constexpr double kMaxSteps = 1'000'000'000;
+inline constexpr double kMaxRanks = 65536;
 
 struct ModelConfig {
   Architecture architecture = Architecture::encoder_decoder;
@@ -327,6 +328,7 @@ struct RunConfig {
   std::int64_t keep = 2;
   bool keep_best = false;
   RunLog log = RunLog::none;
+  std::int64_t ranks = 1;
 
   template <class Visitor>
   void describe(Visitor& visit) {
@@ -348,6 +350,13 @@ struct RunConfig {
           {.resumed = Resumed::may_change,
            .hashed = Hashed::where_set,
            .meaning = "`tensorboard`: event files beside metrics.jsonl, which TensorBoard reads (docs/use/runs.md)"});
+    visit("ranks", ranks,
+          {.unit = "processes",
+           .range = between(1, kMaxRanks),
+           .resumed = Resumed::may_change,
+           .hashed = Hashed::where_set,
+           .meaning = "that take each step together, a GPU or a part of the CPU's cores each; a batch's rows are the whole step's, and each "
+                      "takes its share of them (docs/use/many-gpus.md)"});
   }
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/core/error.h"
+#include "kernels/gemm/tiling.h"
 
 namespace tilewave {
 namespace {
@@ -41,6 +42,15 @@ PassSegments whole_segments(const BatchShape& shape, PassSegments::Origin origin
   const WholeSequences sequences(shape);
   for (std::int64_t i = 0; i < sequences.count(); ++i) add_sequence(segments, sequences.source_rows(i), sequences.target_rows(i));
   return segments;
+}
+
+PassSegments part_of(const PassSegments& segments, std::int64_t ranks) {
+  PassSegments part = segments;
+  for (SegmentSums* const sums : {&part.source, &part.target, &part.cross}) {
+    sums->queries = ceil_div(sums->queries, ranks);
+    sums->pairs = ceil_div(sums->pairs, ranks);
+  }
+  return part;
 }
 
 std::string text_of(const PassSegments& segments, const BatchShape& shape) {

@@ -31,6 +31,9 @@ PassSegments segments_of(const Batch& batch);
 // Of sequences that fill every row and are as long as the shape allows, as WholeSequences has them.
 PassSegments whole_segments(const BatchShape& shape, PassSegments::Origin origin);
 
+// Of one of `ranks` that share such a pass.
+PassSegments part_of(const PassSegments& segments, std::int64_t ranks);
+
 // One sentence for a person: what attention is counted for.
 std::string text_of(const PassSegments& segments, const BatchShape& shape);
 

@@ -318,6 +318,8 @@ PlanSource plan_source(std::string_view choice) {
   return choice == "measure" ? PlanSource::measure : PlanSource::forced;
 }
 
+bool packs_pairs(const DataConfig& data) { return data.kind == DataKind::number_names || data.kind == DataKind::parallel; }
+
 std::string to_toml(const Recipe& recipe) {
   Recipe copy = recipe;
   return to_toml(sections_of(copy));

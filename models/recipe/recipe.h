@@ -60,6 +60,9 @@ PlanSource plan_source(std::string_view choice);
 // Whether the data is text that a tokenizer turns into ids, rather than ids already.
 bool uses_tokenizer(const DataConfig& data);
 
+// Whether rows are packed from pairs, some of which may be too long for them.
+bool packs_pairs(const DataConfig& data);
+
 std::string to_toml(const Recipe& recipe);
 // 16 hexadecimal digits of the text, without keys that came later and have their defaults: FNV-1a, 64 bits.
 std::string hash_of(const Recipe& recipe);

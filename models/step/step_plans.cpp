@@ -20,9 +20,10 @@ GemmPlans plans_for_step(const ResolvedRecipe& resolved, const StepPlansRequest&
       {.queue = request.queue, .device = request.device, .choice = context_options(resolved.recipe).gemm, .noted = request.noted});
 }
 
-ContextOptions context_options(const Recipe& recipe, const GemmPlans& plans) {
+ContextOptions context_options(const Recipe& recipe, const GemmPlans& plans, const Communicator& ranks) {
   ContextOptions options = context_options(recipe);
   options.plans = plans;
+  options.ranks = ranks;
   return options;
 }
 

@@ -23,7 +23,7 @@ struct StepPlansRequest {
 GemmPlans plans_for_step(const ResolvedRecipe& resolved, const StepPlansRequest& request);
 
 // The recipe's options for a Context, with these plans.
-ContextOptions context_options(const Recipe& recipe, const GemmPlans& plans);
+ContextOptions context_options(const Recipe& recipe, const GemmPlans& plans, const Communicator& ranks = {});
 
 void store_plans(const std::filesystem::path& folder, const Trace& trace, const DeviceInfo& device);
 // Those that this device can run; none where the folder has none. What is left to be chosen anew is noted.

@@ -4,12 +4,23 @@
 #include <cmath>
 #include <utility>
 
+#include "framework/distributed/exchange_values.h"
 #include "framework/ops/cross_entropy.h"
 #include "kernels/core/saturating.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/ops/attention.h"
 
 namespace tilewave {
+
+namespace {
+
+// What a rank knows of a validation.
+struct RankSum {
+  double total = 0.0;
+  bool stopped = false;
+};
+
+}  // namespace
 
 ContextOptions context_options(const Recipe& recipe) {
   const bool forced = plan_source(recipe.gemm.choice) == PlanSource::forced;
@@ -25,6 +36,11 @@ ContextOptions context_options(const Recipe& recipe) {
 BatchShape batch_shape(const ResolvedRecipe& resolved) {
   return {
       .source_rows = resolved.shapes.source_rows, .target_rows = resolved.shapes.target_rows, .sequence = resolved.recipe.batch.sequence};
+}
+
+BatchShape share_shape(const ResolvedRecipe& resolved, std::int64_t ranks) {
+  const bool sentences = packs_pairs(resolved.recipe.data);
+  return share_shape(batch_shape(resolved), ranks, sentences ? SequenceLengths::any : SequenceLengths::whole);
 }
 
 AdamWOptions adamw_options(const Recipe& recipe) {
@@ -51,8 +67,12 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
       resolved_(resolved),
       model_(context, resolved.recipe.model, resolved.shapes.vocabulary_padded, static_cast<std::uint64_t>(resolved.recipe.run.seed)),
       optimizer_(model_.parameters(), adamw_options(resolved.recipe)),
-      batch_(make_batch_tensors(context, batch_shape(resolved), resolved.segments)),
+      batch_(make_batch_tensors(context, share_shape(resolved, context.ranks().count), part_of(resolved.segments, context.ranks().count))),
       uploads_(context) {
+  const std::int64_t ranks = context.ranks().count;
+  TW_CHECK_INPUT(resolved.recipe.run.ranks == ranks, "run.ranks = ", resolved.recipe.run.ranks, ", and here ",
+                 ranks == 1 ? "is one" : concat("are ", ranks), "; only `tilewave train` starts ranks: --set run.ranks=", ranks, ".");
+  if (!alone()) reduction_.emplace(model_.parameters());
   if (optimizer_.options().scaling.enabled) context.write_step_state({.loss_scale = kFirstLossScale});
 }
 
@@ -61,7 +81,7 @@ void TrainStep::use_step_memory(const StepTrace& trace, Launches launches) {
 }
 
 void TrainStep::use_step_memory(const StepTrace& trace, const StepMemory& memory, Launches launches) {
-  const auto part = [&](const ArenaLayout& layout) { return Part{.arena = std::make_shared<Arena>(memory, layout), .graph = {}}; };
+  const auto part = [&](const ArenaLayout& layout) { return Part{.arena = std::make_shared<Arena>(memory, layout), .more_follow = {}, .last = {}}; };
   first_pass_ = part(trace.first_pass);  // graphs go too: their launches have the former memory's addresses
   later_pass_ = part(trace.later_pass);
   update_ = part(trace.update);
@@ -72,12 +92,13 @@ void TrainStep::use_step_memory(const StepTrace& trace, const StepMemory& memory
 void TrainStep::release_step_memory() {
   context_.use_arena(nullptr);
   for (Part* const part : {&first_pass_, &later_pass_, &update_, &validation_}) {
-    part->graph.reset();  // before the memory that its launches name
+    part->more_follow.graph.reset();  // before the memory that its launches name
+    part->last.graph.reset();
     *part = {};
   }
 }
 
-void TrainStep::launch_pass(PassKind kind) {
+void TrainStep::launch_pass(PassKind kind, PassEnd end) {
   const Recipe& recipe = resolved_.recipe;
   const DropoutRates rates{.hidden = recipe.model.dropout, .attention = recipe.model.attention_dropout};
   context_.use_arena((kind == PassKind::first ? first_pass_ : later_pass_).arena);
@@ -90,7 +111,13 @@ void TrainStep::launch_pass(PassKind kind) {
                                                    .labels = batch_.target_out,
                                                    .vocabulary = resolved_.shapes.vocabulary,
                                                    .smoothing = recipe.optimizer.label_smoothing});
-    backward(context_, loss);
+    if (reduction_ && end == PassEnd::last) {
+      reduction_->begin();
+      backward(context_, loss, {}, [this](const Variable& leaf) { reduction_->done(leaf); });
+      reduction_->finish();
+    } else {
+      backward(context_, loss);
+    }
   }
   sites_ = context_.random_sites();
   context_.end_step();
@@ -129,45 +156,71 @@ void TrainStep::submit(const PassBatches& batches, std::int64_t step, Update upd
   state.seed = static_cast<std::uint64_t>(resolved_.recipe.run.seed);
   state.learning_rate = learning_rate(schedule_of(resolved_.recipe), step);
   state.loss = 0.0;
+  state.stops = stop_asked_ ? 1.0 : 0.0;
   state.real_tokens = batches.real_tokens;
-  state.first_site = 0;
+  state.place = {};
   context_.write_step_state(state);
   for (std::int64_t pass = 0; pass < passes(); ++pass) {
-    uploads_.upload(batches.of(pass), batch_);
-    enqueue_pass(pass, update);
+    const Batch& whole = batches.of(pass);
+    if (alone()) {
+      if (pass > 0) context_.write_pass_place({.first_site = static_cast<std::uint32_t>(pass) * sites_});
+      uploads_.upload(whole, batch_);
+      enqueue_pass(pass == 0 ? PassKind::first : PassKind::later, pass + 1 == passes() ? PassEnd::last : PassEnd::more_follow, update);
+    } else {
+      submit_shares(whole, pass, update);
+    }
     batches.meanwhile();
+  }
+}
+
+std::vector<BatchShare> TrainStep::own_shares(const Batch& whole) const {
+  const Communicator& ranks = context_.ranks();
+  std::vector<BatchShare> own;
+  for (std::vector<BatchShare>& round : shares_of(whole, share_shape(resolved_, ranks.count), ranks.count)) {
+    own.push_back(std::move(round[static_cast<std::size_t>(ranks.rank)]));
+  }
+  return own;
+}
+
+void TrainStep::submit_shares(const Batch& whole, std::int64_t pass, Update update) {
+  const std::vector<BatchShare> shares = own_shares(whole);
+  extra_passes_ += std::ssize(shares) - 1;
+  for (std::size_t round = 0; round < shares.size(); ++round) {
+    context_.write_pass_place({.first_site = static_cast<std::uint32_t>(pass) * sites_,
+                               .first_target_row = static_cast<std::uint32_t>(shares[round].first_target_row),
+                               .first_source_row = static_cast<std::uint32_t>(shares[round].first_source_row)});
+    uploads_.upload(shares[round].batch, batch_);
+    const bool last = pass + 1 == passes() && round + 1 == shares.size();
+    enqueue_pass(pass == 0 && round == 0 ? PassKind::first : PassKind::later, last ? PassEnd::last : PassEnd::more_follow, update);
   }
 }
 
 void TrainStep::repeat() {
   for (std::int64_t pass = 0; pass < passes(); ++pass) {
-    if (pass == 0 && passes() > 1) context_.write_first_site(0);
-    enqueue_pass(pass, Update::yes);
+    if (pass == 0 && passes() > 1) context_.write_pass_place({});
+    if (pass > 0) context_.write_pass_place({.first_site = static_cast<std::uint32_t>(pass) * sites_});
+    enqueue_pass(pass == 0 ? PassKind::first : PassKind::later, pass + 1 == passes() ? PassEnd::last : PassEnd::more_follow, Update::yes);
   }
 }
 
-// The update goes with the last pass, in one graph where that is the first.
-void TrainStep::enqueue_pass(std::int64_t pass, Update update) {
-  const bool updates = update == Update::yes && pass + 1 == passes();
-  if (pass > 0) {
-    context_.write_first_site(static_cast<std::uint32_t>(pass) * sites_);
-    enqueue(later_pass_, update, [this] { launch_pass(PassKind::later); });
-    if (updates) enqueue(update_, update, [this] { launch_update(); });
-    return;
-  }
-  enqueue(first_pass_, update, [this, updates] {
-    launch_pass(PassKind::first);
-    if (updates) launch_update();
+// In one graph with the update where the first pass is the last.
+void TrainStep::enqueue_pass(PassKind kind, PassEnd end, Update update) {
+  const bool updates = update == Update::yes && end == PassEnd::last;
+  Part& part = kind == PassKind::first ? first_pass_ : later_pass_;
+  enqueue(end == PassEnd::last ? part.last : part.more_follow, update, [this, kind, end, updates] {
+    launch_pass(kind, end);
+    if (updates && kind == PassKind::first) launch_update();
   });
+  if (updates && kind == PassKind::later) enqueue(update_.last, update, [this] { launch_update(); });
 }
 
-void TrainStep::enqueue(Part& part, Update update, const std::function<void()>& launches) {
+void TrainStep::enqueue(Launched& launched, Update update, const std::function<void()>& launches) {
   // The first time they run launch by launch, so that plans are chosen and kernels are loaded before they are captured.
   const bool capturable = launches_ == Launches::captured && update == Update::yes && !context_.profiling() &&
                           std::holds_alternative<CudaQueue>(context_.queue());
-  if (!capturable || !std::exchange(part.launched_before, true)) return launches();
-  if (!part.graph) part.graph = capture(context_.queue(), launches);
-  part.graph->replay();
+  if (!capturable || !std::exchange(launched.before, true)) return launches();
+  if (!launched.graph) launched.graph = capture(context_.queue(), launches);
+  launched.graph->replay();
 }
 
 StepReport TrainStep::collect() {
@@ -180,7 +233,8 @@ StepReport TrainStep::collect() {
           .finite = state.found_nonfinite == 0,
           .scaled = optimizer_.options().scaling.enabled,
           .loss_scale = state.loss_scale,
-          .scale_exhausted = state.scale_exhausted != 0};
+          .scale_exhausted = state.scale_exhausted != 0,
+          .stop_asked = state.stops != 0.0};
 }
 
 void TrainStep::launch_validation() {
@@ -203,6 +257,20 @@ Tensor TrainStep::logits(const Batch& batch) {
   return result;
 }
 
+// Of this rank's rows: what they add to the mean over the batch.
+double TrainStep::validation_loss(const Batch& whole) {
+  const auto measured = [&](const Batch& batch) {
+    uploads_.upload(batch, batch_);
+    context_.write_step_state({.real_tokens = whole.real_tokens});
+    launch_validation();
+    return context_.read_step_state().loss;
+  };
+  if (alone()) return measured(whole);
+  double loss = 0.0;
+  for (const BatchShare& share : own_shares(whole)) loss += measured(share.batch);
+  return loss;
+}
+
 double TrainStep::validate(BatchStream stream) {
   return validate(std::move(stream), [] { return false; })->loss;
 }
@@ -214,13 +282,18 @@ std::optional<ValidationLoss> TrainStep::validate(BatchStream stream, const std:
   bool stopped = false;
   while (const std::optional<Batch> batch = stream.next()) {
     if ((stopped = stop())) break;
-    uploads_.upload(*batch, batch_);
-    context_.write_step_state({.real_tokens = batch->real_tokens});
-    launch_validation();
-    total += context_.read_step_state().loss * static_cast<double>(batch->real_tokens);
+    total += validation_loss(*batch) * static_cast<double>(batch->real_tokens);
     tokens += batch->real_tokens;
   }
   context_.write_step_state(before);
+  if (!alone()) {
+    const std::vector<RankSum> sums = exchange_values(context_.queue(), context_.ranks(), RankSum{.total = total, .stopped = stopped});
+    total = 0.0;
+    for (const RankSum& sum : sums) {
+      total += sum.total;
+      stopped = stopped || sum.stopped;
+    }
+  }
   if (stopped) return {};
   TW_CHECK(tokens > 0, "there is no validation data to measure the loss on; set data.validation_source.");
   return ValidationLoss{.loss = total / static_cast<double>(tokens), .target_tokens = tokens};
@@ -244,6 +317,7 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   StepTrace result;
   ContextOptions options = context_options(resolved.recipe);
   options.plans = plans;
+  options.ranks.count = static_cast<int>(resolved.recipe.run.ranks);
   Context context(TraceQueue{}, device, options);
   TrainStep step(context, resolved);
   result.persistent_bytes = context.persistent_bytes();
@@ -256,14 +330,16 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   };
   std::vector<TraceEntry>& entries = result.trace.entries;
   log_of(context.queue()) = &result.trace;
-  result.first_pass = layout_of([&] { step.launch_pass(PassKind::first); });
-  if (const std::int64_t later = resolved.recipe.batch.accumulate - 1; later > 0) {
+  const std::int64_t later = resolved.recipe.batch.accumulate - 1;
+  result.first_pass = layout_of([&] { step.launch_pass(PassKind::first, later > 0 ? PassEnd::more_follow : PassEnd::last); });
+  if (later > 0) {
     const std::size_t first = entries.size();
     result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });
-    for (std::size_t i = first; i < entries.size(); ++i) entries[i].times = later;
+    for (std::size_t i = first; i < entries.size(); ++i) entries[i].times = entries[i].collective ? 1 : later;
   }
   result.update = layout_of([&] { step.launch_update(); });
   log_of(context.queue()) = nullptr;
+  if (later == 0 && !options.ranks.alone()) result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });  // of another round
   result.validation = layout_of([&] { step.launch_validation(); });
   (void)result.matrix_flops();  // InputError where nobody could count them
   return result;

@@ -1,7 +1,8 @@
 // One training step: forward, backward and update, the same launches every time; and the trace of it, from which come memory,
 // plans and the list of its GEMMs before anything is allocated. Of batch.accumulate passes the first one writes gradients and the others,
 // which are launch by launch the same, add to them: the second one stands for all of them in the trace, and on a GPU one captured graph is
-// replayed for each. All passes take turns in the memory of one batch.
+// replayed for each. All passes take turns in the memory of one batch. Where ranks take a step together, each has a share of every batch,
+// and gradients and loss are summed over them before the update.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "framework/data/batch_shares.h"
 #include "framework/data/batches.h"
+#include "framework/distributed/gradient_reduction.h"
 #include "framework/optimizer/adamw.h"
 #include "framework/optimizer/learning_rate.h"
 #include "framework/tensor/arena.h"
@@ -32,6 +36,7 @@ struct StepReport {
   bool scaled = false;             // under loss scaling, as fp16 is
   double loss_scale = 1.0;         // that the next step finds
   bool scale_exhausted = false;    // not finite although the loss scale was at its least
+  bool stop_asked = false;         // of one rank or another
 
   // Under loss scaling a step that is not finite lowers the scale, and training goes on.
   bool skipped() const { return !finite && scaled && !scale_exhausted; }
@@ -40,7 +45,9 @@ struct StepReport {
 inline constexpr double kFirstLossScale = 65536.0;  // of fp16
 
 ContextOptions context_options(const Recipe& recipe);
+// Of what a pass trains on, and of the part of it that one of `ranks` has.
 BatchShape batch_shape(const ResolvedRecipe& resolved);
+BatchShape share_shape(const ResolvedRecipe& resolved, std::int64_t ranks);
 AdamWOptions adamw_options(const Recipe& recipe);
 Schedule schedule_of(const Recipe& recipe);
 
@@ -52,6 +59,8 @@ enum class Launches : std::uint8_t { separate, captured };
 
 // The first pass of a step writes gradients, later ones add to them.
 enum class PassKind : std::uint8_t { first, later };
+// Behind the last one gradients are summed over ranks.
+enum class PassEnd : std::uint8_t { more_follow, last };
 
 // The batches of a step, one a pass.
 struct PassBatches {
@@ -92,9 +101,14 @@ class TrainStep {
   StepReport collect();
   // The launches of a pass, of the update, and of a batch's loss alone, without label smoothing and dropout; whatever the batch and the
   // step state hold.
-  void launch_pass(PassKind kind);
+  void launch_pass(PassKind kind, PassEnd end = PassEnd::last);
   void launch_update();
   void launch_validation();
+
+  // This rank was asked to stop: the reports of the steps that are submitted from now on say so on every rank.
+  void ask_to_stop() { stop_asked_ = true; }
+  // Passes that ranks made beyond a step's own, since a batch's sequences did not fit their shares at once.
+  std::int64_t extra_passes() const { return extra_passes_; }
 
   // What the weights as they are make of a batch, without dropout: [target rows, V_padded].
   Tensor logits(const Batch& batch);
@@ -110,15 +124,25 @@ class TrainStep {
   Context& context() { return context_; }
 
  private:
-  // Launches that a graph may hold, and their memory within a step.
-  struct Part {
-    std::shared_ptr<Arena> arena;
-    bool launched_before = false;
+  // Launches that a graph may hold, captured the second time.
+  struct Launched {
+    bool before = false;
     std::optional<Graph> graph;
   };
+  // Some of a step's launches, and their memory within a step: those of a pass that others follow, and of the last one.
+  struct Part {
+    std::shared_ptr<Arena> arena;
+    Launched more_follow, last;
+  };
   std::int64_t passes() const { return resolved_.recipe.batch.accumulate; }
-  void enqueue_pass(std::int64_t pass, Update update);
-  void enqueue(Part& part, Update update, const std::function<void()>& launches);
+  bool alone() const { return context_.ranks().alone(); }
+  // A pass on what batch_ holds. The update goes with the last one.
+  void enqueue_pass(PassKind kind, PassEnd end, Update update);
+  void enqueue(Launched& launched, Update update, const std::function<void()>& launches);
+  // This rank's shares of a batch, a pass each.
+  std::vector<BatchShare> own_shares(const Batch& whole) const;
+  void submit_shares(const Batch& whole, std::int64_t pass, Update update);
+  double validation_loss(const Batch& whole);
 
   Context& context_;
   ResolvedRecipe resolved_;
@@ -127,8 +151,11 @@ class TrainStep {
   BatchTensors batch_;
   StagedUploads uploads_;
   Part first_pass_, later_pass_, update_, validation_;  // in the same memory
+  std::optional<GradientReduction> reduction_;          // over ranks
   std::uint32_t sites_ = 0;                             // of dropout in a pass, once one was launched
   Launches launches_ = Launches::separate;
+  bool stop_asked_ = false;
+  std::int64_t extra_passes_ = 0;
 };
 
 struct StepTrace {
@@ -144,7 +171,7 @@ struct StepTrace {
   std::int64_t matrix_flops() const;  // of matrix products, attention's included: what a device's peak is compared with
 };
 
-// Runs a step on a trace: no memory, no arithmetic. GEMMs that `plans` does not know are planned by the recipe's choice.
+// Runs a step of one of run.ranks on a trace: no memory, no arithmetic. GEMMs that `plans` does not know are planned by the recipe's choice.
 StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const GemmPlans& plans = {});
 
 }  // namespace tilewave

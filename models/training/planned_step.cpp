@@ -13,9 +13,9 @@ namespace tilewave {
 namespace {
 
 // The plans that the run began with, where it is resumed as it was; else those that the recipe asks to be measured.
-GemmPlans plans_of(const ResolvedRecipe& resolved, const StepPlansRequest& request, const RunFolder* resumed) {
-  if (resumed != nullptr && read_recipe(resumed->path() / "recipe.toml").gemm == resolved.recipe.gemm) {
-    GemmPlans plans = stored_plans(resumed->path(), request);
+GemmPlans plans_of(const ResolvedRecipe& resolved, const StepPlansRequest& request, const std::filesystem::path& resumed) {
+  if (!resumed.empty() && read_recipe(resumed / "recipe.toml").gemm == resolved.recipe.gemm) {
+    GemmPlans plans = stored_plans(resumed, request);
     if (!plans.empty()) return plans;
   }
   return plans_for_step(resolved, request);
@@ -52,7 +52,7 @@ Corpus read_corpus(const Recipe& recipe, std::optional<Tokenizer> tokenizer, con
 }
 
 PlannedStep::PlannedStep(const TrainingRequest& request, const TrainingObserver& observer, const Recipe& recipe, const Corpus& corpus,
-                         const RunFolder* resumed)
+                         const std::filesystem::path& resumed)
     : resolved(resolve_with(corpus, recipe, request.device)),
       plans(plans_of(resolved, {.queue = request.queue, .device = request.device, .noted = observer.noted}, resumed)),
       trace(traced(resolved, request, plans, corpus)),

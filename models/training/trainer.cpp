@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <utility>
 
+#include "framework/distributed/exchange_values.h"
 #include "models/recipe/run_tokenizer.h"
 #include "models/step/memory_check.h"
 #include "models/training/best_checkpoint.h"
 #include "models/training/nonfinite.h"
 #include "models/training/planned_step.h"
+#include "models/training/rank_agreement.h"
 #include "models/training/resumed_recipe.h"
 #include "models/training/run_files.h"
 #include "models/training/test_pairs.h"
@@ -32,7 +35,7 @@ class Run {
         corpus_(corpus),
         resolved_(std::move(planned.resolved)),
         trace_(std::move(planned.trace)),
-        context_(request.queue, request.device, context_options(resolved_.recipe, planned.plans)),
+        context_(request.queue, request.device, context_options(resolved_.recipe, planned.plans, request.ranks)),
         step_(context_, resolved_),
         batches_(std::move(planned.batches)),
         validation_pairs_(validation_pairs_of(corpus, planned.validation)) {
@@ -42,16 +45,18 @@ class Run {
 
   TrainingResult start() {
     load_weights_of_request();
-    if (const int signal = observer_.beginning(); signal != 0) return {.signal = signal};
-    const RunFolder folder(request_.run);
+    agree(context_, resolved_, corpus_);
+    if (const int signal = agreed_signal(observer_.beginning()); signal != 0) return {.signal = signal};
+    const std::optional<RunFolder> folder = leads() ? std::optional<RunFolder>(std::in_place, request_.run) : std::nullopt;
     hold(folder);
     begin();
     return train();
   }
 
-  TrainingResult resume(const RunFolder& folder) {
+  TrainingResult resume(const std::optional<RunFolder>& folder) {
+    agree(context_, resolved_, corpus_);
     hold(folder);
-    restore(folder.state() == RunState::ended);
+    restore(folder && folder->state() == RunState::ended);
     return signal_ != 0 ? TrainingResult{.signal = signal_} : train();
   }
 
@@ -62,25 +67,29 @@ class Run {
     for (const std::string& sentence : origin_->told()) observer_.noted(sentence);
   }
 
-  void hold(const RunFolder& folder) {
-    files_.emplace(RunFiles::Run{.folder = folder,
+  // Of several ranks the first one writes; the others have neither files nor a best checkpoint.
+  bool leads() const { return request_.ranks.rank == 0; }
+
+  void hold(const std::optional<RunFolder>& folder) {
+    if (!folder) return;
+    files_.emplace(RunFiles::Run{.folder = *folder,
                                  .resolved = resolved_,
                                  .corpus = corpus_,
                                  .state = state_,
                                  .observer = observer_,
                                  .validation_pairs = validation_pairs_});
-    best_.emplace(folder.path());
+    best_.emplace(folder->path());
   }
 
   void keep_best(double validation_loss) {
-    if (!resolved_.recipe.run.keep_best || !std::isfinite(validation_loss)) return;
+    if (!leads() || !resolved_.recipe.run.keep_best || !std::isfinite(validation_loss)) return;
     files_->check_in_place();
     best_->offer(step_, state_, validation_loss);
   }
 
   TrainingResult train() {
     const std::int64_t steps = resolved_.recipe.run.steps;
-    observer_.started({.folder = files_->folder(),
+    observer_.started({.folder = folder(),
                        .resolved = &resolved_,
                        .parameters = trace_.parameters,
                        .bytes = trace_.bytes(),
@@ -94,12 +103,13 @@ class Run {
       std::optional<ValidationLoss> validated;
       if (run.validate_every > 0 && state_.step % run.validate_every == 0 && !last) {
         validated = step_.validate(corpus_.validation(batch_shape(resolved_)), [this] { return stopped_by() != 0; });
+        if (!alone() && !validated) note_signal();
       }
-      files_->keep_metrics(progress, validated);
+      if (files_) files_->keep_metrics(progress, validated);
       if (validated) keep_best(validated->loss);
       if (validated) observer_.validated(state_.step, validated->loss);
       check_folder();
-      stopped_by();
+      if (alone()) stopped_by();
       const ProfiledSteps& profile = request_.profile;
       if (profile.contain(state_.step) && (last || signal_ != 0 || !profile.contain(state_.step + 1))) keep_profile();
       if (last || signal_ != 0 || (run.checkpoint_every > 0 && state_.step % run.checkpoint_every == 0)) save();
@@ -108,8 +118,8 @@ class Run {
   }
 
   void begin() {
-    if (origin_) files_->hide_origin(*origin_);
-    files_->begin(trace_.trace, request_.device);
+    if (files_ && origin_) files_->hide_origin(*origin_);
+    if (files_) files_->begin(trace_.trace, request_.device);
     state_.corpus = corpus_.fingerprint();
     state_.vocabulary = resolved_.shapes.vocabulary;
     state_.vocabulary_padded = resolved_.shapes.vocabulary_padded;
@@ -117,29 +127,36 @@ class Run {
     if (!origin_) return;
     state_.position = batches_.position();
     save();  // the weights' file is not needed again
-    files_->show_origin();
+    if (files_) files_->show_origin();
   }
 
+  bool alone() const { return request_.ranks.alone(); }
+  std::filesystem::path folder() const { return files_ ? files_->folder() : std::filesystem::path(); }
+
+  // What one rank or another was told; a rank that was told nothing by itself stops as if it were asked to end.
+  int agreed_signal(int own) {
+    if (alone()) return own;
+    const std::vector<int> all = exchange_values(context_.queue(), request_.ranks, own);
+    const auto told = std::find_if(all.begin(), all.end(), [](int signal) { return signal != 0; });
+    return own != 0 || told == all.end() ? own : *told;
+  }
+  void note_signal() {
+    if (signal_ == 0) signal_ = SIGTERM;
+  }
+
+  // The first rank looks for the checkpoint, which all of them then read.
   void restore(bool was_ended) {
-    const std::filesystem::path& folder = files_->folder();
-    const CheckpointSearch search = find_latest_valid(folder);
-    for (const std::string& reason : search.skipped) observer_.noted(reason);
-    const bool forced = request_.run.overwrite == Overwrite::force;
-    if (!search.newest) {  // a save that was cut off leaves no complete one
-      TW_CHECK_INPUT(!files_->has_origin(), folder.string(),
-                     " was begun with weights of a file, and has no valid checkpoint that holds them; start a new run with --weights.");
-      TW_CHECK_INPUT(
-          forced || (!was_ended && !has_complete_checkpoints(folder)), folder.string(),
-          " has no checkpoint that can be used, and steps would be lost: bring one back, start from the first step with --resume "
-          "--force, or choose another --run.");
-      observer_.noted(concat(folder.string(), " has no valid checkpoint yet: the run starts from its first step."));
-      if ((signal_ = observer_.beginning()) != 0) return;
-      if (resolved_.recipe.run.keep_best) best_->go_on_from(0);
-      files_->remove_summary();
+    const std::filesystem::path checkpoint = told_by_first(context_, leads() ? newest_checkpoint(was_ended) : "");
+    if (checkpoint.empty()) {
+      if ((signal_ = agreed_signal(observer_.beginning())) != 0) return;
+      if (best_ && resolved_.recipe.run.keep_best) best_->go_on_from(0);
+      if (files_) files_->remove_summary();
       begin();
       return;
     }
-    state_ = restore_training(*search.newest, step_);
+    const std::filesystem::path folder = checkpoint.parent_path().parent_path();
+    const bool forced = request_.run.overwrite == Overwrite::force;
+    state_ = restore_training({.folder = checkpoint}, step_);
     const std::int64_t steps = resolved_.recipe.run.steps;
     TW_CHECK_INPUT(state_.step <= steps, folder.string(), " has done ", state_.step, " steps and run.steps = ", steps,
                    " asks for fewer; resume it with run.steps of at least ", state_.step, ", or start a new run.");
@@ -152,11 +169,11 @@ class Run {
                              ". --set schedule.decay_steps=", steps, " with --force lets it end there."));
     }
     const std::string recipe_hash = hash_of(decisive(resolved_.recipe));
-    TW_CHECK_INPUT(forced || state_.recipe_hash == recipe_hash, search.newest->folder.string(), " was trained by another recipe than ",
+    TW_CHECK_INPUT(forced || state_.recipe_hash == recipe_hash, checkpoint.string(), " was trained by another recipe than ",
                    (folder / "recipe.toml").string(),
                    " is now, or by an earlier tilewave; bring the old one back, start a new run, or insist with --force.");
     const bool same_corpus = state_.corpus == corpus_.fingerprint();
-    const bool lost_tokenizer = files_->lost_tokenizer();
+    const bool lost_tokenizer = files_ && files_->lost_tokenizer();
     TW_CHECK_INPUT(
         forced || same_corpus, folder.string(),
         " was trained on another corpus than the recipe names now: its text, its split or its tokenizer has changed; bring back the "
@@ -168,11 +185,29 @@ class Run {
     state_.recipe_hash = recipe_hash;
     batches_.restore(state_.position);
     note_older_passes();
-    if ((signal_ = observer_.beginning()) != 0) return;
+    if ((signal_ = agreed_signal(observer_.beginning())) != 0 || !files_) return;
     if (resolved_.recipe.run.keep_best) best_->go_on_from(state_.step);
     files_->remove_summary();
     if (lost_tokenizer) files_->write_tokenizer_again(same_corpus);
     files_->go_on(trace_.trace, request_.device);
+  }
+
+  // Its folder, relative to where the run's stands; empty where the run starts from its first step.
+  std::string newest_checkpoint(bool was_ended) {
+    const std::filesystem::path& folder = files_->folder();
+    const CheckpointSearch search = find_latest_valid(folder);
+    for (const std::string& reason : search.skipped) observer_.noted(reason);
+    if (search.newest) return search.newest->folder.string();
+    // A save that was cut off leaves no complete one.
+    const bool forced = request_.run.overwrite == Overwrite::force;
+    TW_CHECK_INPUT(!files_->has_origin(), folder.string(),
+                   " was begun with weights of a file, and has no valid checkpoint that holds them; start a new run with --weights.");
+    TW_CHECK_INPUT(
+        forced || (!was_ended && !has_complete_checkpoints(folder)), folder.string(),
+        " has no checkpoint that can be used, and steps would be lost: bring one back, start from the first step with --resume "
+        "--force, or choose another --run.");
+    observer_.noted(concat(folder.string(), " has no valid checkpoint yet: the run starts from its first step."));
+    return {};
   }
 
   void note_older_passes() {
@@ -188,6 +223,7 @@ class Run {
     batches_.next_step();
     profiler_.begin_step(state_.step + 1);
     context_.profile(request_.profile.contain(state_.step + 1) ? &profiler_ : nullptr);
+    if (!alone() && stopped_by() != 0) step_.ask_to_stop();
     step_.submit(batches_.current(), state_.step + 1);
     batches_.draw_ahead();  // while a GPU is at work
     const StepReport report = step_.collect();
@@ -206,6 +242,7 @@ class Run {
                          "; nothing was updated and the last checkpoint stands. Try a smaller optimizer.learning_rate or a longer "
                          "schedule.warmup_steps."));
     }
+    if (report.stop_asked) note_signal();
     const double seconds = seconds_since(start);
     state_.step = report.step;
     state_.position = batches_.position();
@@ -220,7 +257,7 @@ class Run {
 
   void keep_profile() {
     const std::vector<ProfiledLaunch> launches = profiler_.take();
-    files_->keep_profile(launches);
+    if (files_) files_->keep_profile(launches);
     observer_.profiled(launches, std::exchange(profiled_steps_, 0));
   }
 
@@ -239,6 +276,7 @@ class Run {
   }
 
   void save() {
+    if (!files_) return;
     files_->check_in_place();
     files_->sync();
     save_training(files_->folder(), step_, state_, resolved_.recipe.run.keep);
@@ -248,6 +286,7 @@ class Run {
 
   // What a person takes out of the folder while its run is under way: all that is known is saved, and the run ends with what is missing.
   void check_folder() {
+    if (!files_) return;
     files_->check_in_place();
     const std::string lost = files_->missing();
     if (lost.empty()) return;
@@ -258,15 +297,17 @@ class Run {
   }
 
   TrainingResult result() const {
-    return {.folder = files_->folder(),
+    return {.folder = folder(),
             .steps = state_.step,
             .loss = state_.loss,
             .samples = {},
             .target_tokens_per_s = state_.elapsed_s > 0.0 ? static_cast<double>(state_.target_tokens) / state_.elapsed_s : 0.0,
             .seconds = state_.elapsed_s,
             .matrix_flops_per_s = state_.elapsed_s > 0.0
-                                      ? static_cast<double>(state_.step) * static_cast<double>(trace_.matrix_flops()) / state_.elapsed_s
-                                      : 0.0};
+                                      ? static_cast<double>(request_.ranks.count) * static_cast<double>(state_.step) *
+                                            static_cast<double>(trace_.matrix_flops()) / state_.elapsed_s
+                                      : 0.0,
+            .extra_passes = step_.extra_passes()};
   }
 
   // The signal that asks the run to stop, once there is one.
@@ -282,15 +323,19 @@ class Run {
   }
 
   TrainingResult ended() {
-    observer_.saved(files_->folder());
+    observer_.saved(folder());
     TrainingResult result = this->result();
     const std::optional<ValidationLoss> validated =
         step_.validate(corpus_.validation(batch_shape(resolved_)), [this] { return stopped_by() != 0; });
-    if (!validated) return interrupted();
+    if (!validated) {
+      if (!alone()) note_signal();
+      return interrupted();
+    }
     result.validation = *validated;
     result.validation_pairs = validation_pairs_;
     TW_CHECK(std::isfinite(result.validation.loss), "the validation loss is ", result.validation.loss,
              " after the last step, so the run has not ended as one; try a smaller optimizer.learning_rate.");
+    if (!leads()) return result;
     keep_best(result.validation.loss);
     if (resolved_.recipe.run.keep_best) result.best = best_->found();
     if (stopped_by() == 0) {
@@ -336,15 +381,18 @@ class Run {
 TrainingResult train(const TrainingRequest& request, const TrainingObserver& observer) {
   check_supported(request.recipe, request.device.backend);
   check_files(request.recipe);
+  const bool leads = request.ranks.rank == 0;
   if (request.run.start == RunStart::resume) {
     TW_CHECK_INPUT(request.weights.path.empty(), "--weights ", request.weights.path.string(),
                    " are a new run's, and one that --resume goes on with has its own; leave one of the two out.");
-    const RunFolder folder(request.run);
-    const Recipe recipe = resumed_recipe(request.recipe, folder.path(), request.run.overwrite);
-    const Corpus corpus = read_corpus(recipe, stored_tokenizer(folder.path()), observer);
-    return Run(request, observer, corpus, PlannedStep(request, observer, recipe, corpus, &folder)).resume(folder);
+    Queue queue = request.queue;
+    const std::optional<RunFolder> folder = leads ? std::optional<RunFolder>(std::in_place, request.run) : std::nullopt;
+    const std::filesystem::path path = exchange(queue, request.ranks, folder ? folder->path().string() : "").front();
+    const Recipe recipe = resumed_recipe(request.recipe, path, request.run.overwrite);
+    const Corpus corpus = read_corpus(recipe, stored_tokenizer(path), observer);
+    return Run(request, observer, corpus, PlannedStep(request, observer, recipe, corpus, path)).resume(folder);
   }
-  check_start(request.run);
+  if (leads) check_start(request.run);
   check_tokenizer(request.recipe);
   const Corpus corpus = read_corpus(request.recipe, std::nullopt, observer);
   return Run(request, observer, corpus, PlannedStep(request, observer, request.recipe, corpus)).start();

@@ -65,7 +65,8 @@ struct TrainingResult {
   std::vector<SampleTranslation> samples;
   double target_tokens_per_s = 0.0;
   double seconds = 0.0;
-  double matrix_flops_per_s = 0.0;  // over all steps, those before a resume included
+  double matrix_flops_per_s = 0.0;  // of all ranks, over all steps, those before a resume included
+  std::int64_t extra_passes = 0;    // of ranks, whose shares did not hold a batch's sequences at once
   int signal = 0;                   // that stopped the run before its end, after a checkpoint was saved; without a folder, before its start
 };
 
@@ -101,6 +102,7 @@ struct TrainingRequest {
   DeviceInfo device;
   ProfiledSteps profile;
   InitialWeights weights;  // of a run's first step; a resumed run has its own
+  Communicator ranks;      // this process among recipe.run.ranks; the first of them writes the run folder, which all can read
   // Asked after every step, between batches of a validation and between groups of test pairs; not 0: save and stop.
   std::function<int()> stop_signal = [] { return 0; };
 };

@@ -58,18 +58,18 @@ namespace {
 // fn(tensor, ids) of everything that a batch is made of.
 template <class Fn>
 void for_each_part(const Batch& batch, const BatchTensors& tensors, Fn&& fn) {
-  const auto segments_part = [&](const Tensor& rows, const std::vector<std::int32_t>& queries, const std::vector<std::int32_t>& keys) {
+  const auto segments_part = [&](const Tensor& rows, const PackedSequences& queries, const PackedSequences& keys) {
     fn(rows, attention_segments(queries, keys, rows.rows()));
   };
   fn(tensors.target_in, batch.target_in);
   fn(tensors.target_positions, batch.target_positions);
   fn(tensors.target_out, batch.target_out);
-  segments_part(tensors.target_segments, batch.target_lengths, batch.target_lengths);
+  segments_part(tensors.target_segments, target_sequences(batch), target_sequences(batch));
   if (tensors.source_ids) {
     fn(tensors.source_ids, batch.source_ids);
     fn(tensors.source_positions, batch.source_positions);
-    segments_part(tensors.source_segments, batch.source_lengths, batch.source_lengths);
-    segments_part(tensors.cross_segments, batch.target_lengths, batch.source_lengths);
+    segments_part(tensors.source_segments, source_sequences(batch), source_sequences(batch));
+    segments_part(tensors.cross_segments, target_sequences(batch), source_sequences(batch));
   }
 }
 

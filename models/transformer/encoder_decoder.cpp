@@ -27,6 +27,7 @@ EncoderDecoder::EncoderDecoder(Parameters& parameters, const ModelConfig& config
 
 Variable EncoderDecoder::encode(Context& context, const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
   const LayerScope scope(context, "encoder");
+  const SideScope side(context, TokenSide::source);
   const Segments segments = source_segments(batch, sequence);
   Variable x = vocabulary_.embed(context, batch.source_ids, batch.source_positions, rates.hidden);  // [source tokens, d_model]
   for (std::size_t layer = 0; layer < encoder_.size(); ++layer) {

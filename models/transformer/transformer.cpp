@@ -12,7 +12,11 @@ std::variant<EncoderDecoder, DecoderOnly> make(Parameters& parameters, const Mod
 }  // namespace
 
 Transformer::Transformer(Context& context, const ModelConfig& config, std::int64_t padded_vocabulary, std::uint64_t seed)
-    : config_(config), parameters_(context, seed), architecture_(make(parameters_, config, padded_vocabulary)) {}
+    : config_(config),
+      parameters_(context, seed, context.ranks().alone() ? GradientStorage::separate : GradientStorage::by_layer),
+      architecture_(make(parameters_, config, padded_vocabulary)) {
+  parameters_.place_gradients();
+}
 
 Variable Transformer::logits(const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
   return std::visit([&](const auto& model) { return model.logits(parameters_.context(), batch, sequence, rates); }, architecture_);

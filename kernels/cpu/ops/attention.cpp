@@ -187,10 +187,10 @@ void for_key_draws(const AttentionDropout& dropout, std::int64_t head, const Que
   const std::int64_t begin = queries.segment.k_begin + keys.first, end = begin + keys.count;
   for (std::int64_t quad = begin / 4; 4 * quad < end; ++quad) {
     draw({.key = dropout_key(dropout.state->seed, dropout.state->step),
-          .site = dropout.state->first_site + dropout.site,
+          .site = dropout.state->place.first_site + dropout.site,
           .plane = static_cast<std::uint32_t>(head),
-          .row = queries.row(),
-          .column_quad = quad,
+          .row = queries.row() + dropout.state->place.first_row(dropout.queries),
+          .column_quad = quad + dropout.state->place.first_row(dropout.keys) / 4,
           .along = Along::rows},
          queries.padded, draws);
     for (std::int64_t key = std::max(begin, 4 * quad); key < std::min(end, 4 * quad + 4); ++key) fn(key - begin, draws + key % 4);

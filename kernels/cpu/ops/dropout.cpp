@@ -27,8 +27,8 @@ void drop_rows(const DropoutArgs& args, std::int64_t begin, std::int64_t end) {
     for (std::int64_t c0 = 0; c0 < args.y.cols; c0 += kBlock) {
       if (drops) {
         draw({.key = dropout_key(args.state->seed, args.state->step),
-              .site = args.state->first_site + args.site,
-              .row = r,
+              .site = args.state->place.first_site + args.site,
+              .row = r + args.state->place.first_row(args.side),
               .column_quad = c0 / 4},
              kLanes, draws);
       }

@@ -116,8 +116,7 @@ __device__ Window<kRows> load_window(const Span* spans, std::int64_t first_row, 
 
 __device__ bool kept(const Dropout& dropout, std::int64_t query, std::int64_t key, unsigned head) {
   if (dropout.state == nullptr) return true;
-  const PhiloxCounter draws =
-      dropout_draws(dropout.state->seed, dropout.state->step, dropout.state->first_site + dropout.site, head, query, key / 4);
+  const PhiloxCounter draws = draw_key(dropout)(static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(key / 4), head);
   return keeps(draws[static_cast<std::size_t>(key % 4)], dropout.threshold);
 }
 

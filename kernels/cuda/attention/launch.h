@@ -37,6 +37,7 @@ struct Rows {
 struct Dropout {
   std::uint32_t threshold = 0;  // 0: keep all
   std::uint32_t site = 0;
+  TokenSide queries = TokenSide::target, keys = TokenSide::target;
   double kept_scale = 1.0;  // 1 / (1 - probability)
   const StepState* state = nullptr;
 
@@ -44,19 +45,30 @@ struct Dropout {
   explicit Dropout(const AttentionDropout& dropout)
       : threshold(keep_threshold(dropout.probability)),
         site(dropout.site),
+        queries(dropout.queries),
+        keys(dropout.keys),
         kept_scale(1.0 / (1.0 - dropout.probability)),
         state(dropout.probability > 0.0 ? dropout.state : nullptr) {}
   __device__ bool draws() const { return state != nullptr; }
 };
 
-// What tells a launch's draws from all others of a run.
+// What tells a launch's draws from all others of a run, and where its rows begin among those of the step.
 struct DrawKey {
   std::uint64_t key = 0;
   std::uint32_t site = 0;
+  std::uint32_t first_query = 0, first_quad = 0;  // of keys
+
+  // The draws of a query and four keys.
+  __device__ __forceinline__ PhiloxCounter operator()(std::uint32_t query, std::uint32_t quad, unsigned head) const {
+    return philox(key, {first_query + query, first_quad + quad, site, head});
+  }
 };
 __device__ inline DrawKey draw_key(const Dropout& dropout) {
   const StepState& state = *dropout.state;
-  return {.key = dropout_key(state.seed, state.step), .site = state.first_site + dropout.site};
+  return {.key = dropout_key(state.seed, state.step),
+          .site = state.place.first_site + dropout.site,
+          .first_query = state.place.first_row(dropout.queries),
+          .first_quad = state.place.first_row(dropout.keys) / 4};
 }
 
 template <class T>

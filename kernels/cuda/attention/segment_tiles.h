@@ -285,7 +285,7 @@ __device__ __forceinline__ Kept<kParts> draw_kept(const Dropout& dropout, const 
   std::uint64_t bits = 0;
 #pragma unroll 2
   for (std::uint32_t quad = 0; quad < quads; ++quad) {
-    const PhiloxCounter draws = philox(of_launch.key, {query, first / 4 + quad, of_launch.site, static_cast<std::uint32_t>(place.head)});
+    const PhiloxCounter draws = of_launch(query, first / 4 + quad, static_cast<unsigned>(place.head));
     std::uint32_t four = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) four |= static_cast<std::uint32_t>(keeps(draws[i], dropout.threshold)) << i;

@@ -33,7 +33,8 @@ struct Drop {
     for (int quad = 0; quad < kWidth / kQuad; ++quad) {
       PhiloxCounter draws{};
       if (threshold > 0) {
-        draws = dropout_draws(args.state->seed, args.state->step, args.state->first_site + args.site, 0, at.row, at.column / kQuad + quad);
+        draws = dropout_draws(args.state->seed, args.state->step, args.state->place.first_site + args.site, 0,
+                              at.row + args.state->place.first_row(args.side), at.column / kQuad + quad);
       }
 #pragma unroll
       for (int i = 0; i < kQuad; ++i) {

@@ -77,8 +77,8 @@ TEST(Packer, KeepsItsPromisesUnderRandomLengths) {
     ASSERT_EQ(batch.target_lengths.size(), sources.size());
     ASSERT_LE(static_cast<std::int64_t>(sources.size()), max_sequences(shape));
 
-    const Ids self = attention_segments(batch.source_lengths, batch.source_lengths, max_sequences(shape));
-    const Ids cross = attention_segments(batch.target_lengths, batch.source_lengths, max_sequences(shape));
+    const Ids self = attention_segments(source_sequences(batch), source_sequences(batch), max_sequences(shape));
+    const Ids cross = attention_segments(target_sequences(batch), source_sequences(batch), max_sequences(shape));
     ASSERT_EQ(cross.size(), 4 * static_cast<std::size_t>(max_sequences(shape)));
     std::vector<int> source_covered(batch.source_ids.size()), target_covered(batch.target_in.size());
     std::int64_t real = 0;
@@ -120,9 +120,10 @@ TEST(Packer, KeepsItsPromisesUnderRandomLengths) {
 }
 
 TEST(AttentionSegments, RefuseWhatDoesNotFit) {
-  EXPECT_THROW(attention_segments(Ids{1, 2}, Ids{1}, 4), Error);
-  EXPECT_THROW(attention_segments(Ids{1, 2}, Ids{1, 2}, 1), Error);
-  EXPECT_EQ(attention_segments(Ids{}, Ids{}, 2), Ids(8, 0));
+  const Ids one = {1}, two = {1, 2};
+  EXPECT_THROW(attention_segments({.lengths = two}, {.lengths = one}, 4), Error);
+  EXPECT_THROW(attention_segments({.lengths = two}, {.lengths = two}, 1), Error);
+  EXPECT_EQ(attention_segments({}, {}, 2), Ids(8, 0));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ inline const std::vector<Case>& cases() {
   return all;
 }
 
-inline StepState step_state() { return {.step = 7, .seed = 1234, .first_site = 13}; }
+inline StepState step_state() { return {.step = 7, .seed = 1234, .place = {.first_site = 13}}; }
 
 template <class T>
 struct Problem {
@@ -93,7 +93,7 @@ Reference reference(const Problem<T>& p) {
           if (p.shape.dropout > 0.0) {
             const std::int64_t key = segment.k_begin + j;
             const auto draws =
-                dropout_draws(p.state.seed, p.state.step, p.state.first_site + 5, static_cast<std::uint32_t>(head), row, key / 4);
+                dropout_draws(p.state.seed, p.state.step, p.state.place.first_site + 5, static_cast<std::uint32_t>(head), row, key / 4);
             const bool kept = draws[static_cast<std::size_t>(key % 4)] >= p.shape.dropout * 4294967296.0;
             keep[static_cast<std::size_t>(j)] = kept ? 1.0 / (1.0 - p.shape.dropout) : 0.0;
           }

@@ -1,0 +1,179 @@
+// Processes, their variables, and what becomes of the others when one ends.
+#include "app/process/rank_starter.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <netinet/in.h>
+#include <spawn.h>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "framework/distributed/host_name.h"
+#include "kernels/core/error.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the program
+
+namespace tilewave {
+namespace {
+
+constexpr int kRankFailed = 1, kSignalled = 128;
+constexpr std::chrono::seconds kMercy{10};  // between asking a process to end and ending it
+constexpr std::size_t kMostProcesses = 1024;
+
+// What a signal's handler may look at.
+std::array<volatile pid_t, kMostProcesses> processes{};
+volatile std::sig_atomic_t caught = 0;
+
+void pass_on(int signal) {
+  caught = signal;
+  for (const volatile pid_t& process : processes) {
+    if (process > 0) kill(process, signal);
+  }
+}
+
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (std::string& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+pid_t started(std::vector<std::string> words, std::vector<std::string> variables, const std::string& otherwise) {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    if (std::none_of(variables.begin(), variables.end(), [&](const std::string& own) { return own.starts_with(name); })) {
+      variables.emplace_back(text);
+    }
+  }
+  pid_t process = 0;
+  const int error = posix_spawnp(&process, words.front().c_str(), nullptr, nullptr, pointers(words).data(), pointers(variables).data());
+  TW_CHECK(error == 0, words.front(), " cannot be run here (", std::strerror(error), ")", otherwise);
+  return process;
+}
+
+void start_by_mpirun(const RankStart& start) {
+  std::vector<std::string> words = {"mpirun", "-n", std::to_string(start.count), "--oversubscribe", "--bind-to", "none"};
+  if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  words.push_back(own_program());
+  words.insert(words.end(), start.arguments.begin(), start.arguments.end());
+  processes[0] = started(words, {}, concat(", and ", start.count, " ranks on CPUs are started by it; install Open MPI (Debian: openmpi-bin), "
+                                           "or leave --ranks out."));
+}
+
+// A port and the one behind it that nobody listens at; another process may take them before the ranks do, which they then say.
+int free_port() {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::array<int, 2> ports{};
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t size = sizeof(address);
+    const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                       getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+    ports[0] = ntohs(address.sin_port);
+    close(socket);
+    if (bound && ports[0] > 1024 && ports[0] < 65535) return ports[0];
+  }
+  throw Error("no port of this machine is free for the ranks to meet at; end what listens at so many.");
+}
+
+void start_one_by_one(const RankStart& start) {
+  const int port = free_port();
+  std::vector<std::string> words = {own_program()};
+  words.insert(words.end(), start.arguments.begin(), start.arguments.end());
+  for (std::int64_t rank = 0; rank < start.count; ++rank) {
+    processes[static_cast<std::size_t>(rank)] =
+        started(words,
+                {concat("WORLD_SIZE=", start.count), concat("RANK=", rank), concat("LOCAL_WORLD_SIZE=", start.count), concat("LOCAL_RANK=", rank),
+                 "MASTER_ADDR=127.0.0.1", concat("MASTER_PORT=", port)},
+                ".");
+  }
+}
+
+// One of them has ended, and the others cannot go on without it.
+void stop_others() {
+  const auto running = [] { return std::any_of(processes.begin(), processes.end(), [](pid_t process) { return process > 0; }); };
+  const auto reap = [] {
+    for (volatile pid_t& process : processes) {
+      if (process > 0 && waitpid(process, nullptr, WNOHANG) == process) process = 0;
+    }
+  };
+  pass_on(SIGTERM);
+  const auto end = std::chrono::steady_clock::now() + kMercy;
+  for (; running() && std::chrono::steady_clock::now() < end; reap()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  pass_on(SIGKILL);
+  for (; running(); reap()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+// Waits for one of them: its rank (mpirun counts as 0) and how it ended.
+struct Ended {
+  std::size_t rank = 0;
+  int status = 0;
+};
+Ended wait_for_one() {
+  for (;;) {
+    Ended ended;
+    const pid_t process = waitpid(-1, &ended.status, 0);
+    TW_CHECK(process > 0 || errno == EINTR, "the ranks cannot be waited for: ", std::strerror(errno), ".");
+    const auto found = std::find(processes.begin(), processes.end(), process);
+    if (process <= 0 || found == processes.end()) continue;
+    *found = 0;
+    ended.rank = static_cast<std::size_t>(found - processes.begin());
+    return ended;
+  }
+}
+
+}  // namespace
+
+int start_ranks(const RankStart& start) {
+  TW_CHECK_INPUT(start.count <= static_cast<std::int64_t>(kMostProcesses), start.count, " ranks are more than the ", kMostProcesses,
+                 " that one machine starts; start them with mpirun, srun or torchrun.");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, pass_on);
+  start.on_gpus ? start_one_by_one(start) : start_by_mpirun(start);
+  int code = 0;
+  for (std::int64_t left = start.on_gpus ? start.count : 1; left > 0; --left) {
+    const Ended ended = wait_for_one();
+    if (WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 0) continue;
+    code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : kRankFailed;
+    if (!WIFEXITED(ended.status) && start.on_gpus) {
+      std::cerr << "tilewave: rank " << ended.rank << " of " << start.count << " on " << host_name() << " was ended by signal "
+                << WTERMSIG(ended.status) << "; the others are stopped, and the last checkpoint stands.\n";
+    }
+    if (caught == 0) stop_others();
+    break;
+  }
+  while (std::any_of(processes.begin(), processes.end(), [](pid_t process) { return process > 0; })) wait_for_one();
+  if (caught != 0 && code != 0) return kSignalled + caught;
+  // mpirun says which process it was, and passes its signal on as a code.
+  return code > kSignalled ? kRankFailed : code;
+}
+
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\0', begin);
+    words.push_back(text.substr(begin, end - begin));
+    begin = end == std::string::npos ? text.size() : end + 1;
+  }
+  if (!words.empty()) words.erase(words.begin());
+  return words;
+}
+
+}  // namespace tilewave
