@@ -35,11 +35,15 @@ constexpr std::size_t kMostProcesses = 1024;
 std::array<volatile pid_t, kMostProcesses> processes{};
 volatile std::sig_atomic_t caught = 0;
 
-void pass_on(int signal) {
-  caught = signal;
+void send_all(int signal) {
   for (const volatile pid_t& process : processes) {
     if (process > 0) kill(process, signal);
   }
+}
+
+void pass_on(int signal) {
+  caught = signal;
+  send_all(signal);
 }
 
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
@@ -113,10 +117,10 @@ void stop_others() {
       if (process > 0 && waitpid(process, nullptr, WNOHANG) == process) process = 0;
     }
   };
-  pass_on(SIGTERM);
+  send_all(SIGTERM);
   const auto end = std::chrono::steady_clock::now() + kMercy;
   for (; running() && std::chrono::steady_clock::now() < end; reap()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  pass_on(SIGKILL);
+  send_all(SIGKILL);
   for (; running(); reap()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
