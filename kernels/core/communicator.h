@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/core/queue.h"
+#include "kernels/core/runtime_library.h"
 
 namespace tilewave {
 
@@ -25,17 +26,13 @@ struct Communicator {
   bool alone() const { return count == 1; }
 };
 
-// A library that is opened at run time: where it was found, or a sentence that says what to install.
-struct FoundLibrary {
-  std::string path;     // empty: not found
-  std::string version;  // "Open MPI 4.1.4", "NCCL 2.27.7"
-  std::string refused;  // why it cannot be used, and what to try
-  std::vector<std::string> looked;  // in this order
-};
+// The libraries, as `tilewave devices` tells of them. Nothing is started.
 FoundLibrary find_mpi();
 FoundLibrary find_nccl();
 
-// All processes that mpirun or srun started with this one. Error where libmpi cannot be used.
+// All processes that mpirun or srun started with this one; a process that nothing started is alone. The first call starts MPI, and all
+// ranks make it. The process's end ends MPI too, but where an error took a communicator with it: then mpirun sees a process that left, and
+// stops the others. Error where libmpi cannot be used.
 Communicator join_mpi();
 
 // NCCL's name for a group of ranks: rank 0 makes it, and every rank is given it.
@@ -44,11 +41,13 @@ NcclId make_nccl_id();
 // Returns when all `count` ranks are there. Communicators of a process are used by one stream each.
 Communicator join_nccl(CudaQueue& queue, const NcclId& id, int rank, int count);
 
-// Every rank's bytes, by rank: what a host has to say, outside steps. All ranks call it, in the same order.
+// Every rank's bytes, by rank: what a host has to say, outside steps. All ranks call it, in the same order. Of a rank alone its own; a
+// trace has none.
 std::vector<std::string> exchange(Queue& queue, const Communicator& ranks, const std::string& said);
 
 // What is put into `later` from now on begins when what `earlier` holds now is done. Between streams of one GPU an event, which a capture
 // records as an edge; elsewhere queues are in order, and nothing happens.
 void follow(Queue& later, Queue& earlier);
+void follow(CudaQueue& later, CudaQueue& earlier);
 
 }  // namespace tilewave

@@ -25,6 +25,7 @@ struct DeviceInfo {
   std::int64_t shared_bytes = 0;  // CUDA: the most shared memory that one block can have
   double clock_hz = 0.0;          // the highest
   double bandwidth_bytes_per_s = 0.0;
+  double link_bytes_per_s = 0.0;                // CUDA: to other GPUs of the machine, per direction, as its maker prints it
   std::string driver;                           // CUDA: "580.95.05", or what CUDA it knows where the system does not tell
   std::shared_ptr<const CostModel> cost_model;  // CUDA: as calibrated here; null: the one that goes with its name
 };

@@ -15,34 +15,36 @@ struct Printed {
   int capability, sm_count;
   double mhz, gbytes_per_s;
   std::int64_t l2_mib, memory_mib, shared_kib;
-  double f16_tflops, f32_tflops, cache_gbytes_per_s;
+  double f16_tflops, f32_tflops, cache_gbytes_per_s, link_gbytes_per_s;
   std::string_view source;
 };
 
 // Memory: the total that nvidia-smi shows. Shared memory of a block: CUDA C++ Programming Guide, technical
-// specifications per compute capability.
+// specifications per compute capability. Links: what a board comes with, NVLink or else PCIe of 16 lanes, half of the printed sum of both
+// directions; bridges that are bought apart do not count. A V100's is
+// of its datasheet.
 constexpr Printed kPrinted[] = {
-    {"v100", "Tesla V100-SXM2-32GB", 70, 80, 1530, 900, 6, 32768, 96, 125, 15.7, 3100, "Deep Learning Performance guide, section 3"},
-    {"t4", "Tesla T4", 75, 40, 1590, 320, 4, 15360, 64, 65, 8.1, 0, "Turing architecture whitepaper, T4"},
-    {"a100", "NVIDIA A100-SXM4-80GB", 80, 108, 1410, 2039, 40, 81920, 163, 312, 19.5, 0, "A100 80 GB datasheet, A100 whitepaper"},
-    {"rtx3090", "NVIDIA GeForce RTX 3090", 86, 82, 1695, 936, 6, 24576, 99, 71, 35.6, 0,
+    {"v100", "Tesla V100-SXM2-32GB", 70, 80, 1530, 900, 6, 32768, 96, 125, 15.7, 3100, 150, "Deep Learning Performance guide, section 3"},
+    {"t4", "Tesla T4", 75, 40, 1590, 320, 4, 15360, 64, 65, 8.1, 0, 16, "Turing architecture whitepaper, T4"},
+    {"a100", "NVIDIA A100-SXM4-80GB", 80, 108, 1410, 2039, 40, 81920, 163, 312, 19.5, 0, 300, "A100 80 GB datasheet, A100 whitepaper"},
+    {"rtx3090", "NVIDIA GeForce RTX 3090", 86, 82, 1695, 936, 6, 24576, 99, 71, 35.6, 0, 32,
      "GA102 whitepaper, RTX 3090 (fp16 products summed in fp32)"},
-    {"a10", "NVIDIA A10", 86, 72, 1695, 600, 6, 23028, 99, 125, 31.2, 0, "A10 datasheet, GA102 whitepaper"},
-    {"l4", "NVIDIA L4", 89, 58, 2040, 300, 48, 23034, 99, 121, 30.3, 0, "L4 datasheet (half of the sparse rate)"},
-    {"l40s", "NVIDIA L40S", 89, 142, 2520, 864, 96, 46068, 99, 362.05, 91.6, 0, "L40S datasheet, Ada whitepaper"},
-    {"rtx4090", "NVIDIA GeForce RTX 4090", 89, 128, 2520, 1008, 72, 24564, 99, 165.2, 82.6, 0,
+    {"a10", "NVIDIA A10", 86, 72, 1695, 600, 6, 23028, 99, 125, 31.2, 0, 32, "A10 datasheet, GA102 whitepaper"},
+    {"l4", "NVIDIA L4", 89, 58, 2040, 300, 48, 23034, 99, 121, 30.3, 0, 32, "L4 datasheet (half of the sparse rate)"},
+    {"l40s", "NVIDIA L40S", 89, 142, 2520, 864, 96, 46068, 99, 362.05, 91.6, 0, 32, "L40S datasheet, Ada whitepaper"},
+    {"rtx4090", "NVIDIA GeForce RTX 4090", 89, 128, 2520, 1008, 72, 24564, 99, 165.2, 82.6, 0, 32,
      "Ada whitepaper, RTX 4090 (fp16 products summed in fp32)"},
-    {"h100-pcie", "NVIDIA H100 PCIe", 90, 114, 1755, 2039, 50, 81559, 227, 756, 51, 0,
+    {"h100-pcie", "NVIDIA H100 PCIe", 90, 114, 1755, 2039, 50, 81559, 227, 756, 51, 0, 64,
      "H100 datasheet (half of the sparse rate), H100 whitepaper"},
-    {"h100-sxm", "NVIDIA H100 80GB HBM3", 90, 132, 1980, 3350, 50, 81559, 227, 989.4, 66.9, 0,
+    {"h100-sxm", "NVIDIA H100 80GB HBM3", 90, 132, 1980, 3350, 50, 81559, 227, 989.4, 66.9, 0, 450,
      "H100 datasheet (half of the sparse rate), H100 whitepaper"},
-    {"gh200", "NVIDIA GH200 480GB", 90, 132, 1980, 4000, 60, 97871, 227, 989.4, 66.9, 0,
+    {"gh200", "NVIDIA GH200 480GB", 90, 132, 1980, 4000, 60, 97871, 227, 989.4, 66.9, 0, 450,
      "GH200 datasheet, 96 GB of HBM3 (half of the sparse rate), H100 whitepaper"},
-    {"h200", "NVIDIA H200", 90, 132, 1980, 4800, 60, 143771, 227, 989.4, 66.9, 0,
+    {"h200", "NVIDIA H200", 90, 132, 1980, 4800, 60, 143771, 227, 989.4, 66.9, 0, 450,
      "H200 datasheet (half of the sparse rate), H100 whitepaper"},
-    {"b200", "NVIDIA B200", 100, 148, 1965, 8000, 126, 183359, 227, 2250, 75, 0,
+    {"b200", "NVIDIA B200", 100, 148, 1965, 8000, 126, 183359, 227, 2250, 75, 0, 900,
      "HGX B200 datasheet (half of the sparse rate), Blackwell tuning guide"},
-    {"rtx5090", "NVIDIA GeForce RTX 5090", 120, 170, 2407, 1792, 96, 32607, 99, 209.5, 104.8, 0,
+    {"rtx5090", "NVIDIA GeForce RTX 5090", 120, 170, 2407, 1792, 96, 32607, 99, 209.5, 104.8, 0, 64,
      "RTX Blackwell whitepaper, RTX 5090 (fp16 products summed in fp32)"},
 };
 
@@ -71,6 +73,7 @@ DeviceProfile profile_of(const Printed& p) {
                      .shared_bytes = p.shared_kib << 10,
                      .clock_hz = 1e6 * p.mhz,
                      .bandwidth_bytes_per_s = 1e9 * p.gbytes_per_s,
+                     .link_bytes_per_s = 1e9 * p.link_gbytes_per_s,
                      .driver = {},
                      .cost_model = nullptr},
           .f16_flops_per_s = 1e12 * p.f16_tflops,

@@ -1,4 +1,5 @@
-// What was asked of a queue, as data: operation, layer, FLOPs, bytes, for a GEMM its problem and plan, for attention its sizes.
+// What was asked of a queue, as data: operation, layer, FLOPs, bytes, for a GEMM its problem and plan, for attention its sizes, for what
+// ranks do together what goes over their links.
 // A TraceQueue fills it without launching anything; a CpuQueue or CudaQueue with a log attached fills it beside the real work.
 #pragma once
 
@@ -52,6 +53,16 @@ struct AttentionWork {
   friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
 };
 
+// What the time of what ranks do together depends on besides its cost.
+enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
+struct CollectiveWork {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::int64_t bytes = 0;  // of the whole tensor: what is summed, or what every rank has in the end
+  int ranks = 1;
+
+  friend bool operator==(const CollectiveWork&, const CollectiveWork&) = default;
+};
+
 struct TraceEntry {
   std::string_view operation;  // "gemm", "layer_norm", ...
   std::string layer;           // "decoder.3.ffn.up"
@@ -60,6 +71,7 @@ struct TraceEntry {
   std::optional<GemmProblem> gemm;
   std::optional<GemmPlan> plan;
   std::optional<AttentionWork> attention;
+  std::optional<CollectiveWork> collective;
   std::int64_t times = 1;  // that a step launches it so: passes after the second one are traced as the second
 
   friend bool operator==(const TraceEntry&, const TraceEntry&) = default;
@@ -77,10 +89,17 @@ struct Trace {
 };
 
 // One entry for a launch with these arguments. Argument structs have kOperation, kTime and a cost() found by
-// argument-dependent look-up; GemmArgs has an overload of its own.
+// argument-dependent look-up; GemmArgs, attention's and those of what ranks do together have overloads of their own.
 template <class Args>
 TraceEntry trace_entry(const Args& args) {
-  return {.operation = Args::kOperation, .layer = {}, .cost = cost(args), .time = Args::kTime, .gemm = {}, .plan = {}, .attention = {}};
+  return {.operation = Args::kOperation,
+          .layer = {},
+          .cost = cost(args),
+          .time = Args::kTime,
+          .gemm = {},
+          .plan = {},
+          .attention = {},
+          .collective = {}};
 }
 
 }  // namespace tilewave

@@ -83,7 +83,8 @@ inline TraceEntry trace_entry(const GemmArgs& args) {
           .time = {},
           .gemm = problem,
           .plan = args.plan != nullptr ? std::optional<GemmPlan>(*args.plan) : std::nullopt,
-          .attention = {}};
+          .attention = {},
+          .collective = {}};
 }
 
 // What a row launches: arguments that were looked at, the problem they pose, their plan.

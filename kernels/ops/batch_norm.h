@@ -88,7 +88,8 @@ TraceEntry batch_norm_entry(const Args& args, OperationNumber share) {
           .time = {.launches = three ? 3 : 1, .copy_share = share},
           .gemm = {},
           .plan = {},
-          .attention = {}};
+          .attention = {},
+          .collective = {}};
 }
 inline TraceEntry trace_entry(const BatchNormArgs& args) {
   TraceEntry entry = batch_norm_entry(args, &OperationModel::batch_norm_share);

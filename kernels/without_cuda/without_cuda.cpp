@@ -2,6 +2,7 @@
 // can be made, and what would use one says so.
 #include "kernels/core/beside_steps.h"
 #include "kernels/core/borrowed_stream.h"
+#include "kernels/core/communicator.h"
 #include "kernels/core/device.h"
 #include "kernels/core/event.h"
 #include "kernels/core/graph.h"
@@ -13,6 +14,7 @@
 #include "kernels/ops/add.h"
 #include "kernels/ops/attention.h"
 #include "kernels/ops/batch_norm.h"
+#include "kernels/ops/collective.h"
 #include "kernels/ops/convert.h"
 #include "kernels/ops/cross_entropy.h"
 #include "kernels/ops/dropout.h"
@@ -56,6 +58,13 @@ void push_cuda_range(const char*) { refuse(); }
 void pop_cuda_range() {}
 Graph capture(CudaQueue&, const std::function<void()>&) { refuse(); }
 
+FoundLibrary find_nccl() {
+  return {.path = {}, .version = {}, .refused = "this build of tilewave has no CUDA kernels, whose ranks alone speak NCCL.", .looked = {}};
+}
+NcclId make_nccl_id() { refuse(); }
+Communicator join_nccl(CudaQueue&, const NcclId&, int, int) { refuse(); }
+void follow(CudaQueue&, CudaQueue&) { refuse(); }
+
 std::int64_t free_bytes(CudaQueue&) { refuse(); }
 void* allocate(CudaQueue&, std::int64_t) { refuse(); }
 std::shared_ptr<void> allocate_staging(CudaQueue&, std::int64_t) { refuse(); }
@@ -75,12 +84,15 @@ void run(CudaQueue&, const ActivationArgs&) { refuse(); }
 void run(CudaQueue&, const ActivationBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const AdamWArgs&) { refuse(); }
 void run(CudaQueue&, const AddArgs&) { refuse(); }
+void run(CudaQueue&, const AllGatherArgs&) { refuse(); }
+void run(CudaQueue&, const AllReduceArgs&) { refuse(); }
 void run(CudaQueue&, const AttentionArgs&) { refuse(); }
 void run(CudaQueue&, const AttentionBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const AveragePoolArgs&) { refuse(); }
 void run(CudaQueue&, const AveragePoolBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const BatchNormArgs&) { refuse(); }
 void run(CudaQueue&, const BatchNormBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const BroadcastArgs&) { refuse(); }
 void run(CudaQueue&, const ConvertArgs&) { refuse(); }
 void run(CudaQueue&, const CrossEntropyArgs&) { refuse(); }
 void run(CudaQueue&, const DropoutArgs&) { refuse(); }
@@ -92,6 +104,7 @@ void run(CudaQueue&, const LayerNormArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const MaxPoolArgs&) { refuse(); }
 void run(CudaQueue&, const MaxPoolBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const ReduceScatterArgs&) { refuse(); }
 void run(CudaQueue&, const RepeatHeadsArgs&) { refuse(); }
 void run(CudaQueue&, const RepeatHeadsBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const RmsNormArgs&) { refuse(); }

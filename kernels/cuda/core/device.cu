@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "kernels/core/device.h"
+#include "kernels/core/device_profiles.h"
 #include "kernels/cuda/prim/check.h"
 
 namespace tilewave {
@@ -29,19 +30,22 @@ std::string driver_version() {
 DeviceInfo probe(int index) {
   cudaDeviceProp properties{};
   TW_CUDA(cudaGetDeviceProperties(&properties, index));
-  return {.backend = Backend::cuda,
-          .name = properties.name,
-          .index = index,
-          .capability = 10 * properties.major + properties.minor,
-          .sm_count = properties.multiProcessorCount,
-          .instruction_set = {},
-          .l2_bytes = properties.l2CacheSize,
-          .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
-          .shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin),
-          .clock_hz = 1e3 * static_cast<double>(attribute(cudaDevAttrClockRate, index)),
-          .bandwidth_bytes_per_s = 2e3 * static_cast<double>(attribute(cudaDevAttrMemoryClockRate, index)) *
-                                   static_cast<double>(properties.memoryBusWidth) / 8.0,
-          .driver = driver_version()};
+  DeviceInfo device = {.backend = Backend::cuda,
+                       .name = properties.name,
+                       .index = index,
+                       .capability = 10 * properties.major + properties.minor,
+                       .sm_count = properties.multiProcessorCount,
+                       .instruction_set = {},
+                       .l2_bytes = properties.l2CacheSize,
+                       .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+                       .shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin),
+                       .clock_hz = 1e3 * static_cast<double>(attribute(cudaDevAttrClockRate, index)),
+                       .bandwidth_bytes_per_s = 2e3 * static_cast<double>(attribute(cudaDevAttrMemoryClockRate, index)) *
+                                                static_cast<double>(properties.memoryBusWidth) / 8.0,
+                       .driver = driver_version()};
+  // Its maker's figure: the runtime tells of no link's rate.
+  if (const DeviceProfile* const profile = find_profile(device)) device.link_bytes_per_s = profile->device.link_bytes_per_s;
+  return device;
 }
 
 }  // namespace

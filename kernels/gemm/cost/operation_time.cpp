@@ -1,4 +1,4 @@
-// The arithmetic of attention.
+// The arithmetic of attention, and of a ring of ranks.
 #include "kernels/gemm/cost/operation_time.h"
 
 #include <algorithm>
@@ -77,6 +77,39 @@ double attention_seconds(const AttentionWork& work, const DeviceInfo& device) {
   return rows * (keys + passing.keys) * flops_a_key / (passing.fraction * peak) + (work.dropout ? rows * keys / draws : 0.0);
 }
 
+// A ring: each rank sends to the next one. A sum that all have goes around twice, the first time as shares that are added to; a broadcast's
+// pieces follow each other.
+struct Ring {
+  std::int64_t hops = 0;
+  double link_bytes = 0.0;  // that pass a link, in one direction
+};
+Ring ring_of(const CollectiveWork& work) {
+  const std::int64_t others = work.ranks - 1;
+  const auto bytes = static_cast<double>(work.bytes);
+  const double once = bytes * static_cast<double>(others) / static_cast<double>(work.ranks);
+  switch (work.kind) {
+    case CollectiveKind::all_reduce:
+      return {.hops = 2 * others, .link_bytes = 2.0 * once};
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_gather:
+      return {.hops = others, .link_bytes = once};
+    case CollectiveKind::broadcast:
+      return {.hops = others, .link_bytes = bytes};
+  }
+  return {};
+}
+
+double collective_seconds(const TraceEntry& entry, const DeviceInfo& device) {
+  const M& model = cost_model_of(device).operations;
+  const double memory_s =
+      static_cast<double>(entry.cost.bytes) / (model.*entry.time.copy_share * model.copy_fraction * device.bandwidth_bytes_per_s);
+  if (entry.collective->ranks == 1) return entry.cost.bytes > 0 ? model.launch_s + model.element_latency_s + memory_s : 0.0;
+  if (device.link_bytes_per_s <= 0.0) return 0.0;
+  const Ring ring = ring_of(*entry.collective);
+  const double link_s = ring.link_bytes / (model.link_share * device.link_bytes_per_s);
+  return model.launch_s + static_cast<double>(ring.hops) * model.link_hop_s + std::max(link_s, memory_s);
+}
+
 // Before an operation's bytes flow and after the last did: a sum over a row, or over a channel that many CTAs share, waits for others.
 double latency_of(OperationNumber copy_share, const M& model) {
   for (const OperationNumber rows : {&M::layer_norm_share, &M::layer_norm_backward_share, &M::rms_norm_share, &M::rms_norm_backward_share,
@@ -93,6 +126,7 @@ double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device) {
   TW_CHECK(!entry.gemm, "a GEMM's plan says what it takes.");
   if (device.bandwidth_bytes_per_s <= 0.0) return 0.0;
   const M& model = cost_model_of(device).operations;
+  if (entry.collective) return collective_seconds(entry, device);
   if (is_short(entry.attention)) return model.launch_s + short_attention_seconds(entry, device);
   const double copy = model.copy_fraction * device.bandwidth_bytes_per_s;
   const double share = entry.time.copy_share != nullptr ? model.*entry.time.copy_share : 1.0;

@@ -2,6 +2,7 @@
 //   bound by memory   its bytes, at a share of the rate at which a device copy moves them
 //   attention         blocks, each a window of queries whose time is linear in the keys that pass by; or its bytes, if they take longer
 //   short attention   of segments that a block has whole: a start, its bytes, and draws
+//   ranks together    hops around a ring of them, and the bytes that pass each link, or its own memory's, if they take longer
 // The numbers are operation_model.h's; an operation's launches, and which share is its own, stand beside its cost() (core/trace.h).
 #pragma once
 
@@ -10,7 +11,8 @@
 
 namespace tilewave {
 
-// 0 where the device's bandwidth is not known, as a CPU's. Error for a GEMM, whose plan says what it takes.
+// 0 where the device's bandwidth is not known, as a CPU's, or the links' of ranks that need them. Error for a GEMM, whose plan says what it
+// takes.
 double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device);
 
 }  // namespace tilewave

@@ -40,12 +40,16 @@ TEST(Profiles, AreNamedWhateverTheCase) {
   for (const DeviceProfile& profile : device_profiles()) {
     EXPECT_FALSE(profile.source.empty()) << profile.key;
     EXPECT_EQ(profile.device.index, kNoDevice);
+    EXPECT_GT(profile.device.link_bytes_per_s, 0.0) << profile.key;
+    EXPECT_LT(profile.device.link_bytes_per_s, profile.device.bandwidth_bytes_per_s) << profile.key;
     EXPECT_GT(peak_flops_per_s(profile.device, DType::f16, MathMode::ieee), peak_flops_per_s(profile.device, DType::f32, MathMode::ieee));
     DeviceInfo here = profile.device;
     here.index = 0;
     EXPECT_EQ(find_profile(here), &profile) << "a probed GPU of that name";
   }
   EXPECT_EQ(math_rates(device_profile("a10").device).tensor_bf16, 512);
+  EXPECT_EQ(device_profile("a100").device.link_bytes_per_s, 300e9) << "NVLink, one way";
+  EXPECT_EQ(device_profile("l4").device.link_bytes_per_s, 32e9) << "PCIe, one way";
   EXPECT_EQ(math_rates(device_profile("l4").device).tensor_f16, 512);
   EXPECT_EQ(math_rates(device_profile("rtx4090").device).tensor_f16, 256);
   EXPECT_EQ(math_rates(device_profile("l40s").device).tensor_f16, 512);

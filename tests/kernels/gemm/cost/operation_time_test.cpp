@@ -10,6 +10,7 @@
 #include "kernels/ops/adamw.h"
 #include "kernels/ops/add.h"
 #include "kernels/ops/attention.h"
+#include "kernels/ops/collective.h"
 #include "kernels/ops/convert.h"
 #include "kernels/ops/cross_entropy.h"
 #include "kernels/ops/dropout.h"
@@ -147,6 +148,47 @@ TEST(OperationTime, ScalesWithBandwidthAndPeak) {
   const TraceEntry tiny = attention(true, 1, 1, 8, 64, false);
   EXPECT_LT(predicted_seconds(tiny, device("h200")), 30e-6);
   EXPECT_GT(predicted_seconds(tiny, device("h200")), 2.0 * launch_s);
+}
+
+// A ring of ranks: twice around for a sum that all have, once for shares. Links are slower than memory.
+TEST(OperationTime, OfRanksIsThatOfTheirLinks) {
+  const OperationModel model;
+  const DeviceInfo& h200 = device("h200");
+  const auto entry = [](CollectiveKind kind, std::int64_t bytes, int ranks) {
+    TraceEntry one = moving<AllReduceArgs>(2e-6 * static_cast<double>(bytes));
+    one.collective = CollectiveWork{.kind = kind, .bytes = bytes, .ranks = ranks};
+    return one;
+  };
+  const std::int64_t bytes = 250'000'000;
+  const double rate = model.link_share * h200.link_bytes_per_s;
+  using enum CollectiveKind;
+  struct Expected {
+    CollectiveKind kind;
+    int ranks, hops;
+    double times;  // that the tensor's bytes pass a link
+  };
+  for (const auto& [kind, ranks, hops, times] : {Expected{all_reduce, 2, 2, 1.0},
+                                                 {all_reduce, 8, 14, 1.75},
+                                                 {reduce_scatter, 8, 7, 0.875},
+                                                 {all_gather, 4, 3, 0.75},
+                                                 {broadcast, 8, 7, 1.0}}) {
+    EXPECT_NEAR(predicted_seconds(entry(kind, bytes, ranks), h200),
+                model.launch_s + hops * model.link_hop_s + times * static_cast<double>(bytes) / rate, 1e-9)
+        << static_cast<int>(kind) << " of " << ranks;
+  }
+  EXPECT_NEAR(predicted_seconds(entry(all_reduce, 4, 1024), h200), 2046 * model.link_hop_s, 1e-4) << "hops alone";
+  DeviceInfo unknown = h200, fast = h200;
+  unknown.link_bytes_per_s = 0.0;
+  EXPECT_EQ(predicted_seconds(entry(all_reduce, bytes, 2), unknown), 0.0) << "its links are not known";
+  fast.link_bytes_per_s = 1e15;
+  EXPECT_GT(predicted_seconds(entry(all_reduce, bytes, 2), fast), 2.0 * static_cast<double>(bytes) / h200.bandwidth_bytes_per_s)
+      << "no faster than its own memory";
+  // A rank alone: nothing, or a copy.
+  TraceEntry alone = entry(all_reduce, bytes, 1);
+  EXPECT_NEAR(predicted_seconds(alone, h200), predicted_seconds(moving<FillArgs>(500.0), h200), 1e-9);
+  EXPECT_EQ(predicted_seconds(alone, unknown), predicted_seconds(alone, h200)) << "which needs no links";
+  alone.cost = {};
+  EXPECT_EQ(predicted_seconds(alone, h200), 0.0);
 }
 
 TEST(OperationTime, OfAGemmIsItsPlans) {

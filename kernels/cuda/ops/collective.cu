@@ -1,0 +1,68 @@
+// Collectives of CUDA queues, which are NCCL's, in the queue's stream; a rank alone needs no NCCL.
+#include "kernels/cuda/core/nccl.h"
+#include "kernels/cuda/core/stream.h"
+#include "kernels/cuda/prim/check.h"
+#include "kernels/ops/collective.h"
+
+namespace tilewave {
+namespace {
+
+NcclRanks& ranks_of(CudaQueue& queue, std::string_view operation, const Communicator& ranks) {
+  TW_CHECK(ranks.nccl != nullptr, operation, ": ", ranks.count,
+           " ranks on GPUs speak NCCL, and these do not; take those of join_nccl(), or --device cpu.");
+  ranks.nccl->expect_usable(queue, operation);
+  return *ranks.nccl;
+}
+
+// A rank alone that joined speaks NCCL all the same: what is captured and timed is then what many ranks do.
+bool copies(const Communicator& ranks) { return ranks.alone() && ranks.nccl == nullptr; }
+
+void copy(CudaQueue& queue, const ConstMatrixView& x, const MatrixView& y) {
+  if (x.data == y.data) return;
+  TW_CUDA(cudaMemcpyAsync(y.data, x.data, static_cast<std::size_t>(y.bytes()), cudaMemcpyDeviceToDevice, stream_of(queue)));
+}
+
+std::size_t elements(const ConstMatrixView& view) { return static_cast<std::size_t>(view.rows * view.cols); }
+
+}  // namespace
+
+void run(CudaQueue& queue, const AllReduceArgs& args) {
+  constexpr std::string_view kName = AllReduceArgs::kOperation;
+  check(args);
+  if (copies(args.ranks)) return;
+  const NcclRanks& own = ranks_of(queue, kName, args.ranks);
+  own.expect(own.nccl.all_reduce(args.x.data, args.x.data, elements(args.x), nccl_type(args.x.dtype), kNcclSum, own.communicator,
+                                 stream_of(queue)),
+             kName);
+}
+
+void run(CudaQueue& queue, const ReduceScatterArgs& args) {
+  constexpr std::string_view kName = ReduceScatterArgs::kOperation;
+  check(args);
+  if (copies(args.ranks)) return copy(queue, args.x, args.y);
+  const NcclRanks& own = ranks_of(queue, kName, args.ranks);
+  own.expect(own.nccl.reduce_scatter(args.x.data, args.y.data, elements(args.y), nccl_type(args.x.dtype), kNcclSum, own.communicator,
+                                     stream_of(queue)),
+             kName);
+}
+
+void run(CudaQueue& queue, const AllGatherArgs& args) {
+  constexpr std::string_view kName = AllGatherArgs::kOperation;
+  check(args);
+  if (copies(args.ranks)) return copy(queue, args.x, args.y);
+  const NcclRanks& own = ranks_of(queue, kName, args.ranks);
+  own.expect(own.nccl.all_gather(args.x.data, args.y.data, elements(args.x), nccl_type(args.x.dtype), own.communicator, stream_of(queue)),
+             kName);
+}
+
+void run(CudaQueue& queue, const BroadcastArgs& args) {
+  constexpr std::string_view kName = BroadcastArgs::kOperation;
+  check(args);
+  if (copies(args.ranks)) return;
+  const NcclRanks& own = ranks_of(queue, kName, args.ranks);
+  own.expect(own.nccl.broadcast(args.x.data, args.x.data, elements(args.x), nccl_type(args.x.dtype), args.root, own.communicator,
+                                stream_of(queue)),
+             kName);
+}
+
+}  // namespace tilewave
