@@ -37,16 +37,26 @@ int run_program(int argc, char** argv) {
   CLI::App program("tilewave: train Transformers from recipes, and see what each Tensor Core guideline is worth", "tilewave");
   program.require_subcommand(1);
   program.set_version_flag("--version", tilewave::version_text(tilewave::kCommit), "print version, commit, build and CUDA, and exit");
-  const std::array commands = {tilewave::add_train(program),      tilewave::add_translate(program),
-                               tilewave::add_generate(program),   tilewave::add_check(program),
-                               tilewave::add_step(program),       tilewave::add_inspect(program),
-                               tilewave::add_plan(program),       tilewave::add_ablate(program),
-                               tilewave::add_guidelines(program), tilewave::add_figures(program, tilewave::kCommit),
-                               tilewave::add_bench(program),      tilewave::add_tokenize(program),
-                               tilewave::add_import(program),     tilewave::add_export(program),
-                               tilewave::add_report(program),     tilewave::add_evaluate(program),
-                               tilewave::add_devices(program),    tilewave::add_completion(program),
-                               tilewave::add_man(program),        tilewave::add_schema(program)};
+  const std::array commands = {tilewave::add_train(program, tilewave::kCommit),
+                               tilewave::add_translate(program),
+                               tilewave::add_generate(program),
+                               tilewave::add_check(program),
+                               tilewave::add_step(program),
+                               tilewave::add_inspect(program),
+                               tilewave::add_plan(program),
+                               tilewave::add_ablate(program),
+                               tilewave::add_guidelines(program),
+                               tilewave::add_figures(program, tilewave::kCommit),
+                               tilewave::add_bench(program),
+                               tilewave::add_tokenize(program),
+                               tilewave::add_import(program),
+                               tilewave::add_export(program),
+                               tilewave::add_report(program),
+                               tilewave::add_evaluate(program),
+                               tilewave::add_devices(program),
+                               tilewave::add_completion(program),
+                               tilewave::add_man(program),
+                               tilewave::add_schema(program)};
   tilewave::prepare_options(program);
   tilewave::check_words(program, std::span<const char* const>(argv, argv + argc).subspan(argc > 0 ? 1 : 0));
   try {

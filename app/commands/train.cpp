@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "app/options/command.h"
+#include "app/options/version.h"
 #include "app/options/weight_options.h"
 #include "app/process/rank_starter.h"
 #include "app/process/stop_signals.h"
@@ -42,6 +43,7 @@ struct TrainArguments {
   DeviceOptions device;
   RankOptions ranks;
   WeightOptions weights;
+  std::string commit;  // of this program
   std::filesystem::path run;
   bool resume = false;
   bool force = false;
@@ -120,6 +122,14 @@ std::string test_pairs_text(const PairCounts& pairs) {
   return pairs.left_out > 0 ? concat(all, ", ", count_text(pairs.left_out), " of them too long to be translated") : all;
 }
 
+// How the rows of a step are shared out.
+std::string shares_text(const ResolvedRecipe& resolved, std::int64_t ranks) {
+  const BatchShape share = share_shape(resolved, ranks);
+  const std::string source = share.source_rows > 0 ? concat(count_text(share.source_rows), " source and ") : "";
+  return concat(ranks, " ranks of ", source, count_text(share.target_rows),
+                " target rows each; a batch whose sequences do not fit them takes ", "another pass");
+}
+
 // What a person does with a run that has ended, as it is typed.
 std::string next_command(const Recipe& recipe, const std::filesystem::path& folder) {
   const std::string run = shell_word(folder.string());
@@ -148,6 +158,10 @@ void print_table(const Summary& summary, const Page& page) {
   line(concat(training_loss_name(summary.recipe), nats(result.loss)));
   line(concat(result.steps, " steps in ", duration_text(result.seconds), ", ", rate_text(result.target_tokens_per_s), " target tokens/s",
               matrix_rate_text(result.matrix_flops_per_s, summary.peak_flops_per_s)));
+  if (result.extra_passes > 0) {
+    line(concat(count_text(result.extra_passes), result.extra_passes == 1 ? " pass more" : " passes more",
+                " than the steps have, since sequences did not fit the ranks' shares"));
+  }
   const auto shown = [](const std::string& text) { return for_stdout(text, LineEnds::escaped); };
   for (const SampleTranslation& sample : result.samples) {
     std::cout << "  " << shown(sample.source) << "\n    -> " << shown(sample.translation);
@@ -276,6 +290,12 @@ Joined join(const RankEnvironment& started, DeviceOptions device) {
   return {.ranks = join_cpus(started), .device = device};
 }
 
+// Without a rank no other can end in order: what is in memory is lost, and the last checkpoint stands.
+void end_without(const std::string& sentence) {
+  if (!sentence.empty()) std::cerr << concat("tilewave: ", sentence, '\n') << std::flush;
+  std::_Exit(1);
+}
+
 // A rank that is not the first says nothing, and what is wrong with all of them is the first one's to say.
 int follow_first(const TrainingRequest& request) {
   try {
@@ -321,6 +341,8 @@ int train_recipe(const TrainArguments& given) {
                                 .profile = profiled_steps(options.profile, recipe.run.steps),
                                 .weights = options.weights.wanted,
                                 .ranks = joined.ranks,
+                                .program = concat(version(), ' ', options.commit),
+                                .rank_lost = end_without,
                                 .stop_signal = caught_signal};
   std::filesystem::path folder;  // once there is one
   Redrawing redrawing;
@@ -334,6 +356,7 @@ int train_recipe(const TrainArguments& given) {
                                count_text(start.resolved->shapes.target_rows * recipe.batch.accumulate), " target rows per step, ",
                                name_of(recipe.run.precision), " on ", device_text(request.device), ", ", bytes_text(start.bytes),
                                "; run folder ", start.folder.string()));
+            if (const std::int64_t ranks = recipe.run.ranks; ranks > 1) display.say(shares_text(*start.resolved, ranks));
             if (start.data.training > 0) {
               const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
               display.say(concat(count_text(start.data.training), pairs ? " pairs" : " tokens", " to train on, ",
@@ -387,9 +410,10 @@ int train_recipe(const TrainArguments& given) {
 
 }  // namespace
 
-Command add_train(CLI::App& program) {
+Command add_train(CLI::App& program, const std::string& commit) {
   CLI::App* command = program.add_subcommand("train", "train a Transformer from a recipe");
   const auto options = std::make_shared<TrainArguments>();
+  options->commit = commit;
   options->recipe.add_to(*command)->required(false)->description(
       "the recipe, a TOML file (docs/use/recipes.md); with --resume, a run's folder will do");
   options->weights.add_to(*command, "the recipe's initial weights");

@@ -25,7 +25,7 @@ struct Command {
 
 enum class Output : std::uint8_t { table, json };
 
-Command add_train(CLI::App& program);
+Command add_train(CLI::App& program, const std::string& commit);  // which ranks must share
 Command add_translate(CLI::App& program);
 Command add_generate(CLI::App& program);
 Command add_check(CLI::App& program);

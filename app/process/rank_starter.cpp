@@ -74,8 +74,10 @@ void start_by_mpirun(const RankStart& start) {
   if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
   words.push_back(own_program());
   words.insert(words.end(), start.arguments.begin(), start.arguments.end());
-  processes[0] = started(words, {}, concat(", and ", start.count, " ranks on CPUs are started by it; install Open MPI (Debian: openmpi-bin), "
-                                           "or leave --ranks out."));
+  processes[0] = started(words, {},
+                         concat(", and ", start.count,
+                                " ranks on CPUs are started by it; install Open MPI (Debian: openmpi-bin), "
+                                "or leave --ranks out."));
 }
 
 // A port and the one behind it that nobody listens at; another process may take them before the ranks do, which they then say.
@@ -103,8 +105,8 @@ void start_one_by_one(const RankStart& start) {
   for (std::int64_t rank = 0; rank < start.count; ++rank) {
     processes[static_cast<std::size_t>(rank)] =
         started(words,
-                {concat("WORLD_SIZE=", start.count), concat("RANK=", rank), concat("LOCAL_WORLD_SIZE=", start.count), concat("LOCAL_RANK=", rank),
-                 "MASTER_ADDR=127.0.0.1", concat("MASTER_PORT=", port)},
+                {concat("WORLD_SIZE=", start.count), concat("RANK=", rank), concat("LOCAL_WORLD_SIZE=", start.count),
+                 concat("LOCAL_RANK=", rank), "MASTER_ADDR=127.0.0.1", concat("MASTER_PORT=", port)},
                 ".");
   }
 }

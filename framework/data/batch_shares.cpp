@@ -32,9 +32,9 @@ std::int64_t length(const std::vector<std::int32_t>& lengths, std::int64_t seque
 // As many sequences from the first one on as the share's rows hold.
 SequenceRange fill(const Batch& whole, const BatchShape& share, const SequenceRange& before) {
   SequenceRange range{.first = before.end,
-              .end = before.end,
-              .source = {.first = before.source.end, .end = before.source.end},
-              .target = {.first = before.target.end, .end = before.target.end}};
+                      .end = before.end,
+                      .source = {.first = before.source.end, .end = before.source.end},
+                      .target = {.first = before.target.end, .end = before.target.end}};
   for (; range.end < std::ssize(whole.target_lengths); ++range.end) {
     Rows source = range.source, target = range.target;
     source.end += length(whole.source_lengths, range.end);
@@ -95,15 +95,16 @@ BatchShape share_shape(const BatchShape& whole, std::int64_t ranks, SequenceLeng
 
 std::vector<std::vector<BatchShare>> shares_of(const Batch& whole, const BatchShape& share, std::int64_t ranks) {
   std::vector<std::vector<BatchShare>> rounds;
-  SequenceRange range{.first = 0, .end = 0, .source = {.first = 0, .end = whole.first_source}, .target = {.first = 0, .end = whole.first_target}};
+  SequenceRange range{
+      .first = 0, .end = 0, .source = {.first = 0, .end = whole.first_source}, .target = {.first = 0, .end = whole.first_target}};
   while (rounds.empty() || range.end < std::ssize(whole.target_lengths)) {
     std::vector<BatchShare>& round = rounds.emplace_back();
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
       const std::int64_t before = range.end;
       range = fill(whole, share, range);
       TW_CHECK(rank > 0 || range.end > before || whole.target_lengths.empty(), "a sequence of ", length(whole.source_lengths, before),
-               " source and ", length(whole.target_lengths, before), " target rows does not fit a rank's share of ", share.source_rows, " and ",
-               share.target_rows, " rows.");
+               " source and ", length(whole.target_lengths, before), " target rows does not fit a rank's share of ", share.source_rows,
+               " and ", share.target_rows, " rows.");
       round.push_back(share_of(whole, share, range));
     }
   }

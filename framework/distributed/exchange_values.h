@@ -13,8 +13,7 @@ namespace tilewave {
 
 // Every rank's value, by rank. All ranks call it, in the same order.
 template <class T>
-  requires std::is_trivially_copyable_v<T>
-std::vector<T> exchange_values(Queue& queue, const Communicator& ranks, const T& own) {
+requires std::is_trivially_copyable_v<T> std::vector<T> exchange_values(Queue& queue, const Communicator& ranks, const T& own) {
   std::string said(sizeof(T), '\0');
   std::memcpy(said.data(), &own, sizeof(T));
   std::vector<T> values;

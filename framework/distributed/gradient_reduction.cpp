@@ -36,7 +36,7 @@ void GradientReduction::begin() {
 void GradientReduction::done(const Variable& leaf) {
   const auto found = layer_of_.find(leaf.gradient().data());
   if (found == layer_of_.end()) return;  // no parameter of the model
-  if (!leaf.gradient_written()) return;            // nothing reached it: finish() sees to it
+  if (!leaf.gradient_written()) return;  // nothing reached it: finish() sees to it
   if (--left_[found->second] == 0) reduce(found->second);
 }
 

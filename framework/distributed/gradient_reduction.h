@@ -32,7 +32,7 @@ class GradientReduction {
   Queue& queue();
 
   Parameters& parameters_;
-  Queue links_;  // where collectives go: the context's queue but on a GPU
+  Queue links_;                                            // where collectives go: the context's queue but on a GPU
   std::unordered_map<const void*, std::size_t> layer_of_;  // by the address of a gradient
   std::vector<std::int64_t> left_;                         // gradients of each layer that are not complete
 };

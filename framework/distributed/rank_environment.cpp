@@ -53,8 +53,9 @@ RankEnvironment rank_environment() {
     if (names.starter == RankStarter::torchrun) {
       const char* const address = std::getenv("MASTER_ADDR");  // NOLINT(concurrency-mt-unsafe): before any thread
       const std::optional<int> port = number("MASTER_PORT");
-      TW_CHECK_INPUT(address != nullptr && port && *port > 0 && *port < kMaxPort,
-                     "WORLD_SIZE and RANK are set as torchrun does it, and MASTER_ADDR and MASTER_PORT are not; set them, or unset WORLD_SIZE.");
+      TW_CHECK_INPUT(
+          address != nullptr && port && *port > 0 && *port < kMaxPort,
+          "WORLD_SIZE and RANK are set as torchrun does it, and MASTER_ADDR and MASTER_PORT are not; set them, or unset WORLD_SIZE.");
       found.address = address;
       found.port = *port;
     }

@@ -329,6 +329,7 @@ struct RunConfig {
   bool keep_best = false;
   RunLog log = RunLog::none;
   std::int64_t ranks = 1;
+  double rank_timeout = 15.0;
 
   template <class Visitor>
   void describe(Visitor& visit) {
@@ -357,6 +358,13 @@ struct RunConfig {
            .hashed = Hashed::where_set,
            .meaning = "that take each step together, a GPU or a part of the CPU's cores each; a batch's rows are the whole step's, and each "
                       "takes its share of them (docs/use/many-gpus.md)"});
+    visit("rank_timeout", rank_timeout,
+          {.unit = "seconds",
+           .range = above(0),
+           .computed = ComputedIn::host_double,
+           .resumed = Resumed::may_change,
+           .hashed = Hashed::where_set,
+           .meaning = "that a rank may show no sign of life before the others give it up and end"});
   }
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };

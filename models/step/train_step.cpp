@@ -81,7 +81,9 @@ void TrainStep::use_step_memory(const StepTrace& trace, Launches launches) {
 }
 
 void TrainStep::use_step_memory(const StepTrace& trace, const StepMemory& memory, Launches launches) {
-  const auto part = [&](const ArenaLayout& layout) { return Part{.arena = std::make_shared<Arena>(memory, layout), .more_follow = {}, .last = {}}; };
+  const auto part = [&](const ArenaLayout& layout) {
+    return Part{.arena = std::make_shared<Arena>(memory, layout), .more_follow = {}, .last = {}};
+  };
   first_pass_ = part(trace.first_pass);  // graphs go too: their launches have the former memory's addresses
   later_pass_ = part(trace.later_pass);
   update_ = part(trace.update);

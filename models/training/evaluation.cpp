@@ -74,7 +74,8 @@ void translate_pairs(TrainStep& step, const Corpus& corpus, const Recipe& recipe
 Evaluation evaluate_run(const EvaluationRequest& request) {
   TW_CHECK_INPUT(is_there(request.run / "recipe.toml"), request.run.string(),
                  ": there is no recipe.toml, so this is no run folder; name one that ./tilewave train has made.");
-  const Recipe recipe = with_data(decoded_on(read_recipe(request.run / "recipe.toml"), request.device), request);
+  Recipe recipe = with_data(decoded_on(read_recipe(request.run / "recipe.toml"), request.device), request);
+  recipe.run.ranks = 1;  // whatever the run was trained on
   check_files(recipe);
   const Corpus corpus = corpus_of(recipe, tokenizer_of_run(request.run, recipe));
   const ResolvedRecipe resolved = resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0});

@@ -15,8 +15,8 @@ struct Fact {
   const char* what;
   std::string value;
 };
-std::vector<Fact> facts_of(const Context& context, const ResolvedRecipe& resolved, const Corpus& corpus) {
-  return {{"tilewave", "built " __DATE__ " " __TIME__},
+std::vector<Fact> facts_of(const Context& context, const ResolvedRecipe& resolved, const Corpus& corpus, const std::string& program) {
+  return {{"tilewave", program},
           {"recipe", hash_of(resolved.recipe)},
           {"corpus", concat(corpus.fingerprint())},
           {"rows of a step", concat(resolved.shapes.source_rows, " and ", resolved.shapes.target_rows)},
@@ -38,23 +38,21 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-void agree(Context& context, const ResolvedRecipe& resolved, const Corpus& corpus) {
+void agree(Context& context, const ResolvedRecipe& resolved, const Corpus& corpus, const std::string& program) {
   if (context.ranks().alone()) return;
-  const std::vector<Fact> facts = facts_of(context, resolved, corpus);
+  const std::vector<Fact> facts = facts_of(context, resolved, corpus, program);
   const std::vector<std::string> all = exchange(context.queue(), context.ranks(), text_of(facts));
   const std::vector<std::string> first = lines_of(all.front());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const std::vector<std::string> other = lines_of(all[rank]);
     for (std::size_t fact = 0; fact < facts.size(); ++fact) {
       TW_CHECK_INPUT(other.size() == facts.size() + 1 && other[fact + 1] == first[fact + 1], "rank ", rank, " on ",
-                     other.empty() ? "a host without a name" : other.front(), " has another ", facts[fact].what, " than rank 0 on ", first.front(),
-                     "; start all ranks with the same program, recipe and files.");
+                     other.empty() ? "a host without a name" : other.front(), " has another ", facts[fact].what, " than rank 0 on ",
+                     first.front(), "; start all ranks with the same program, recipe and files.");
     }
   }
 }
 
-std::string told_by_first(Context& context, const std::string& said) {
-  return exchange(context.queue(), context.ranks(), said).front();
-}
+std::string told_by_first(Context& context, const std::string& said) { return exchange(context.queue(), context.ranks(), said).front(); }
 
 }  // namespace tilewave

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/distributed/exchange_values.h"
+#include "framework/distributed/rank_watch.h"
 #include "models/recipe/run_tokenizer.h"
 #include "models/step/memory_check.h"
 #include "models/training/best_checkpoint.h"
@@ -21,6 +22,8 @@
 
 namespace tilewave {
 namespace {
+
+constexpr const char* kRanksFolder = ".ranks";  // of a run folder, while ranks are at work in it
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -45,7 +48,7 @@ class Run {
 
   TrainingResult start() {
     load_weights_of_request();
-    agree(context_, resolved_, corpus_);
+    agree(context_, resolved_, corpus_, request_.program);
     if (const int signal = agreed_signal(observer_.beginning()); signal != 0) return {.signal = signal};
     const std::optional<RunFolder> folder = leads() ? std::optional<RunFolder>(std::in_place, request_.run) : std::nullopt;
     hold(folder);
@@ -54,7 +57,7 @@ class Run {
   }
 
   TrainingResult resume(const std::optional<RunFolder>& folder) {
-    agree(context_, resolved_, corpus_);
+    agree(context_, resolved_, corpus_, request_.program);
     hold(folder);
     restore(folder && folder->state() == RunState::ended);
     return signal_ != 0 ? TrainingResult{.signal = signal_} : train();
@@ -96,6 +99,7 @@ class Run {
                        .matrix_flops = trace_.matrix_flops(),
                        .first_step = state_.step + 1,
                        .data = corpus_.facts()});
+    watch_ranks();
     while (state_.step < steps && signal_ == 0) {
       const TrainingProgress progress = take_step();
       const RunConfig& run = resolved_.recipe.run;
@@ -115,6 +119,15 @@ class Run {
       if (last || signal_ != 0 || (run.checkpoint_every > 0 && state_.step % run.checkpoint_every == 0)) save();
     }
     return signal_ != 0 ? interrupted() : ended();
+  }
+
+  void watch_ranks() {
+    if (alone()) return;
+    watch_.emplace(WatchedRanks{.folder = std::filesystem::path(told_by_first(context_, folder().string())) / kRanksFolder,
+                                .rank = request_.ranks.rank,
+                                .count = request_.ranks.count,
+                                .timeout_s = resolved_.recipe.run.rank_timeout,
+                                .lost = request_.rank_lost});
   }
 
   void begin() {
@@ -202,10 +215,9 @@ class Run {
     const bool forced = request_.run.overwrite == Overwrite::force;
     TW_CHECK_INPUT(!files_->has_origin(), folder.string(),
                    " was begun with weights of a file, and has no valid checkpoint that holds them; start a new run with --weights.");
-    TW_CHECK_INPUT(
-        forced || (!was_ended && !has_complete_checkpoints(folder)), folder.string(),
-        " has no checkpoint that can be used, and steps would be lost: bring one back, start from the first step with --resume "
-        "--force, or choose another --run.");
+    TW_CHECK_INPUT(forced || (!was_ended && !has_complete_checkpoints(folder)), folder.string(),
+                   " has no checkpoint that can be used, and steps would be lost: bring one back, start from the first step with --resume "
+                   "--force, or choose another --run.");
     observer_.noted(concat(folder.string(), " has no valid checkpoint yet: the run starts from its first step."));
     return {};
   }
@@ -303,10 +315,9 @@ class Run {
             .samples = {},
             .target_tokens_per_s = state_.elapsed_s > 0.0 ? static_cast<double>(state_.target_tokens) / state_.elapsed_s : 0.0,
             .seconds = state_.elapsed_s,
-            .matrix_flops_per_s = state_.elapsed_s > 0.0
-                                      ? static_cast<double>(request_.ranks.count) * static_cast<double>(state_.step) *
-                                            static_cast<double>(trace_.matrix_flops()) / state_.elapsed_s
-                                      : 0.0,
+            .matrix_flops_per_s = state_.elapsed_s > 0.0 ? static_cast<double>(request_.ranks.count) * static_cast<double>(state_.step) *
+                                                               static_cast<double>(trace_.matrix_flops()) / state_.elapsed_s
+                                                         : 0.0,
             .extra_passes = step_.extra_passes()};
   }
 
@@ -373,6 +384,7 @@ class Run {
   int signal_ = 0;
   std::optional<RunFiles> files_;
   std::optional<BestCheckpoint> best_;
+  std::optional<RankWatch> watch_;
   std::optional<WeightOrigin> origin_;  // of the weights that a run begins with, where they are a file's
 };
 

@@ -240,9 +240,7 @@ __device__ __forceinline__ std::uint32_t word_of(const PhiloxCounter& words, int
 template <AttentionSide rows>
 __device__ __forceinline__ void draw_kept(bool (&kept)[4], const Dropout& dropout, const DrawKey& draws, unsigned head, int row,
                                           int column) {
-  const auto draw = [&](int query, int quad) {
-    return draws(static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(quad), head);
-  };
+  const auto draw = [&](int query, int quad) { return draws(static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(quad), head); };
   if constexpr (rows == AttentionSide::queries) {
     // Two lanes share two quads: row g's is drawn by the even one, row g + 8's by the odd one, and each has use for half of both.
     const bool odd = lane_index() % 2 != 0;

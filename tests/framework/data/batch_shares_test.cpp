@@ -2,7 +2,6 @@
 #include "framework/data/batch_shares.h"
 
 #include <gtest/gtest.h>
-
 #include <numeric>
 
 #include "framework/tensor/random.h"

@@ -1,0 +1,213 @@
+// tilewave train on several ranks of this machine's CPUs: any number of them takes the steps that one would, goes on with what another
+// number has saved, and ends as one where one of them ends.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/app/process.h"
+#include "tests/shell.h"
+
+namespace tilewave {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+// Pairs of any length, dropout of both kinds, two passes a step: what a step on one rank must be equal to.
+constexpr const char* kPairs = R"([model]
+d_model = 16
+d_ff = 32
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+vocabulary = 300
+max_positions = 64
+dropout = 0.1
+attention_dropout = 0.1
+[data]
+kind = "number_names"
+tokenizer = "bytes"
+[batch]
+source_tokens = 333
+target_tokens = 301
+sequence = 64
+accumulate = 2
+[run]
+steps = 6
+precision = "fp64"
+validate_every = 3
+checkpoint_every = 3
+)";
+
+// Windows of a text, a decoder alone.
+constexpr const char* kText = R"([model]
+architecture = "decoder_only"
+d_model = 16
+d_ff = 32
+heads = 2
+decoder_layers = 2
+vocabulary = 300
+max_positions = 32
+dropout = 0.1
+[data]
+kind = "text"
+tokenizer = "bytes"
+source = "text.txt"
+[batch]
+source_tokens = 0
+target_tokens = 320
+sequence = 32
+[run]
+steps = 6
+precision = "fp64"
+validate_every = 3
+checkpoint_every = 3
+)";
+
+bool has_mpirun() { return std::system("mpirun --version >/dev/null 2>&1") == 0; }
+
+class Ranks : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(fs::exists(test_environment().program)) << "name the command line under test: --program FILE";
+    if (!has_mpirun()) GTEST_SKIP() << "there is no mpirun; Debian: openmpi-bin";
+    write_text(folder_.path() / "pairs.toml", kPairs);
+    write_text(folder_.path() / "text.toml", kText);
+    std::string text;
+    for (int line = 0; line < 400; ++line) text += "line " + std::to_string(line * line) + " of a text that is cut into windows\n";
+    write_text(folder_.path() / "text.txt", text);
+  }
+
+  static Arguments train(const std::string& recipe, const std::string& run, int ranks, const Arguments& more = {}) {
+    Arguments words = {"train", recipe, "--device", "cpu", "--run", run, "--ranks", std::to_string(ranks)};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  int finish(const Arguments& words) {
+    Process process(folder_.path(), words);
+    const int code = process.wait();
+    output_ = process.output();
+    errors_ = process.errors();
+    return code;
+  }
+  std::vector<nlohmann::json> metrics(const std::string& run) const {
+    std::istringstream in(file_text(folder_.path() / run / "metrics.jsonl"));
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+  // Within the order of sums, step by step.
+  void expect_same_steps(const std::string& run, const std::string& other) const {
+    const std::vector<nlohmann::json> own = metrics(run), others = metrics(other);
+    ASSERT_EQ(own.size(), others.size());
+    ASSERT_FALSE(own.empty());
+    for (std::size_t step = 0; step < own.size(); ++step) {
+      EXPECT_EQ(own[step].at("target_tokens"), others[step].at("target_tokens"));
+      for (const char* number : {"loss", "gradient_norm", "validation_loss"}) {
+        ASSERT_EQ(own[step].contains(number), others[step].contains(number));
+        if (!own[step].contains(number)) continue;
+        const double value = others[step].at(number);
+        ASSERT_GT(std::abs(value), 0.0);
+        EXPECT_NEAR(own[step].at(number).get<double>() / value, 1.0, 1e-12) << number << " of step " << step + 1;
+      }
+    }
+  }
+  std::string weights(const std::string& run, int step) const {
+    return file_text(folder_.path() / run / "checkpoints" / ("step-0000000" + std::to_string(step)) / "weights.safetensors");
+  }
+
+  TemporaryFolder folder_;
+  std::string output_, errors_;
+};
+
+TEST_F(Ranks, TakeTheStepsOfOne) {
+  for (const std::string recipe : {"pairs", "text"}) {
+    SCOPED_TRACE(recipe);
+    ASSERT_EQ(finish(train(recipe + ".toml", recipe + "1", 1)), 0) << errors_;
+    for (const int ranks : {2, 3}) {
+      const std::string run = recipe + std::to_string(ranks);
+      ASSERT_EQ(finish(train(recipe + ".toml", run, ranks)), 0) << errors_;
+      expect_same_steps(run, recipe + "1");
+    }
+  }
+}
+
+TEST_F(Ranks, GiveTheSameBitsTwice) {
+  for (const char* run : {"first", "second"}) ASSERT_EQ(finish(train("pairs.toml", run, 3)), 0) << errors_;
+  EXPECT_FALSE(weights("first", 6).empty());
+  EXPECT_EQ(weights("first", 6), weights("second", 6));
+}
+
+// What is saved has no trace of how many there were.
+TEST_F(Ranks, GoOnWithWhatAnotherNumberHasSaved) {
+  ASSERT_EQ(finish(train("pairs.toml", "whole", 1)), 0) << errors_;
+  ASSERT_EQ(finish(train("pairs.toml", "begun", 3, {"--set", "run.steps=3"})), 0) << errors_;
+  for (const int ranks : {1, 2}) {
+    const std::string run = "goes_on_" + std::to_string(ranks);
+    fs::copy(folder_.path() / "begun", folder_.path() / run, fs::copy_options::recursive);
+    ASSERT_EQ(finish(train("pairs.toml", run, ranks, {"--resume", "--set", "run.steps=6"})), 0) << errors_;
+    expect_same_steps(run, "whole");
+  }
+}
+
+TEST_F(Ranks, SayOnceWhatIsWrongWithAllOfThem) {
+  EXPECT_EQ(finish(train("pairs.toml", "run", 2, {"--set", "model.d_model=15"})), 2);
+  EXPECT_EQ(std::count(errors_.begin(), errors_.end(), '\n'), 1) << errors_;
+  write_text(folder_.path() / "run" / "mine.txt", "a person's own");
+  EXPECT_EQ(finish(train("pairs.toml", "run", 2)), 2);
+  const std::size_t said = errors_.find("tilewave: run");
+  ASSERT_NE(said, std::string::npos) << errors_;
+  EXPECT_EQ(errors_.find("tilewave: run", said + 1), std::string::npos) << errors_;
+  EXPECT_EQ(finish({"train", "pairs.toml", "--ranks", "2", "--gpus", "2"}), 2);
+}
+
+// A step's commands that know one rank alone refuse a recipe of several, and say how to go on.
+TEST_F(Ranks, AreForTrainingAlone) {
+  EXPECT_EQ(finish({"step", "pairs.toml", "--set", "run.ranks=2"}), 2);
+  EXPECT_NE(errors_.find("run.ranks"), std::string::npos) << errors_;
+}
+
+// One that is killed ends all; what was saved is whole, and another number of ranks goes on with it.
+TEST_F(Ranks, EndTogetherWhereOneIsKilled) {
+  constexpr const char* kManySteps = "run.steps=100000";
+  Process process(folder_.path(), train("pairs.toml", "killed", 3, {"--set", kManySteps}));
+  ASSERT_TRUE(process.wait_until_said("step 20/")) << process.errors();
+  const int victim = std::stoi(shell("pgrep -f '[t]rain pairs.toml .*--run killed' | tail -n 1", folder_.path()).output);
+  ASSERT_EQ(::kill(victim, SIGKILL), 0);
+  EXPECT_EQ(process.wait(), 1);
+  EXPECT_NE(process.errors().find("signal 9"), std::string::npos) << process.errors();
+  ASSERT_EQ(finish(train("pairs.toml", "killed", 2, {"--resume", "--set", "run.steps=60"})), 0) << errors_;
+  ASSERT_EQ(finish(train("pairs.toml", "never_killed", 1, {"--set", "run.steps=60"})), 0) << errors_;
+  expect_same_steps("killed", "never_killed");
+}
+
+// One that stands still, and is not dead, is named and ends all.
+TEST_F(Ranks, EndTogetherWhereOneStandsStill) {
+  Process process(folder_.path(), train("pairs.toml", "halted", 3, {"--set", "run.steps=100000", "--set", "run.rank_timeout=2"}));
+  ASSERT_TRUE(process.wait_until_said("step 20/")) << process.errors();
+  const int victim = std::stoi(shell("pgrep -f '[t]rain pairs.toml .*--run halted' | tail -n 1", folder_.path()).output);
+  ASSERT_EQ(::kill(victim, SIGSTOP), 0);
+  EXPECT_EQ(process.wait(), 1);
+  EXPECT_NE(process.errors().find("process " + std::to_string(victim) + ", has shown no sign of life"), std::string::npos)
+      << process.errors();
+  ASSERT_EQ(finish(train("pairs.toml", "halted", 1, {"--resume", "--set", "run.steps=60"})), 0) << errors_;
+}
+
+// A signal to the starter stops all of them behind the step under way, which is saved.
+TEST_F(Ranks, StopTogetherAtASignal) {
+  Process process(folder_.path(), train("pairs.toml", "stopped", 2, {"--set", "run.steps=100000"}));
+  ASSERT_TRUE(process.wait_until_said("step 20/")) << process.errors();
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait(), 128 + SIGTERM) << process.errors();
+  EXPECT_NE(process.errors().find("the checkpoint is saved"), std::string::npos) << process.errors();
+  ASSERT_EQ(finish(train("pairs.toml", "stopped", 1, {"--resume", "--set", "run.steps=40"})), 0) << errors_;
+}
+
+}  // namespace
+}  // namespace tilewave
