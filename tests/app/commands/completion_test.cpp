@@ -234,10 +234,11 @@ print -r -- $all | tr -d '\r' | sed -n 's/.*@@//p'
 TEST(CompletedValues, EveryOptionWithAValueSaysWhatCompletesIt) {
   CLI::App program("", "tilewave");
   for (Command (*add)(CLI::App&) :
-       {add_train, add_translate, add_generate, add_check, add_step, add_inspect, add_plan, add_ablate, add_guidelines, add_bench,
-        add_devices, add_completion, add_man, add_schema, add_tokenize, add_import, add_export, add_report, add_evaluate}) {
+       {add_translate, add_generate, add_check, add_step, add_inspect, add_plan, add_ablate, add_guidelines, add_bench, add_devices,
+        add_completion, add_man, add_schema, add_tokenize, add_import, add_export, add_report, add_evaluate}) {
     add(program);
   }
+  add_train(program, "a commit");
   add_figures(program, "a commit");
   prepare_options(program);
   std::set<const CompletedValue*> used;

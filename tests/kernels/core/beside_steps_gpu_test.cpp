@@ -29,7 +29,7 @@ TYPED_TEST(GpuBesideSteps, NormalNumbersAreTheCpusToTheLastBit) {
 
 TYPED_TEST(GpuBesideSteps, ErrorNormsAreTheCpus) {
   using T = TypeParam;
-  Random random(3);
+  testing_support::Random random(3);
   const auto a = Matrix<T>::uniform(133, 641, random);
   const auto b = Matrix<float>::uniform(133, 641, random);
   Twin<T> device_a(this->queue_, a);
@@ -44,7 +44,7 @@ TYPED_TEST(GpuBesideSteps, ErrorNormsAreTheCpus) {
 
 TYPED_TEST(GpuBesideSteps, TheLargestAreTheCpus) {
   using T = TypeParam;
-  Random random(4);
+  testing_support::Random random(4);
   constexpr std::int64_t kCols = 50257;
   Matrix<T> row(1, kCols);
   for (std::int64_t c = 0; c < kCols; ++c)
