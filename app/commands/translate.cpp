@@ -56,7 +56,7 @@ class SourceLines {
       broken_.add(reader_.number());
       return std::vector<std::int32_t>();
     }
-    std::vector<std::int32_t> ids = tokenizer_.encode(*line);
+    std::vector<std::int32_t> ids = tokenizer_.encode_sentence(*line);
     if (std::ssize(ids) > positions_) {
       too_long_.add(reader_.number());
       ids.resize(long_lines_ == LongLines::truncated ? static_cast<std::size_t>(positions_) : 0);
@@ -98,6 +98,7 @@ int translate_lines(const TranslateArguments& options) {
   print_notes(trained.notes);
   TW_CHECK_INPUT(trained.tokenizer, options.run.string(), ": this model was trained on ids without a tokenizer, so it cannot read text.");
   TranslateOptions decode = options.decode;
+  decode.drawn = target_ids(*trained.tokenizer);
   decode.vocabulary = trained.tokenizer->vocabulary();
   decode.positions = trained.resolved.recipe.batch.sequence;
 

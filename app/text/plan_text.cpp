@@ -112,6 +112,18 @@ std::string memory_text(const PlannedRecipe& planned) {
   return concat("memory ", bytes_text(trace.bytes()), of, shortage.empty() ? "" : "\nit does not fit: ", shortage);
 }
 
+// What each effect is worth of the part's time by itself, from the recipe's number to the one advised.
+std::string worth_text(const Advice& advice) {
+  const auto tried = [&](std::int64_t size) { return std::ranges::find(advice.tried, size, &TriedSize::size); };
+  if (tried(advice.from) == advice.tried.end() || tried(advice.to) == advice.tried.end()) return {};
+  const SizeEffects &from = tried(advice.from)->effects, &to = tried(advice.to)->effects;
+  return concat("; of the time of ", advice.part, " by themselves alignment (", from.alignment_bytes, " -> ", to.alignment_bytes,
+                " bytes) is worth ", percent_text(from.alignment_cost - to.alignment_cost), ", tiles (", percent_text(from.useful_fraction),
+                " -> ", percent_text(to.useful_fraction), " useful) ", percent_text(to.useful_fraction - from.useful_fraction),
+                " and waves (", percent_text(from.wave_fraction), " -> ", percent_text(to.wave_fraction), " full) ",
+                percent_text(to.wave_fraction - from.wave_fraction));
+}
+
 std::string advice_text(const Advice& advice) {
   const std::string remark = advice.remark.empty() ? std::string() : concat("; ", advice.remark);
   std::string text = concat(advice.quantity, ' ', advice.from);
@@ -124,7 +136,37 @@ std::string advice_text(const Advice& advice) {
   if (advice.cost_rows != 0) text += "; rows " + signed_count_text(advice.cost_rows);
   if (advice.cost_parameters != 0) text += "; parameters " + signed_count_text(advice.cost_parameters);
   if (advice.cost_bytes != 0) text += "; memory " + signed_bytes_text(advice.cost_bytes);
-  return concat(text, "; ", advice.set, " (", advice.section, ')', remark);
+  return concat(text, "; ", advice.set, " (", advice.section, ')', worth_text(advice), remark);
+}
+
+// Every number that was tried of the quantity that has them, the recipe's own among them.
+void print_tried(std::ostream& stream, const StepText& text, const Page& page) {
+  const std::vector<Advice>& all = text.planned.advice;
+  const auto first = std::ranges::find_if(all, [](const Advice& advice) { return !advice.tried.empty(); });
+  if (first == all.end()) return;
+  Table table({{.heading = first->quantity},
+               {.heading = "rows start on", .rank = 4},
+               {.heading = "alignment costs"},
+               {.heading = "useful of tiles"},
+               {.heading = "full of waves"},
+               {.heading = concat("time of ", first->part), .rank = 3},
+               {.heading = "FLOP/s of the step", .rank = 2},
+               {.heading = "its time"},
+               {.heading = "", .align = Align::left}});
+  for (const TriedSize& one : first->tried) {
+    const bool own = one.size == first->from;
+    const bool advised = std::ranges::any_of(
+        all, [&](const Advice& advice) { return advice.quantity == first->quantity && advice.advised && advice.to == one.size; });
+    table.add({count_text(one.size), concat(one.effects.alignment_bytes, " bytes"), percent_text(one.effects.alignment_cost),
+               percent_text(one.effects.useful_fraction), percent_text(one.effects.wave_fraction),
+               time_text(predicted_or_nan(one.part_s, text.planned.device)), own ? "" : gain_text(one.rate_gain),
+               own ? "" : gain_text(-one.step_gain),
+               own       ? "as it is"
+               : advised ? "advised"
+                         : ""});
+  }
+  stream << '\n';
+  table.print(stream, page);
 }
 
 void print_advice(std::ostream& stream, const StepText& text, const Page& page) {
@@ -139,6 +181,7 @@ void print_advice(std::ostream& stream, const StepText& text, const Page& page) 
       if (advice.advised == advised) stream << wrapped("  " + advice_text(advice), page) << '\n';
     }
   }
+  print_tried(stream, text, page);
 }
 
 void print_operations(std::ostream& stream, const StepPlan& step, const Page& page) {

@@ -89,7 +89,8 @@ std::vector<std::uint64_t> least_hashes(std::vector<std::uint64_t> hashes, std::
 
 struct EncodedPairs {
   std::shared_ptr<const PairTable> table;
-  std::int64_t blank = 0;  // what the tokenizer takes for white space alone, left out
+  std::int64_t blank = 0;   // what the tokenizer takes for white space alone, left out
+  std::int64_t framed = 0;  // sentences that spell a token which a target is framed with
   UnknownCharacters unknown;
 };
 
@@ -99,10 +100,17 @@ struct PairFiles {
 };
 
 EncodedPairs encode_pairs(const Tokenizer& tokenizer, const std::vector<LinePair>& pairs, const PairFiles& files) {
-  PairTable table;
+  const PairFrame frame = tokenizer.frame().value();
+  PairTable table(frame);
   EncodedPairs encoded;
+  const auto encoded_side = [&](std::string_view text) {
+    std::vector<std::int32_t> ids = tokenizer.encode(text);
+    const auto removed = std::erase_if(ids, [&](std::int32_t id) { return frame.holds(id); });
+    encoded.framed += removed > 0 ? 1 : 0;
+    return ids;
+  };
   for (const LinePair& pair : pairs) {
-    const std::vector<std::int32_t> source = tokenizer.encode(pair.source), target = tokenizer.encode(pair.target);
+    const std::vector<std::int32_t> source = encoded_side(pair.source), target = encoded_side(pair.target);
     if (source.empty() || target.empty()) {
       ++encoded.blank;
       continue;
@@ -190,9 +198,12 @@ Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config
       "data.validation_source and data.validation_target belong together; set both, or neither to hold out a fiftieth of the pairs.");
   if (tokenizer_) config_.tokenizer = tokenizer_->kind();
   const bool pairs = parallel || config_.kind == DataKind::number_names;
-  TW_CHECK_INPUT(!tokenizer_ || !pairs || tokenizer_->has_own_special_ids(),
-                 "data.tokenizer has special ids of its own, and data.kind = \"", name_of(config_.kind),
-                 "\" frames its sentences with those of a tokenizer that tilewave has trained; use \"bpe\", or data.kind = \"text\".");
+  TW_CHECK_INPUT(!tokenizer_ || !pairs || tokenizer_->frame(), "data.tokenizer has no token that ends a text, and data.kind = \"",
+                 name_of(config_.kind), "\" ends every target with one; ",
+                 tokenizer_ && tokenizer_->byte_level() != nullptr
+                     ? "name it as eos_token in a tokenizer_config.json beside the tokenizer.json"
+                     : "take a SentencePiece model that was trained with an eos_id",
+                 ", or use data.tokenizer = \"bpe\".");
   switch (config_.kind) {
     case DataKind::number_names:
       open_number_names();
@@ -225,6 +236,10 @@ std::uint64_t Corpus::fingerprint_of() const {
   if (tokenizer_) fingerprint.add(tokenizer_->learned());
   if (config_.kind == DataKind::number_names) fingerprint.add(static_cast<std::uint64_t>(kTrainingNumbers));
   if (config_.kind == DataKind::synthetic) fingerprint.add(static_cast<std::uint64_t>(config_.vocabulary));
+  if (validation_pairs_ && !tokenizer_->has_own_special_ids()) {
+    const auto [begin, end] = validation_pairs_->frame();
+    fingerprint.add(std::vector<std::int32_t>{begin, end});
+  }
   for (const auto& pairs : {training_pairs_, validation_pairs_}) {
     if (pairs) add_pairs(fingerprint, *pairs);
   }
@@ -244,7 +259,7 @@ void Corpus::open_number_names() {
       };
     });
   }
-  PairTable validation;
+  PairTable validation(tokenizer_->frame().value());
   for (const std::int32_t number : numbers_->validation()) {
     validation.add(tokenizer_->encode(english_name(number)), tokenizer_->encode(german_name(number)));
   }
@@ -294,6 +309,7 @@ void Corpus::open_parallel() {
   facts_.blank = text.blank_pairs + encoded.blank;
   facts_.blank_validation += encoded_validation.blank;
   note_unknown(encoded.unknown, encoded_validation.unknown);
+  note_framed(encoded.framed + encoded_validation.framed);
   for (const LinePair& pair : std::span(validation).first(std::min(validation.size(), kMaxTestPairs))) {
     test_pairs_.push_back({.source = std::string(pair.source), .target = std::string(pair.target)});
   }
@@ -336,6 +352,12 @@ void Corpus::note_unknown(const UnknownCharacters& training, const UnknownCharac
   for (const auto& [unknown, whose] : {std::pair{&training, "the training text"}, std::pair{&validation, "the validation text"}}) {
     if (unknown->ids() > 0) notes_.push_back(unknown->told(whose) + "; data.tokenizer = \"bytes\" knows them all.");
   }
+}
+
+void Corpus::note_framed(std::int64_t sentences) {
+  if (sentences == 0) return;
+  notes_.push_back(concat(sentences, sentences == 1 ? " sentence spells" : " sentences spell",
+                          " a token that begins or ends a target, which is left out of ", sentences == 1 ? "it." : "them."));
 }
 
 void Corpus::open_tokens() {
@@ -387,11 +409,12 @@ BatchStream Corpus::training(const BatchShape& shape) const {
   if (config_.kind == DataKind::parallel) return pair_batches(training_pairs_, shape, pass);
   if (config_.kind != DataKind::number_names) return window_batches(training_tokens_, shape, pass);
   pair_batches(validation_pairs_, shape, {});  // refuses a shape that no name fits
-  return BatchStream(shape, [numbers = numbers_, tokenizer = *tokenizer_, shape](Packer& packer, DataPosition& position) {
+  return BatchStream(shape, [numbers = numbers_, tokenizer = *tokenizer_, frame = validation_pairs_->frame(), shape](
+                                Packer& packer, DataPosition& position) {
     for (;; ++position.next) {
       const std::int32_t number = numbers->training(position.next);
       const std::vector<std::int32_t> source = tokenizer.encode(english_name(number)), target = tokenizer.encode(german_name(number));
-      if (fits(shape, source, target) && !packer.add_pair(source, target)) return;
+      if (fits(shape, source, target) && !packer.add_pair(source, target, frame)) return;
     }
   });
 }

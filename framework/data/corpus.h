@@ -78,6 +78,7 @@ class Corpus {
   void open_text();
   void open_tokens();
   void check_streams();
+  void note_framed(std::int64_t sentences);
   void note_unknown(const UnknownCharacters& training, const UnknownCharacters& validation);
   std::uint64_t fingerprint_of() const;
   void check_shape(const BatchShape& shape) const;

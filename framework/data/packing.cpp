@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "framework/data/tokenizer.h"
 #include "kernels/core/error.h"
 #include "kernels/gemm/tiling.h"
 
@@ -57,10 +56,10 @@ bool Packer::add(const Sequence& sequence) {
   return true;
 }
 
-bool Packer::add_pair(std::span<const std::int32_t> source, std::span<const std::int32_t> target) {
-  std::vector<std::int32_t> framed = {kBeginId};
+bool Packer::add_pair(std::span<const std::int32_t> source, std::span<const std::int32_t> target, PairFrame frame) {
+  std::vector<std::int32_t> framed = {frame.begin};
   framed.insert(framed.end(), target.begin(), target.end());
-  framed.push_back(kEndId);
+  framed.push_back(frame.end);
   const std::span<const std::int32_t> rows = framed;
   return add({.source = source, .target_in = rows.first(rows.size() - 1), .target_out = rows.subspan(1)});
 }

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "framework/data/special_ids.h"
+
 namespace tilewave {
 
 inline constexpr std::int32_t kPaddingId = -1;  // the id and the label of a row that holds no token
@@ -46,7 +48,7 @@ class Packer {
   // False, and nothing done, where a side has too few rows left. Error for a sequence longer than the shape's: attention relies on it.
   bool add(const Sequence& sequence);
   // The same for a pair as it is trained on: target_in is begin, target; target_out is target, end.
-  bool add_pair(std::span<const std::int32_t> source, std::span<const std::int32_t> target);
+  bool add_pair(std::span<const std::int32_t> source, std::span<const std::int32_t> target, PairFrame frame = {});
 
   Batch take() &&;
 

@@ -42,7 +42,7 @@ BatchStream pair_batches(std::shared_ptr<const PairTable> pairs, const BatchShap
             position = {.epoch = position.epoch + 1, .next = 0, .rows_before = position.rows_before};
           }
           const std::size_t pair = usable[order.at(position.epoch, usable.size(), position.next)];
-          if (!packer.add_pair(pairs->source(pair), pairs->target(pair))) return;
+          if (!packer.add_pair(pairs->source(pair), pairs->target(pair), pairs->frame())) return;
           ++position.next;
         }
       },

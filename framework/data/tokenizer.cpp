@@ -163,6 +163,11 @@ bool Tokenizer::may_be_drawn(std::int32_t id) const {
 
 bool Tokenizer::has_own_special_ids() const { return !model_ || (!model_->json && !model_->foreign); }
 
+std::optional<PairFrame> Tokenizer::frame() const {
+  if (!end()) return std::nullopt;
+  return PairFrame{.begin = begin().value_or(*end()), .end = *end()};
+}
+
 std::vector<std::int32_t> Tokenizer::before() const {
   const ByteLevelBpe* bpe = byte_level();
   return bpe != nullptr ? bpe->before() : std::vector<std::int32_t>();
@@ -236,6 +241,14 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   }
   const auto status = model_->processor.Encode(text, &ids);
   TW_CHECK(status.ok(), "the tokenizer cannot take a text of ", text.size(), " bytes at once; give it in shorter lines.");
+  return ids;
+}
+
+std::vector<std::int32_t> Tokenizer::encode_sentence(std::string_view text) const {
+  std::vector<std::int32_t> ids = encode(text);
+  if (const std::optional<PairFrame> around = frame()) {
+    std::erase_if(ids, [&](std::int32_t id) { return around->holds(id); });
+  }
   return ids;
 }
 

@@ -17,11 +17,10 @@
 
 #include "framework/data/bpe_training.h"
 #include "framework/data/byte_level_bpe.h"
+#include "framework/data/special_ids.h"
 
 namespace tilewave {
 
-inline constexpr std::int32_t kPadId = 0, kUnknownId = 1, kBeginId = 2, kEndId = 3;
-inline constexpr std::int32_t kSpecialIds = 4;
 inline constexpr std::int64_t kByteVocabulary = kSpecialIds + 256;
 
 // What a folder, a run's too, keeps a tokenizer in.
@@ -48,13 +47,18 @@ class Tokenizer {
   std::optional<std::int32_t> begin() const;  // that a text without a token goes on from
   std::optional<std::int32_t> end() const;    // behind which a text has ended
   bool may_be_drawn(std::int32_t id) const;   // it has a text, or ends one
-  bool has_own_special_ids() const;           // 0 .. 3 as they are trained here, which pairs of sentences are framed with
-  std::vector<std::int32_t> before() const;   // what the tokenizer's file puts before a document
-  const ByteLevelBpe* byte_level() const;     // null: it is another kind
+  bool has_own_special_ids() const;           // 0 .. 3 as they are trained here
+  // What a target is framed with: the ids that begin and end a text, the end at both ends where nothing begins one. None where no text
+  // ends.
+  std::optional<PairFrame> frame() const;
+  std::vector<std::int32_t> before() const;  // what the tokenizer's file puts before a document
+  const ByteLevelBpe* byte_level() const;    // null: it is another kind
 
   // Of prepared text (framework/data/prepared_text.h); no special ids around it, one unknown id for characters in a row that are unknown.
   std::vector<std::int32_t> encode(std::string_view text) const;  // InputError where the text is no UTF-8 and should be
-  std::string decode(std::span<const std::int32_t> ids) const;    // special ids are nothing; unknown ones U+FFFD
+  // A side of a pair, encoded: without the ids that a target is framed with, where the text spells their tokens.
+  std::vector<std::int32_t> encode_sentence(std::string_view text) const;
+  std::string decode(std::span<const std::int32_t> ids) const;  // special ids are nothing; unknown ones U+FFFD
   // The longest beginning of a document of at most `limit` bytes, or what is just longer, that can be encoded by itself.
   std::string_view first_part(std::string_view text, std::size_t limit) const;
 

@@ -17,14 +17,12 @@ struct QueriesKeysValues {
   Tensor v() const { return kv.columns(kv.cols() / 2, kv.cols() / 2); }
 };
 
-std::int64_t kv_heads_of(const AttentionOptions& options) { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
-
 QueriesKeysValues split_qkv(const Tensor& qkv, const AttentionOptions& options) {
   const std::int64_t heads = options.heads, all = heads + 2 * kv_heads_of(options), d = qkv.cols() / all * heads;
   return {.q = qkv.columns(0, d), .kv = qkv.columns(d, qkv.cols() - d)};
 }
 
-// How often a head of keys and of values stands where attention reads it.
+// How often a head of keys and of values would stand for every head of queries to have one.
 struct Repetition {
   std::int64_t head_size = 0, times = 1;
 };
@@ -35,10 +33,17 @@ Repetition repetition_of(const Tensor& q, const AttentionOptions& options) {
 // The same with a head of keys and values a head of queries.
 QueriesKeysValues repeated(Context& context, const QueriesKeysValues& given, const AttentionOptions& options) {
   const auto [head_size, times] = repetition_of(given.q, options);
-  if (times == 1) return given;
   const QueriesKeysValues result{.q = given.q, .kv = context.tensor({given.kv.rows(), given.kv.cols() * times}, given.kv.dtype())};
   context.launch(RepeatHeadsArgs{.x = given.kv.view(), .y = result.kv.view(), .head_size = head_size, .times = times});
   return result;
+}
+
+// Takes keys and values as the back end reads them.
+template <class Args>
+void take_keys(Args& args, const QueriesKeysValues& read, std::int64_t kv_heads) {
+  args.k = read.k().view();
+  args.v = read.v().view();
+  args.kv_heads = kv_heads;
 }
 
 struct Saved {
@@ -60,7 +65,7 @@ void check_heads(const char* operation, const AttentionOptions& options) {
 Saved attend(Context& context, QueriesKeysValues inputs, TokenSide keys, const AttentionOptions& options) {
   Saved saved{.inputs = std::move(inputs), .out = {}, .log_sum_exp = {}, .spans = {}, .options = options, .dropout = {}};
   const Tensor& q = saved.inputs.q;
-  const QueriesKeysValues read = repeated(context, saved.inputs, options);
+  QueriesKeysValues read = saved.inputs;
   saved.out = context.tensor(q.shape(), q.dtype());  // [tokens, d]
   if (context.gradient_mode() == GradientMode::on) {
     saved.log_sum_exp = context.tensor({q.rows(), options.heads}, context.precision().statistics);  // [tokens, heads]
@@ -73,47 +78,57 @@ Saved attend(Context& context, QueriesKeysValues inputs, TokenSide keys, const A
                      .keys = keys,
                      .state = context.step_state()};
   }
-  context.launch(AttentionArgs{.q = q.view(),
-                               .k = read.k().view(),
-                               .v = read.v().view(),
-                               .segments = options.segments.view(),
-                               .heads = options.heads,
-                               .scale = options.scale,
-                               .sequence = options.sequence,
-                               .sums = options.sums,
-                               .mask = options.mask,
-                               .dropout = saved.dropout,
-                               .out = saved.out.view(),
-                               .log_sum_exp = saved.log_sum_exp.view(),
-                               .spans = saved.spans.view()});
+  AttentionArgs args{.q = q.view(),
+                     .segments = options.segments.view(),
+                     .heads = options.heads,
+                     .scale = options.scale,
+                     .sequence = options.sequence,
+                     .sums = options.sums,
+                     .mask = options.mask,
+                     .dropout = saved.dropout,
+                     .out = saved.out.view(),
+                     .log_sum_exp = saved.log_sum_exp.view(),
+                     .spans = saved.spans.view()};
+  take_keys(args, read, kv_heads_of(options));
+  if (!shared_heads(context.device().backend, args).reads) {
+    read = repeated(context, read, options);
+    take_keys(args, read, options.heads);
+  }
+  context.launch(args);
   return saved;
 }
 
 void attend_backward(Context& context, const Saved& saved, const Tensor& dout, const QueriesKeysValues& gradients) {
-  const QueriesKeysValues read = repeated(context, saved.inputs, saved.options);
-  const auto [head_size, times] = repetition_of(read.q, saved.options);
-  QueriesKeysValues written = gradients;  // a head of keys and values a head of queries
-  if (times > 1) written.kv = context.tensor(read.kv.shape(), read.kv.dtype());
+  const AttentionOptions& options = saved.options;
+  QueriesKeysValues read = saved.inputs, written = gradients;
   const Tensor delta = context.tensor(saved.log_sum_exp.shape(), saved.log_sum_exp.dtype());  // [tokens, heads]
-  context.launch(AttentionBackwardArgs{.q = read.q.view(),
-                                       .k = read.k().view(),
-                                       .v = read.v().view(),
-                                       .out = saved.out.view(),
-                                       .log_sum_exp = saved.log_sum_exp.view(),
-                                       .dout = dout.view(),
-                                       .segments = saved.options.segments.view(),
-                                       .heads = saved.options.heads,
-                                       .scale = saved.options.scale,
-                                       .sequence = saved.options.sequence,
-                                       .sums = saved.options.sums,
-                                       .mask = saved.options.mask,
-                                       .dropout = saved.dropout,
-                                       .dq = written.q.view(),
-                                       .dk = written.k().view(),
-                                       .dv = written.v().view(),
-                                       .spans = saved.spans.view(),
-                                       .delta = delta.view()});
-  if (times == 1) return;
+  AttentionBackwardArgs args{.q = read.q.view(),
+                             .out = saved.out.view(),
+                             .log_sum_exp = saved.log_sum_exp.view(),
+                             .dout = dout.view(),
+                             .segments = options.segments.view(),
+                             .heads = options.heads,
+                             .scale = options.scale,
+                             .sequence = options.sequence,
+                             .sums = options.sums,
+                             .mask = options.mask,
+                             .dropout = saved.dropout,
+                             .dq = written.q.view(),
+                             .spans = saved.spans.view(),
+                             .delta = delta.view()};
+  take_keys(args, read, kv_heads_of(options));
+  const SharedHeads shared = shared_heads(context.device().backend, args);
+  const auto [head_size, times] = repetition_of(read.q, options);
+  if (!shared.reads) {
+    read = repeated(context, read, options);
+    take_keys(args, read, options.heads);
+  }
+  // A head of queries its own part of the gradients.
+  if (!shared.sums) written.kv = context.tensor({read.kv.rows(), gradients.kv.cols() * times}, read.kv.dtype());
+  args.dk = written.k().view();
+  args.dv = written.v().view();
+  context.launch(args);
+  if (shared.sums) return;
   context.launch(RepeatHeadsBackwardArgs{.dy = written.kv.view(), .dx = gradients.kv.view(), .head_size = head_size, .times = times});
 }
 

@@ -6,8 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "framework/data/tokenizer.h"
-
 namespace tilewave {
 namespace {
 
@@ -26,23 +24,19 @@ double log_sum_exp(std::span<const double> logits) {
 
 }  // namespace
 
-bool may_produce(std::int32_t id) { return id >= kSpecialIds || id == kEndId; }
-
-BeamSearch::BeamSearch(std::int64_t beams, double length_penalty, std::int64_t vocabulary, std::int64_t longest)
-    : length_penalty_(length_penalty), vocabulary_(vocabulary), longest_(longest), beams_(static_cast<std::size_t>(beams)) {
+BeamSearch::BeamSearch(BeamOptions options) : options_(std::move(options)), beams_(static_cast<std::size_t>(options_.beams)) {
   beams_.front().log_probability = 0.0;
 }
 
-std::int32_t BeamSearch::last(std::size_t beam) const { return beams_[beam].ids.empty() ? kBeginId : beams_[beam].ids.back(); }
+std::int32_t BeamSearch::last(std::size_t beam) const { return beams_[beam].ids.empty() ? options_.frame.begin : beams_[beam].ids.back(); }
 
 std::vector<std::int64_t> BeamSearch::advance(std::span<const double> logits, std::int64_t columns) {
   std::vector<Extension> candidates;
   for (std::size_t beam = 0; beam < beams_.size(); ++beam) {
     if (!std::isfinite(beams_[beam].log_probability)) continue;
-    const auto row = logits.subspan(beam * static_cast<std::size_t>(columns), static_cast<std::size_t>(vocabulary_));
+    const auto row = logits.subspan(beam * static_cast<std::size_t>(columns), static_cast<std::size_t>(options_.vocabulary));
     const double normalizer = log_sum_exp(row);
-    for (std::int32_t id = 0; id < vocabulary_; ++id) {
-      if (!may_produce(id)) continue;
+    for (const std::int32_t id : *options_.ids) {
       candidates.push_back(
           {beams_[beam].log_probability + row[static_cast<std::size_t>(id)] - normalizer, static_cast<std::int64_t>(beam), id});
     }
@@ -61,7 +55,7 @@ std::vector<std::int64_t> BeamSearch::advance(std::span<const double> logits, st
     const Extension& candidate = candidates[rank];
     Hypothesis hypothesis = beams_[static_cast<std::size_t>(candidate.beam)];
     hypothesis.log_probability = candidate.log_probability;
-    if (candidate.id == kEndId) {
+    if (candidate.id == options_.frame.end) {
       if (rank < beams_.size()) finish(std::move(hypothesis));
       continue;
     }
@@ -75,9 +69,9 @@ std::vector<std::int64_t> BeamSearch::advance(std::span<const double> logits, st
   // A longer hypothesis ranks at best as the most probable one would with no further loss, at whichever end of the lengths to come.
   const Hypothesis& likeliest = beams_.front();
   const auto length = static_cast<std::int64_t>(likeliest.ids.size());
-  const double reachable = std::max(score(likeliest.log_probability, length + 1), score(likeliest.log_probability, longest_));
+  const double reachable = std::max(score(likeliest.log_probability, length + 1), score(likeliest.log_probability, options_.longest));
   const bool hopeless = finished_ >= beams_.size() && best_score_ >= reachable;
-  done_ = length >= longest_ || hopeless || !std::isfinite(likeliest.log_probability) || (beams_.size() == 1 && finished_ > 0);
+  done_ = length >= options_.longest || hopeless || !std::isfinite(likeliest.log_probability) || (beams_.size() == 1 && finished_ > 0);
   if (done_ && finished_ == 0) finish(likeliest);
   return parents;
 }
@@ -85,7 +79,7 @@ std::vector<std::int64_t> BeamSearch::advance(std::span<const double> logits, st
 std::vector<std::int32_t> BeamSearch::take_best() { return std::move(best_.ids); }
 
 double BeamSearch::score(double log_probability, std::int64_t length) const {
-  return log_probability / std::pow((5.0 + static_cast<double>(length)) / 6.0, length_penalty_);
+  return log_probability / std::pow((5.0 + static_cast<double>(length)) / 6.0, options_.length_penalty);
 }
 
 void BeamSearch::finish(Hypothesis hypothesis) {

@@ -4,18 +4,26 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "framework/data/special_ids.h"
+
 namespace tilewave {
 
-// Whether decoding may end or go on with the id: no padding of the vocabulary, no special id but the end.
-bool may_produce(std::int32_t id);
+struct BeamOptions {
+  std::int64_t beams = 1;
+  double length_penalty = 0.6;
+  std::int64_t vocabulary = 0;                           // whose ids the logits are normalised over
+  std::int64_t longest = 0;                              // tokens of a target
+  PairFrame frame;                                       // what a target is begun with and ended by
+  std::shared_ptr<const std::vector<std::int32_t>> ids;  // that may end or extend one, ascending
+};
 
 class BeamSearch {
  public:
-  // Targets have at most `longest` tokens of ids below `vocabulary`.
-  BeamSearch(std::int64_t beams, double length_penalty, std::int64_t vocabulary, std::int64_t longest);
+  explicit BeamSearch(BeamOptions options);
 
   bool done() const { return done_; }
   std::int32_t last(std::size_t beam) const;  // the token to extend it by the next of; the begin id at first
@@ -35,8 +43,7 @@ class BeamSearch {
   double score(double log_probability, std::int64_t length) const;
   void finish(Hypothesis hypothesis);
 
-  double length_penalty_;
-  std::int64_t vocabulary_, longest_;
+  BeamOptions options_;
   std::vector<Hypothesis> beams_;
   Hypothesis best_;
   double best_score_ = 0.0;

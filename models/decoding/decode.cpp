@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <optional>
 #include <utility>
 
-#include "framework/data/tokenizer.h"
 #include "framework/tensor/host_tensor.h"
 #include "framework/tensor/random.h"
 #include "kernels/core/beside_steps.h"
@@ -68,12 +68,18 @@ std::vector<std::vector<std::int32_t>> translate_group(Transformer& model, const
   const std::int64_t vocabulary = used_vocabulary(model.config(), options.vocabulary);
   const std::int64_t positions = used_positions(model.config(), options.positions);
   const auto beams = static_cast<std::size_t>(options.beams);
+  const auto ids = std::make_shared<const std::vector<std::int32_t>>(options.drawn.below(vocabulary));
   std::vector<BeamSearch> searches;
   std::int64_t capacity = 0;
   for (const std::vector<std::int32_t>* source : sources) {
     const std::int64_t longest = longest_target(std::ssize(*source), positions);
     capacity = std::max(capacity, longest);
-    searches.emplace_back(options.beams, options.length_penalty, vocabulary, longest);
+    searches.emplace_back(BeamOptions{.beams = options.beams,
+                                      .length_penalty = options.length_penalty,
+                                      .vocabulary = vocabulary,
+                                      .longest = longest,
+                                      .frame = {.begin = *options.drawn.begin, .end = *options.drawn.end},
+                                      .ids = ids});
   }
   SourceGroup launches(model, sources, {.capacity = capacity, .beams = options.beams});
 
@@ -165,11 +171,7 @@ TextMemory text_memory(Transformer& model, std::int64_t prompt, const GenerateOp
 
 // The ids of the vocabulary that may be drawn, beside the model.
 Tensor drawn_columns(Context& context, const DrawnIds& drawn, std::int64_t vocabulary) {
-  std::vector<std::int32_t> ids;
-  for (std::int32_t id = 0; id < vocabulary; ++id) {
-    if (drawn.may(id)) ids.push_back(id);
-  }
-  TW_CHECK(!ids.empty(), "generate: none of ", vocabulary, " ids may be drawn.");
+  const std::vector<std::int32_t> ids = drawn.below(vocabulary);
   const Tensor columns = context.tensor({1, std::ssize(ids)}, DType::i32);
   write_ids(context, columns, ids);
   return columns;
@@ -193,6 +195,7 @@ std::int32_t draw(Context& context, const RankedRow& logits, const GenerateOptio
 std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
                                                  const TranslateOptions& options) {
   TW_CHECK_INPUT(std::holds_alternative<EncoderDecoder>(model.architecture()), "a decoder_only model cannot translate; use generate.");
+  TW_CHECK(options.drawn.begin && options.drawn.end, "translate: a target needs an id that begins it and one that ends it.");
   TW_CHECK_INPUT(options.beams >= 1 && options.beams <= 1024, "the number of beams is ", options.beams, "; it must be from 1 to 1024.");
   const NoGradient scope(model.context());
   std::vector<std::vector<std::int32_t>> targets(sources.size());
@@ -229,14 +232,6 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
     next += group.size();
   }
   return targets;
-}
-
-DrawnIds drawn_ids(const Tokenizer& tokenizer) {
-  return {.may = [tokenizer](std::int32_t id) { return tokenizer.may_be_drawn(id); }, .begin = tokenizer.begin(), .end = tokenizer.end()};
-}
-
-DrawnIds any_ids() {
-  return {.may = [](std::int32_t) { return true; }, .begin = std::nullopt, .end = std::nullopt};
 }
 
 void generate(Transformer& model, std::span<const std::int32_t> prompt, const GenerateOptions& options,

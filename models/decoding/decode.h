@@ -1,14 +1,12 @@
 // Decoding with cached keys and values: greedy and beam search for the encoder-decoder, sampling for the decoder-only model.
-// Only ids a tokenizer can mean are produced: no padding of the vocabulary, no id without a text but the end.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "framework/data/tokenizer.h"
+#include "models/decoding/drawn_ids.h"
 #include "models/transformer/transformer.h"
 
 namespace tilewave {
@@ -16,6 +14,7 @@ namespace tilewave {
 struct TranslateOptions {
   std::int64_t beams = 1;       // 1: greedy
   double length_penalty = 0.6;  // see models/decoding/beam_search.h
+  DrawnIds drawn;               // with a begin and an end
   std::int64_t vocabulary = 0;  // of the tokenizer; 0: the model's
   std::int64_t positions = 0;   // that were trained; 0: all of the model's
   std::int64_t rows = 256;      // hypotheses decoded at a time, at most
@@ -29,15 +28,6 @@ struct TranslateOptions {
 // Where memory runs out fewer sources are decoded at a time; OutOfMemory where one alone is too many.
 std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
                                                  const TranslateOptions& options = {});
-
-// Which ids may be drawn, and what begins and ends a text. Without more, those of a tokenizer that tilewave has trained.
-struct DrawnIds {
-  std::function<bool(std::int32_t)> may = [](std::int32_t id) { return id >= kSpecialIds || id == kEndId; };
-  std::optional<std::int32_t> begin = kBeginId;  // that an empty prompt goes on from
-  std::optional<std::int32_t> end = kEndId;      // behind which nothing is drawn, and which is no part of the text
-};
-DrawnIds drawn_ids(const Tokenizer& tokenizer);
-DrawnIds any_ids();  // of a model of token files, whose tokenizer is not known
 
 struct GenerateOptions {
   std::int64_t tokens = 256;

@@ -49,6 +49,7 @@ struct Quantity {
   std::string_view section;  // of a candidate that has none of its own
   bool of_rows = false;      // whose section speaks of GEMMs alone
   std::string remark = {};
+  std::vector<std::string_view> layers = {};  // of `part`, whose GEMMs have the number as a dimension: it is told what that costs them
 };
 
 double attention_seconds(const StepPlan& step) {
@@ -66,7 +67,7 @@ std::vector<std::int64_t> neighbours(std::int64_t from, std::initializer_list<st
   for (const std::int64_t multiple : multiples) {
     for (const std::int64_t number : {(from - 1) / multiple * multiple, (from / multiple + 1) * multiple}) {
       const bool near = std::abs(static_cast<double>(number - from)) <= kReach * static_cast<double>(from);
-      if (number > 0 && number != from && near) numbers.push_back(number);
+      if (number > 0 && number != from && near && std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
     }
   }
   return numbers;
@@ -144,9 +145,8 @@ class Adviser {
   }
 
   // What a pitch does instead of padding.
-  std::string remark_on_vocabulary() const {
-    const std::int64_t whole = kPitchBytes / size_of(precision_table(recipe_.run.precision).logits);
-    if (resolved_.shapes.vocabulary_padded % whole == 0) return {};
+  std::string remark_on_rows(std::int64_t elements, DType dtype) const {
+    if (elements % (kPitchBytes / size_of(dtype)) == 0) return {};
     return recipe_.guidelines.row_pitch == PitchPolicy::aligned
                ? concat("row_pitch = aligned starts its rows on ", kPitchBytes, " bytes already, without padding")
                : concat("--set guidelines.row_pitch=aligned starts its rows on ", kPitchBytes, " bytes without padding");
@@ -159,7 +159,7 @@ class Adviser {
                       .part = "projection",
                       .part_seconds = [](const StepPlan& step) { return step.seconds_of_layer("projection"); },
                       .section = "Optimizing Linear/Fully-Connected Layers, 4.2.1",
-                      .remark = remark_on_vocabulary()};
+                      .remark = remark_on_rows(resolved_.shapes.vocabulary_padded, precision_table(recipe_.run.precision).logits)};
     for (const std::int64_t multiple : {8, 64, 128}) {
       const std::int64_t padded = round_up(recipe_.model.vocabulary, multiple);
       if (padded == quantity.from) continue;
@@ -233,7 +233,9 @@ class Adviser {
         .from = recipe_.model.d_ff,
         .part = "ffn",
         .part_seconds = [](const StepPlan& step) { return step.seconds_of_layer("ffn.up") + step.seconds_of_layer("ffn.down"); },
-        .section = "Matrix Multiplication Background, 2.2 and 3"};
+        .section = "Matrix Multiplication Background, 2.2 and 3",
+        .remark = remark_on_rows(recipe_.model.d_ff, precision_table(recipe_.run.precision).activation),
+        .layers = {"ffn.up", "ffn.down"}};
     for (const std::int64_t number : neighbours(quantity.from, {8, 64, 128, 256})) {
       add(
           quantity, number, [&](Recipe& changed) { changed.model.d_ff = number; }, concat("--set model.d_ff=", number));
@@ -297,6 +299,14 @@ class Adviser {
     return is_deep(recipe.model) ? trace_step(resolve(recipe), device_).bytes() : step.bytes;
   }
 
+  SizeEffects effects_in(const StepPlan& step, const Quantity& quantity, std::int64_t size) const {
+    std::vector<GemmLine> lines;
+    for (const GemmLine& line : step.gemms) {
+      if (std::ranges::any_of(quantity.layers, [&](std::string_view layer) { return named_by(line.layer, layer); })) lines.push_back(line);
+    }
+    return effects_of(size, lines, device_);
+  }
+
   struct Tried {
     Advice advice;
     double rate_gain = 0.0;  // of the step's FLOPs a second
@@ -304,7 +314,34 @@ class Adviser {
     StepPlan step;
   };
 
+  // All that was tried, and what the recipe has.
+  std::vector<TriedSize> sizes_of(const Quantity& quantity, const std::vector<Tried>& tried) const {
+    if (quantity.layers.empty()) return {};
+    std::vector<TriedSize> sizes = {
+        {.size = quantity.from, .part_s = quantity.part_seconds(step_), .effects = effects_in(step_, quantity, quantity.from)}};
+    for (const Tried& one : tried) {
+      const std::int64_t size = one.advice.to;
+      if (std::ranges::any_of(sizes, [&](const TriedSize& known) { return known.size == size; })) continue;
+      sizes.push_back({.size = size,
+                       .part_s = quantity.part_seconds(one.step),
+                       .step_gain = one.advice.step_gain,
+                       .rate_gain = one.rate_gain,
+                       .effects = effects_in(one.step, quantity, size)});
+    }
+    std::ranges::sort(sizes, {}, &TriedSize::size);
+    return sizes;
+  }
+
   std::vector<Advice> advice_of(const Quantity& quantity) {
+    const std::vector<Tried> tried = tried_of(quantity);
+    const std::vector<TriedSize> sizes = sizes_of(quantity, tried);
+    std::vector<Advice> given = chosen_of(quantity, tried);
+    for (Advice& advice : given) advice.tried = sizes;
+    return given;
+  }
+
+  // The nearest number first; of two settings with one number the better one.
+  std::vector<Tried> tried_of(const Quantity& quantity) {
     std::vector<Tried> tried;
     for (const Candidate& candidate : quantity.candidates) {
       const ResolvedRecipe resolved = resolved_by(counter_, candidate.recipe);
@@ -338,11 +375,13 @@ class Adviser {
                        .step = step});
     }
     const auto distance = [](const Tried& one) { return std::abs(one.advice.to - one.advice.from); };
-    // Of two settings with one number the better one first.
     std::sort(tried.begin(), tried.end(), [&](const Tried& a, const Tried& b) {
       return std::pair(distance(a), -a.advice.step_gain) < std::pair(distance(b), -b.advice.step_gain);
     });
+    return tried;
+  }
 
+  std::vector<Advice> chosen_of(const Quantity& quantity, const std::vector<Tried>& tried) const {
     std::vector<Advice> given;
     for (const bool up : {false, true}) {
       const auto counts = [&](const Tried& one) { return one.advice.advised && (one.advice.to > one.advice.from) == up; };
@@ -351,8 +390,8 @@ class Adviser {
       const auto nearest =
           std::find_if(tried.begin(), tried.end(), [&](const Tried& one) { return counts(one) && one.rate_gain >= kNearlyBest * best; });
       if (nearest == tried.end()) continue;
-      nearest->advice.cost_bytes = exact_bytes(nearest->candidate->recipe, nearest->step) - step_.bytes;
       given.push_back(nearest->advice);
+      given.back().cost_bytes = exact_bytes(nearest->candidate->recipe, nearest->step) - step_.bytes;
     }
     if (!given.empty()) return given;
     // None: the best number by the lesser of its two gains, if it has both.

@@ -10,11 +10,21 @@
 
 #include "models/planning/plan.h"
 #include "models/planning/real_tokens.h"
+#include "models/planning/size_effects.h"
 
 namespace tilewave {
 
 inline constexpr double kMinGain = 0.005;   // of the step's time per real token; less is no advice
 inline constexpr double kNearlyBest = 0.9;  // the nearest number with so much of the best one's gain is advised
+
+// A number that was tried, or the recipe's own, whose gains are none, and what it costs the GEMMs of its part.
+struct TriedSize {
+  std::int64_t size = 0;
+  double part_s = 0.0;     // of the step's time, that the part takes
+  double step_gain = 0.0;  // of the step's time per real token
+  double rate_gain = 0.0;  // of its FLOPs a second
+  SizeEffects effects;
+};
 
 struct Advice {
   std::string quantity;    // "vocabulary", "target rows"
@@ -28,6 +38,8 @@ struct Advice {
   std::string set;           // what to say to tilewave: "--set guidelines.pad_vocabulary_to=8"
   std::string_view section;  // of the guide; or what it is, where no section speaks of it
   std::string remark = {};   // what else does the same, or does it already
+  // Of d_ff: all numbers that were tried and the recipe's, the smallest first; of what is advised in either direction the same.
+  std::vector<TriedSize> tried = {};
 };
 
 // The quantities in the order vocabulary, batch, d_ff, heads, sequence; at most one advice a direction each. `asked` is what the person's

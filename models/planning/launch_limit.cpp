@@ -23,11 +23,19 @@ GemmProblem aligned(GemmProblem problem) {
   return problem;
 }
 
+// Of rows from 16 bytes on nobody says that alignment limits them.
 double cost_of_alignment(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   constexpr std::int64_t kWanted = 16;  // bytes
   const std::int64_t of_k = alignment_of(0, problem.k * size_of(problem.operand_dtype));
-  if (std::min({problem.a_alignment, problem.b_alignment, problem.d_alignment, of_k}) >= kWanted) return 1.0;
+  const bool wanted = std::min({problem.a_alignment, problem.b_alignment, problem.d_alignment, of_k}) >= kWanted;
+  return wanted ? 1.0 : times_of_alignment(problem, plan, device);
+}
+
+}  // namespace
+
+double times_of_alignment(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   const GemmProblem other = aligned(problem);
+  if (other == problem) return 1.0;
   const GemmKernel& kernel = kernel_of(device.backend, plan);
   const bool is_forced = choose(problem, device) != plan;
   double seconds = plan.predicted_s;
@@ -36,8 +44,6 @@ double cost_of_alignment(const GemmProblem& problem, const GemmPlan& plan, const
     seconds = kernel.plan(other, plan.tile, device, plan.split).predicted_s;
   return std::max(1.0, plan.predicted_s / seconds);
 }
-
-}  // namespace
 
 LaunchTerms launch_terms(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   const double peak = peak_flops_per_s(device, problem.operand_dtype, problem.math), bandwidth = device.bandwidth_bytes_per_s;

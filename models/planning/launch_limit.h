@@ -30,6 +30,8 @@ struct LaunchTerms {
 };
 
 LaunchTerms launch_terms(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device);
+// How many times as long the plan takes as one whose rows start on 128 bytes, with a K of a multiple of 16 bytes; 1 at least.
+double times_of_alignment(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device);
 
 // math or memory: that least time is about a third of the prediction or more, and the products take no more than a third longer than
 // theirs. Where they do, the largest of the reasons. launch: starting it takes longest. latency: SMs have no block, or nothing of all this

@@ -24,13 +24,24 @@ void write_operation(std::ostream& stream, const OperationLine& line, const Devi
   stream << object.text() << '\n';
 }
 
-void write_advice(std::ostream& stream, const Advice& advice) {
+JsonObject object_of(const TriedSize& tried, const DeviceInfo& device) {
+  JsonObject object;
+  object.add("size", tried.size).add("alignment_bytes", tried.effects.alignment_bytes);
+  object.add("alignment_cost_fraction", tried.effects.alignment_cost).add("useful_fraction", tried.effects.useful_fraction);
+  object.add("wave_fraction", tried.effects.wave_fraction).add("part_us", 1e6 * predicted_or_nan(tried.part_s, device));
+  return object.add("step_gain_fraction", tried.step_gain).add("rate_gain_fraction", tried.rate_gain);
+}
+
+void write_advice(std::ostream& stream, const Advice& advice, const DeviceInfo& device) {
   JsonObject object;
   object.add("kind", "advice").add("quantity", advice.quantity).add("from", advice.from).add("to", advice.to);
   object.add("advised", advice.advised).add("part", advice.part).add("part_gain_fraction", advice.part_gain);
   object.add("step_gain_fraction", advice.step_gain).add("cost_rows", advice.cost_rows).add("cost_bytes", advice.cost_bytes);
   object.add("cost_parameters", advice.cost_parameters).add("set", advice.set).add("section", advice.section);
   object.add("remark", advice.remark);
+  std::vector<JsonObject> tried;
+  for (const TriedSize& one : advice.tried) tried.push_back(object_of(one, device));
+  object.add("tried", tried);
   stream << object.text() << '\n';
 }
 
@@ -113,7 +124,7 @@ void write_json(std::ostream& stream, const PlannedRecipe& planned) {
     object.add("kind", "adjustment");
     stream << add_fields(object, adjustment).text() << '\n';
   }
-  for (const Advice& one : advice) write_advice(stream, one);
+  for (const Advice& one : advice) write_advice(stream, one, device);
   stream << JsonObject()
                 .add("kind", "step")
                 .add("device", device.name)

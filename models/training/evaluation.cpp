@@ -60,6 +60,7 @@ void translate_pairs(TrainStep& step, const Corpus& corpus, const Recipe& recipe
   const Tokenizer& tokenizer = *corpus.tokenizer();
   const std::vector<std::vector<std::int32_t>> targets = translate(step.model(), asked.sources,
                                                                    {.beams = request.beams,
+                                                                    .drawn = target_ids(tokenizer),
                                                                     .vocabulary = tokenizer.vocabulary(),
                                                                     .positions = recipe.batch.sequence,
                                                                     .interrupted = request.interrupted});

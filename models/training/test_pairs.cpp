@@ -16,7 +16,8 @@ std::optional<std::vector<std::vector<std::int32_t>>> translations_of(const Test
                                                                       std::string& not_translated) {
   try {
     return translate(model, asked.sources,
-                     {.vocabulary = corpus.tokenizer()->vocabulary(),
+                     {.drawn = target_ids(*corpus.tokenizer()),
+                      .vocabulary = corpus.tokenizer()->vocabulary(),
                       .positions = recipe.batch.sequence,
                       .bytes = limits.bytes(),
                       .interrupted = limits.interrupted});
@@ -35,8 +36,8 @@ TestPairs test_pairs_of(const Corpus& corpus, const Recipe& recipe) {
   if (recipe.model.architecture != Architecture::encoder_decoder) return asked;
   const auto fits = [&](const std::vector<std::int32_t>& ids) { return std::ssize(ids) <= recipe.batch.sequence; };
   for (const TextPair& pair : corpus.test_pairs()) {
-    std::vector<std::int32_t> ids = corpus.tokenizer()->encode(pair.source);
-    if (!fits(ids) || !fits(corpus.tokenizer()->encode(pair.target))) continue;
+    std::vector<std::int32_t> ids = corpus.tokenizer()->encode_sentence(pair.source);
+    if (!fits(ids) || !fits(corpus.tokenizer()->encode_sentence(pair.target))) continue;
     asked.sources.push_back(std::move(ids));
     asked.pairs.push_back(&pair);
   }

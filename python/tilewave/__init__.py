@@ -10,9 +10,9 @@ looked for when something is asked of it.
 """
 
 from ._library import Device, Error, InputError, devices, has_cuda, library_path, version
-from ._plan import Adjustment, Advice, Layer, Operation, Plan, plan
+from ._plan import Adjustment, Advice, Layer, Operation, Plan, TriedSize, plan
 from ._runs import Metrics, Run
 from ._train import Step, train
 
-__all__ = ["Adjustment", "Advice", "Device", "Error", "InputError", "Layer", "Metrics", "Operation", "Plan", "Run", "Step", "devices",
-           "has_cuda", "library_path", "plan", "train", "version"]
+__all__ = ["Adjustment", "Advice", "Device", "Error", "InputError", "Layer", "Metrics", "Operation", "Plan", "Run", "Step", "TriedSize",
+           "devices", "has_cuda", "library_path", "plan", "train", "version"]

@@ -58,9 +58,23 @@ class Operation:
 
 
 @dataclasses.dataclass(frozen=True)
+class TriedSize:
+    """A size that was tried, or the recipe's own, whose gains are 0, and what it costs the GEMMs that have it as a dimension."""
+
+    size: int
+    alignment_bytes: int
+    alignment_cost_fraction: float
+    useful_fraction: float
+    wave_fraction: float
+    part_us: Optional[float]
+    step_gain_fraction: float
+    rate_gain_fraction: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Advice:
     """A number of the recipe and the nearest better one; not `advised`: there is none, and the gains are those of the best that was tried.
-    `set` is what to give as a setting."""
+    `set` is what to give as a setting; `tried`, of d_ff alone, holds all sizes that were planned."""
 
     quantity: str
     from_: int
@@ -75,6 +89,7 @@ class Advice:
     set: str
     section: str
     remark: str
+    tried: list[TriedSize] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +148,9 @@ def _plan_of(lines: list[dict[str, Any]]) -> Plan:
         return [from_json(typed, {("from_" if name == "from" else name): value for name, value in line.items()})
                 for line in lines if line["kind"] == kind]
 
+    for line in lines:
+        if line["kind"] == "advice":
+            line["tried"] = [from_json(TriedSize, one) for one in line.get("tried", [])]
     step = next(line for line in lines if line["kind"] == "step")
     return dataclasses.replace(from_json(Plan, step), layers=all_of("gemm", Layer), operations=all_of("operation", Operation),
                                advice=all_of("advice", Advice), adjustments=all_of("adjustment", Adjustment))

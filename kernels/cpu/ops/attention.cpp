@@ -1,7 +1,8 @@
 // Attention on a CPU in tiles of keys by queries: a tile of S^T has keys as rows and queries as columns, so that every vector
 // of a score runs along queries, the softmax sums no vector across, and heads of whole vectors are read where they lie.
 // Forward keeps a running maximum and sum for each query (Milakov and Gimelshein, "Online normalizer calculation for softmax",
-// 2018; Dao et al., "FlashAttention", 2022). Backward has P again from log_sum_exp; one thread owns one head of a segment.
+// 2018; Dao et al., "FlashAttention", 2022). Backward has P again from log_sum_exp; one thread owns a head of a segment's gradients of
+// keys, and so all heads of queries whose parts they are sums of.
 #include "kernels/ops/attention.h"
 
 #include <cmath>
@@ -271,7 +272,8 @@ void finish_sums(ForwardScratch<T>& s, const QueryTile& queries) {
 
 template <class T>
 void attend(const AttentionArgs& args, const QueryTile& queries, std::int64_t head, ForwardScratch<T>& s) {
-  const auto q = head_of<T>(args.q, head, args.heads), k = head_of<T>(args.k, head, args.heads), v = head_of<T>(args.v, head, args.heads);
+  const std::int64_t kv_heads = kv_heads_of(args), shared = head / heads_sharing(args);
+  const auto q = head_of<T>(args.q, head, args.heads), k = head_of<T>(args.k, shared, kv_heads), v = head_of<T>(args.v, shared, kv_heads);
   const std::int64_t padded_width = round_up(v.width, kLanes);
   const std::uint32_t threshold = keep_threshold(args.dropout.probability);
   const T kept = static_cast<T>(1.0 / (1.0 - args.dropout.probability));
@@ -379,12 +381,20 @@ void recompute_probabilities(BackwardScratch<T>& s, const QueryTile& queries, st
   }
 }
 
+// Where a head's gradients of keys go, and whether they are the first ones there.
 template <class T>
-void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, std::int64_t head, BackwardScratch<T>& s) {
-  const auto q = head_of<T>(args.q, head, args.heads), k = head_of<T>(args.k, head, args.heads), v = head_of<T>(args.v, head, args.heads);
+struct KeyGradients {
+  WholeRows<T> dk, dv;
+  Sums sums = Sums::fresh;
+};
+
+template <class T>
+void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, std::int64_t head, const KeyGradients<T>& gradients,
+                     BackwardScratch<T>& s) {
+  const std::int64_t kv_heads = kv_heads_of(args), shared = head / heads_sharing(args);
+  const auto q = head_of<T>(args.q, head, args.heads), k = head_of<T>(args.k, shared, kv_heads), v = head_of<T>(args.v, shared, kv_heads);
   const auto out = head_of<T>(args.out, head, args.heads), dout = head_of<T>(args.dout, head, args.heads);
-  const auto dq = head_of<T>(args.dq, head, args.heads), dk = head_of<T>(args.dk, head, args.heads),
-             dv = head_of<T>(args.dv, head, args.heads);
+  const auto dq = head_of<T>(args.dq, head, args.heads);
   const std::int64_t width = q.width, padded_width = round_up(width, kLanes);
   const T scale = score_scale<T>(args);
   const std::uint32_t threshold = keep_threshold(args.dropout.probability);
@@ -392,11 +402,13 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
 
   prefetch_rows(k, segment, key_tile(segment, 0));
   prefetch_rows(v, segment, key_tile(segment, 0));
-  const WholeRows<T> dk_rows = whole_rows(dk, segment.k_begin, s.dk.get()), dv_rows = whole_rows(dv, segment.k_begin, s.dv.get());
-  // The first queries' tiles of keys are sums of their own, the later ones are added to.
-  const std::int64_t seen_first = segment.q_length == 0 ? 0 : round_up(query_tile(segment, 0).visible_keys(args.mask), kTile);
-  zero_rows(dk_rows, seen_first, segment.k_length, padded_width);
-  zero_rows(dv_rows, seen_first, segment.k_length, padded_width);
+  const auto& [dk_rows, dv_rows, sums] = gradients;
+  if (sums == Sums::fresh) {
+    // The first queries' tiles of keys are sums of their own, the later ones are added to.
+    const std::int64_t seen_first = segment.q_length == 0 ? 0 : round_up(query_tile(segment, 0).visible_keys(args.mask), kTile);
+    zero_rows(dk_rows, seen_first, segment.k_length, padded_width);
+    zero_rows(dv_rows, seen_first, segment.k_length, padded_width);
+  }
 
   for (std::int64_t first_query = 0; first_query < segment.q_length; first_query += kTile) {
     // Load.
@@ -456,13 +468,13 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
       gradient.b_ld = dout_rows.ld;
       gradient.c = dv_rows.data + keys.first * dv_rows.ld;
       gradient.c_ld = dv_rows.ld;
-      multiply(first_query == 0 ? Sums::fresh : Sums::added, gradient);
+      multiply(first_query == 0 ? sums : Sums::added, gradient);
       gradient.a = s.ds.get();
       gradient.b = q_rows.data;
       gradient.b_ld = q_rows.ld;
       gradient.c = dk_rows.data + keys.first * dk_rows.ld;
       gradient.c_ld = dk_rows.ld;
-      multiply(first_query == 0 ? Sums::fresh : Sums::added, gradient);
+      multiply(first_query == 0 ? sums : Sums::added, gradient);
       // dq += dS k
       const WholeRows<const T> k_rows = whole_rows(k, segment.k_begin + keys.first, keys.count, s.k.get());
       multiply(first_key == 0 ? Sums::fresh : Sums::added, SmallProduct<T>{.m = queries.count,
@@ -478,8 +490,19 @@ void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, 
     }
     store_rows(dq_rows, dq, queries.row(), queries.count);
   }
-  store_rows(dk_rows, dk, segment.k_begin, segment.k_length);
-  store_rows(dv_rows, dv, segment.k_begin, segment.k_length);
+}
+
+// One head of the gradients of keys and values, from the heads of queries that it is a sum over.
+template <class T>
+void attend_backward(const AttentionBackwardArgs& args, const Segment& segment, std::int64_t of_keys, BackwardScratch<T>& s) {
+  const std::int64_t gradient_heads = args.dk.cols / (args.q.cols / args.heads), parts = args.heads / gradient_heads;
+  const auto dk = head_of<T>(args.dk, of_keys, gradient_heads), dv = head_of<T>(args.dv, of_keys, gradient_heads);
+  KeyGradients<T> gradients{.dk = whole_rows(dk, segment.k_begin, s.dk.get()), .dv = whole_rows(dv, segment.k_begin, s.dv.get())};
+  for (std::int64_t part = 0; part < parts; ++part, gradients.sums = Sums::added) {
+    attend_backward(args, segment, of_keys * parts + part, gradients, s);
+  }
+  store_rows(gradients.dk, dk, segment.k_begin, segment.k_length);
+  store_rows(gradients.dv, dv, segment.k_begin, segment.k_length);
 }
 
 void attention_backward(CpuQueue& queue, const AttentionBackwardArgs& args) {
@@ -489,8 +512,9 @@ void attention_backward(CpuQueue& queue, const AttentionBackwardArgs& args) {
   with_cpu_float(args.q.dtype, "attention_backward", [&]<class T>(T) {
     std::vector<BackwardScratch<T>> scratch;
     for (int thread = 0; thread < queue.threads->size(); ++thread) scratch.emplace_back(args.q.cols / args.heads, longest);
-    queue.threads->parallel_for(static_cast<std::int64_t>(segments.size()) * args.heads, [&](std::int64_t index, int thread) {
-      attend_backward(args, segments[static_cast<std::size_t>(index / args.heads)], index % args.heads,
+    const std::int64_t gradient_heads = args.dk.cols / (args.q.cols / args.heads);
+    queue.threads->parallel_for(static_cast<std::int64_t>(segments.size()) * gradient_heads, [&](std::int64_t index, int thread) {
+      attend_backward(args, segments[static_cast<std::size_t>(index / gradient_heads)], index % gradient_heads,
                       scratch[static_cast<std::size_t>(thread)]);
     });
     zero_rows_outside<T>(args.dq, segments, &Segment::q_begin, &Segment::q_length);

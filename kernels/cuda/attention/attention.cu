@@ -54,6 +54,20 @@ void check_rows(const Args& args) {
   TW_CHECK(std::max(args.q.rows, args.k.rows) <= kMaxRows, Args::kOperation, ": segments count rows in 32 bits, and there are ",
            args.q.rows, " and ", args.k.rows, ".");
 }
+// What a GPU leaves to its caller where heads share keys and values.
+void check_shared(const AttentionArgs& args) {
+  TW_CHECK(shared_heads(Backend::cuda, args).reads, "attention: segments of at most ", kShortSegment,
+           " rows are taken whole, with as many heads of keys as of queries, not ", kv_heads_of(args), " and ", args.heads,
+           "; repeat the heads first.");
+}
+void check_shared(const AttentionBackwardArgs& args) {
+  const SharedHeads shared = shared_heads(Backend::cuda, args);
+  TW_CHECK(shared.reads, "attention_backward: segments of at most ", kShortSegment,
+           " rows are taken whole, with as many heads of keys as of queries, not ", kv_heads_of(args), " and ", args.heads,
+           "; repeat the heads first.");
+  TW_CHECK(shared.sums || args.dk.cols == args.q.cols, "attention_backward: dk and dv have ", args.dk.cols,
+           " columns; on a GPU each head of queries has its own part of them, in ", args.q.cols, ", which repeat_heads_backward sums.");
+}
 template <class Args>
 void check_spans(const Args& args) {
   TW_CHECK(args.spans || attention_spans(args.q.rows, args.k.rows) == 0, Args::kOperation, ": spans is absent; a GPU needs it.");
@@ -66,7 +80,8 @@ void check_spans(const Args& args) {
 void run(CudaQueue& queue, const AttentionArgs& args) {
   check(args);
   check_rows(args);
-  if (segments_are_short(args)) return attend_short_segments(queue, args);
+  check_shared(args);
+  if (attends_segments_whole(args)) return attend_short_segments(queue, args);
   check_spans(args);
   TW_CUDA(cudaMemsetAsync(args.spans.data, 0, static_cast<std::size_t>(args.spans.bytes()), stream_of(queue)));
   const Segments segments(args);
@@ -78,18 +93,19 @@ void run(CudaQueue& queue, const AttentionArgs& args) {
     TW_CUDA_LAUNCHED("segments_to_spans");
   }
   if (warpgroups_take(device_of(queue), args)) return attend_on_warpgroups(queue, args);
-  if (tensor_cores_take(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);
+  if (tensor_cores_attend(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);
   attend_on_cuda_cores(queue, args);
 }
 
 void run(CudaQueue& queue, const AttentionBackwardArgs& args) {
   check(args);
   check_rows(args);
-  if (segments_are_short(args)) return attend_short_segments(queue, args);
+  check_shared(args);
+  if (attends_segments_whole(args)) return attend_short_segments(queue, args);
   check_spans(args);
   TW_CHECK(args.delta || args.q.rows == 0, "attention_backward: delta is absent; a GPU needs it.");
   if (warpgroups_take(device_of(queue), args)) return attend_on_warpgroups(queue, args);
-  if (tensor_cores_take(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);
+  if (tensor_cores_attend(args.q.dtype, args.q.cols / args.heads)) return attend_on_tensor_cores(queue, args);
   attend_on_cuda_cores(queue, args);
 }
 

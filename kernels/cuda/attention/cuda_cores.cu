@@ -67,15 +67,20 @@ __device__ void multiply_rows_by_columns(const TileOf<A>& a, const TileOf<A>& b,
   }
 }
 
+// Where a head's columns begin on either side: the side of keys may have fewer heads.
+struct HeadColumns {
+  std::int64_t own = 0, other = 0, size = 0;
+};
+
 // sums += own rows times other rows, over the head's columns.
 template <class T, class A>
 __device__ void multiply_over_head(TileOf<A>& a, TileOf<A>& b, const Rows<const T>& own_rows, std::int64_t own_row,
-                                   const Rows<const T>& other_rows, std::int64_t other_row, std::int64_t other_end,
-                                   std::int64_t head_column, std::int64_t head_end, Micro<A>& sums) {
-  for (std::int64_t column = head_column; column < head_end; column += TileOf<A>::kSize) {
+                                   const Rows<const T>& other_rows, std::int64_t other_row, std::int64_t other_end, const HeadColumns& head,
+                                   Micro<A>& sums) {
+  for (std::int64_t column = 0; column < head.size; column += TileOf<A>::kSize) {
     __syncthreads();
-    load_tile(a, own_rows, own_row, own_rows.rows, column, head_end);
-    load_tile(b, other_rows, other_row, other_end, column, head_end);
+    load_tile(a, own_rows, own_row, own_rows.rows, head.own + column, head.own + head.size);
+    load_tile(b, other_rows, other_row, other_end, head.other + column, head.other + head.size);
     __syncthreads();
     multiply_rows_by_rows(a, b, sums);
   }
@@ -139,8 +144,9 @@ __global__ void __launch_bounds__(kThreads) attend(const Forward<T> op) {
   extern __shared__ std::byte memory[];
   auto& storage = *reinterpret_cast<ForwardStorage<A>*>(memory);
   const std::int64_t first_row = blockIdx.x * static_cast<std::int64_t>(kSize), head = blockIdx.y;
-  const std::int64_t head_column = head * op.head_size, head_end = head_column + op.head_size;
-  const std::int64_t column = head_column + blockIdx.z * kSize;
+  const HeadColumns columns{
+      .own = head * op.head_size, .other = blockIdx.y / op.sharing * static_cast<std::int64_t>(op.head_size), .size = op.head_size};
+  const std::int64_t tile_column = blockIdx.z * kSize, column = columns.own + tile_column, head_end = columns.own + columns.size;
   const Window window = load_window<kMicro>(op.query_spans, first_row, op.q.rows);
   const A scale = static_cast<A>(op.scale), kept_scale = static_cast<A>(op.dropout.kept_scale);
 
@@ -149,7 +155,7 @@ __global__ void __launch_bounds__(kThreads) attend(const Forward<T> op) {
   for (A& value : most) value = -INFINITY;
   for (std::int64_t key = window.all.first; key < window.all.end; key += kSize) {
     Micro<A> p;
-    multiply_over_head(storage.own, storage.other, op.q, first_row, op.k, key, window.all.end, head_column, head_end, p);
+    multiply_over_head(storage.own, storage.other, op.q, first_row, op.k, key, window.all.end, columns, p);
 
     // The softmax so far: sums and totals move to the new maximum.
 #pragma unroll
@@ -177,7 +183,7 @@ __global__ void __launch_bounds__(kThreads) attend(const Forward<T> op) {
     }
 
     __syncthreads();
-    load_tile(storage.other, op.v, key, window.all.end, column, head_end);
+    load_tile(storage.other, op.v, key, window.all.end, columns.other + tile_column, columns.other + columns.size);
     __syncthreads();
     multiply_rows_by_columns(storage.p, storage.other, sums);
   }
@@ -214,7 +220,11 @@ __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op
   auto& storage = *reinterpret_cast<BackwardStorage<A>*>(memory);
   const std::int64_t first_row = blockIdx.x * static_cast<std::int64_t>(kSize), head = blockIdx.y;
   const std::int64_t head_column = head * op.head_size, head_end = head_column + op.head_size;
-  const std::int64_t column = head_column + blockIdx.z * kSize;
+  const HeadColumns columns{.own = blockIdx.y / op.own_sharing * static_cast<std::int64_t>(op.head_size),
+                            .other = blockIdx.y / op.other_sharing * static_cast<std::int64_t>(op.head_size),
+                            .size = op.head_size};
+  const std::int64_t tile_column = blockIdx.z * kSize, column = head_column + tile_column;
+  const std::int64_t other_column = columns.other + tile_column, other_end = columns.other + columns.size;
   const Window window = load_window<kMicro>(op.spans, first_row, op.own.first.rows);
   const A scale = static_cast<A>(op.scale), kept_scale = static_cast<A>(op.dropout.kept_scale);
 
@@ -238,9 +248,8 @@ __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op
   Micro<A> d_first, d_second;
   for (std::int64_t row = window.all.first; row < window.all.end; row += kSize) {
     Micro<A> p, ds;
-    multiply_over_head(storage.own, storage.other, op.own.first, first_row, op.other.first, row, window.all.end, head_column, head_end, p);
-    multiply_over_head(storage.own, storage.other, op.own.second, first_row, op.other.second, row, window.all.end, head_column, head_end,
-                       ds);
+    multiply_over_head(storage.own, storage.other, op.own.first, first_row, op.other.first, row, window.all.end, columns, p);
+    multiply_over_head(storage.own, storage.other, op.own.second, first_row, op.other.second, row, window.all.end, columns, ds);
     if constexpr (side == AttentionSide::keys) {
       __syncthreads();
       for (int i = threadIdx.y * kSide + threadIdx.x; i < kSize; i += kThreads) {
@@ -269,8 +278,8 @@ __global__ void __launch_bounds__(kThreads) attend_backward(const Backward<T> op
     }
 
     __syncthreads();
-    load_tile(storage.other, op.other.first, row, window.all.end, column, head_end);
-    if constexpr (side == AttentionSide::keys) load_tile(storage.own, op.other.second, row, window.all.end, column, head_end);
+    load_tile(storage.other, op.other.first, row, window.all.end, other_column, other_end);
+    if constexpr (side == AttentionSide::keys) load_tile(storage.own, op.other.second, row, window.all.end, other_column, other_end);
     __syncthreads();
     multiply_rows_by_columns(storage.ds, storage.other, d_first);
     if constexpr (side == AttentionSide::keys) multiply_rows_by_columns(storage.p, storage.own, d_second);

@@ -22,7 +22,7 @@ struct Span {
   static __device__ constexpr Span nothing() { return {.first = INT_MAX, .end = 0}; }
 };
 
-// A matrix [rows, heads D].
+// A matrix [rows, heads D]: of keys and values as many heads as there are, each shared by a group of heads of queries.
 template <class T>
 struct Rows {
   T* data = nullptr;
@@ -79,7 +79,8 @@ struct Forward {
   Rows<Statistic> log_sum_exp;  // no data: not asked for
   const Span* query_spans = nullptr;
   int head_size = 0;
-  double scale = 0.0;  // of the scores
+  unsigned sharing = 1;  // heads of queries that share one of keys and values
+  double scale = 0.0;    // of the scores
   Dropout dropout;
 
   explicit Forward(const AttentionArgs& args)
@@ -90,12 +91,14 @@ struct Forward {
         log_sum_exp(args.log_sum_exp),
         query_spans(args.spans.row<Span>(0)),
         head_size(static_cast<int>(args.q.cols / args.heads)),
+        sharing(static_cast<unsigned>(heads_sharing(args))),
         scale(scale_of(args)),
         dropout(args.dropout) {}
 };
 
 // The backward pass runs twice, each time over windows of one side's rows, which own their gradients: no two blocks write one.
 //   queries: dq = dS k     keys: dk = dS^T q, dv = P^T dout
+// Each head of queries has its own part of dk and dv, also where heads share keys and values; repeat_heads_backward sums them.
 enum class AttentionSide { queries, keys };
 
 // An owner's rows are held against the other side's: scores = first first^T, dP = second second^T.
@@ -112,6 +115,7 @@ struct Backward {
   Rows<Statistic> delta;  // written with the queries, read with the keys
   const Span* spans = nullptr;
   int head_size = 0;
+  unsigned own_sharing = 1, other_sharing = 1;  // heads of queries to one of either side's operands
   double scale = 0.0;
   Dropout dropout;
 
@@ -125,10 +129,12 @@ struct Backward {
     const Operands queries{Rows<const T>(args.q), Rows<const T>(args.dout)}, keys{Rows<const T>(args.k), Rows<const T>(args.v)};
     if (side == AttentionSide::queries) {
       own = queries, other = keys;
+      other_sharing = static_cast<unsigned>(heads_sharing(args));
       d_first = Rows<T>(args.dq);
       spans = args.spans.row<Span>(0);
     } else {
       own = keys, other = queries;
+      own_sharing = static_cast<unsigned>(heads_sharing(args));
       d_first = Rows<T>(args.dk), d_second = Rows<T>(args.dv);
       spans = args.spans.row<Span>(0) + args.q.rows;
     }
@@ -139,9 +145,6 @@ struct Backward {
 // matrix; Tensor Cores take those types with heads of 32, 64 and 128; CUDA cores take everything.
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_cuda_cores(CudaQueue& queue, const AttentionBackwardArgs& args);
-inline bool tensor_cores_take(DType dtype, std::int64_t head_size) {
-  return (dtype == DType::bf16 || dtype == DType::f16) && (head_size == 32 || head_size == 64 || head_size == 128);
-}
 void attend_on_tensor_cores(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_tensor_cores(CudaQueue& queue, const AttentionBackwardArgs& args);
 inline bool warpgroups_take(const DeviceInfo& device, DType dtype, std::int64_t head_size) {
@@ -163,11 +166,6 @@ void attend_on_warpgroups(CudaQueue& queue, const AttentionArgs& args);
 void attend_on_warpgroups(CudaQueue& queue, const AttentionBackwardArgs& args);
 
 // Tensor Cores take segments whole where all are short; without spans, so both passes must say the same of the same rows.
-template <class Args>
-bool segments_are_short(const Args& args) {
-  return tensor_cores_take(args.q.dtype, args.q.cols / args.heads) && longest_segment(args) <= kShortSegment &&
-         args.segments.rows <= INT_MAX / args.heads;
-}
 void attend_short_segments(CudaQueue& queue, const AttentionArgs& args);
 void attend_short_segments(CudaQueue& queue, const AttentionBackwardArgs& args);
 

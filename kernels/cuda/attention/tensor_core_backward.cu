@@ -66,13 +66,15 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
   const int window = static_cast<int>(side == AttentionSide::queries ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
   const int first_row = window * C::kWindow, warp_row = warp_index() * C::kWarpRows;
   const int head = static_cast<int>(blockIdx.y), column = head * kHeadSize;
+  const int own_column = static_cast<int>(blockIdx.y / op.own_sharing) * kHeadSize;
+  const int other_column = static_cast<int>(blockIdx.y / op.other_sharing) * kHeadSize;
   const float scale = static_cast<float>(op.scale), log2_scale = scale * kLog2E;
   const float kept_scale = static_cast<float>(op.dropout.kept_scale);
 
   // Prologue.
   const std::int64_t rows = op.own.first.rows;
-  load_rows(storage.own_first, op.own.first, first_row, {0, static_cast<int>(rows)}, column, access);
-  load_rows(storage.own_second, op.own.second, first_row, {0, static_cast<int>(rows)}, column, access);
+  load_rows(storage.own_first, op.own.first, first_row, {0, static_cast<int>(rows)}, own_column, access);
+  load_rows(storage.own_second, op.own.second, first_row, {0, static_cast<int>(rows)}, own_column, access);
   const WarpSpans spans = load_spans<kM>(op.spans, first_row + warp_row, rows);
   const Span seen = block_span(spans.any, storage.spans);
   const int begin = seen.first / 4 * 4;  // of a quad of draws
@@ -80,8 +82,8 @@ __global__ void __launch_bounds__(kThreads, 2) attend_backward(const Backward<T>
   const auto load_tile = [&](int tile) {
     if (tile < tiles) {
       const int row = begin + tile * kTile;
-      load_rows(storage.first[tile % 2], op.other.first, row, seen, column, access);
-      load_rows(storage.second[tile % 2], op.other.second, row, seen, column, access);
+      load_rows(storage.first[tile % 2], op.other.first, row, seen, other_column, access);
+      load_rows(storage.second[tile % 2], op.other.second, row, seen, other_column, access);
       if (side == AttentionSide::keys && threadIdx.x < 2 * kTile) {
         const int i = static_cast<int>(threadIdx.x) % kTile;
         const bool present = seen.holds(row + i);

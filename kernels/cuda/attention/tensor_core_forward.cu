@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads, kHeadSize <= 64 ? 3 : 2) attend(cons
   auto& storage = *reinterpret_cast<Storage<kHeadSize>*>(memory);
   // The last windows of a causal sequence see most: they begin first.
   const int first_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kWindow, warp_row = warp_index() * kWarpRows;
-  const int column = static_cast<int>(blockIdx.y) * kHeadSize;
+  const int column = static_cast<int>(blockIdx.y) * kHeadSize, key_column = static_cast<int>(blockIdx.y / op.sharing) * kHeadSize;
   const float scale = static_cast<float>(op.scale), log2_scale = scale * kLog2E;
 
   // Prologue.
@@ -83,8 +83,8 @@ __global__ void __launch_bounds__(kThreads, kHeadSize <= 64 ? 3 : 2) attend(cons
   const int tiles = seen.first < seen.end ? (seen.end - begin + kKeys - 1) / kKeys : 0;
   const auto load_tile = [&](int tile) {
     if (tile < tiles) {
-      load_rows(storage.k[tile % 2], op.k, begin + tile * kKeys, seen, column, access);
-      load_rows(storage.v[tile % 2], op.v, begin + tile * kKeys, seen, column, access);
+      load_rows(storage.k[tile % 2], op.k, begin + tile * kKeys, seen, key_column, access);
+      load_rows(storage.v[tile % 2], op.v, begin + tile * kKeys, seen, key_column, access);
     }
     cp_async_commit();
   };

@@ -63,7 +63,8 @@ struct BackwardPass {
   const Span* spans = nullptr;
   unsigned* taken = nullptr;  // windows, beyond each block's first
   int own_rows = 0, other_rows = 0, heads = 0;
-  unsigned items = 0;  // a window of a head each
+  unsigned items = 0;                           // a window of a head of queries each
+  unsigned own_sharing = 1, other_sharing = 1;  // heads of queries to one of either side's operands
   float scale = 0.0F;
   Dropout dropout;
 };
@@ -90,7 +91,9 @@ __device__ __forceinline__ void produce(SharedStorage<C>& shared, const Backward
     // The longest walks begin first: those of a causal sequence's last queries and of its first keys.
     const unsigned item = C::kOwnsKeys ? index : op.items - 1 - index;
     const int first_row = static_cast<int>(item / op.heads) * C::kWindow, head = static_cast<int>(item % op.heads);
-    const int column = head * C::kHeadSize;
+    [[maybe_unused]] const int column = head * C::kHeadSize;  // of out
+    const int own_column = head / static_cast<int>(op.own_sharing) * C::kHeadSize;
+    const int other_column = head / static_cast<int>(op.other_sharing) * C::kHeadSize;
 
     // The window's own rows.
     mbarrier_wait(shared.own_empty[slot.stage], slot.parity ^ 1);
@@ -103,8 +106,8 @@ __device__ __forceinline__ void produce(SharedStorage<C>& shared, const Backward
       mbarrier_arrive_expecting(own_full, C::kConsumers * 2 * Tile::kBytes);
       for (int group = 0; group < C::kConsumers; ++group) {
         auto& own = shared.own[slot.stage][group];
-        load_tile(own.first, op.own.first, own_full, first_row + group * kWarpgroupRows, column);
-        load_tile(own.second, op.own.second, own_full, first_row + group * kWarpgroupRows, column);
+        load_tile(own.first, op.own.first, own_full, first_row + group * kWarpgroupRows, own_column);
+        load_tile(own.second, op.own.second, own_full, first_row + group * kWarpgroupRows, own_column);
       }
     } else {
       mbarrier_arrive(own_full);
@@ -151,8 +154,8 @@ __device__ __forceinline__ void produce(SharedStorage<C>& shared, const Backward
       Mbarrier& full = shared.full[at.stage];
       if (lane == 0) {
         mbarrier_arrive_expecting(full, 2 * Tile::kBytes);
-        load_tile(shared.stages[at.stage].first, op.other.first, full, begin + tile * kTile, column);
-        load_tile(shared.stages[at.stage].second, op.other.second, full, begin + tile * kTile, column);
+        load_tile(shared.stages[at.stage].first, op.other.first, full, begin + tile * kTile, other_column);
+        load_tile(shared.stages[at.stage].second, op.other.second, full, begin + tile * kTile, other_column);
       } else {
         mbarrier_arrive(full);
       }
@@ -387,6 +390,8 @@ BackwardPass backward_pass(const AttentionBackwardArgs& args, AttentionSide side
           .other_rows = static_cast<int>(owns_keys ? args.q.rows : args.k.rows),
           .heads = static_cast<int>(args.heads),
           .items = static_cast<unsigned>(ceil_div(own_rows, window) * args.heads),
+          .own_sharing = owns_keys ? static_cast<unsigned>(heads_sharing(args)) : 1,
+          .other_sharing = owns_keys ? 1 : static_cast<unsigned>(heads_sharing(args)),
           .scale = static_cast<float>(scale_of(args)),
           .dropout = Dropout(args.dropout)};
 }

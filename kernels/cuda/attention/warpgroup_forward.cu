@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
   const Forward<T>& pass = op.pass;
   // The last windows of a causal sequence see most: they begin first.
   const int first_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * C::kWindow, column = static_cast<int>(blockIdx.y) * C::kHeadSize;
+  const int key_column = static_cast<int>(blockIdx.y / pass.sharing) * C::kHeadSize;
   const int warpgroup = warpgroup_rank(), warp = __shfl_sync(~0u, warp_index(), 0), warp_row = first_row + warp * kWarpRows;
   const bool leads = threadIdx.x % kWarpgroup == 0;
   const float scale = static_cast<float>(pass.scale), log2_scale = scale * kLog2E;
@@ -124,7 +125,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks) attend(const __grid_c
     if (tile >= tiles) return;
     const int stage = tile % C::kStages;
     mbarrier_arrive_expecting(full[stage], C::Keys::kBytes);
-    load_tile(stages[stage], map, full[stage], key_of(tile), column);
+    load_tile(stages[stage], map, full[stage], key_of(tile), key_column);
   };
   const auto fetch_keys = [&](int tile) { fetch(shared.k, shared.k_full, op.k, tile); };
   const auto fetch_values = [&](int tile) { fetch(shared.v, shared.v_full, op.v, tile); };

@@ -488,6 +488,31 @@ TEST_F(PlanCommand, GptsVocabularyIsKept) {
   }
 }
 
+// Which d_ff: every number that was tried, what the effects cost there, and which one is advised.
+TEST_F(PlanCommand, SaysWhatADFfIsWorth) {
+  const std::string asked = recipe("llama_1b.toml") +
+                            " --for h200 --set model.d_model=4096 --set model.decoder_layers=2 --set model.d_ff=10922 --set "
+                            "guidelines.row_pitch=packed";
+  const std::string printed = plan(asked + " --wide").output;
+  for (const char* part : {"d_ff 10922 -> ", "of the time of ffn by themselves alignment (4 -> ", "alignment costs", "useful of tiles",
+                           "full of waves", "10,922", "11,008", "as it is", "advised"}) {
+    EXPECT_NE(printed.find(part), std::string::npos) << part << "\n" << printed;
+  }
+  int sizes = 0;
+  for (const json& object : objects(asked)) {
+    if (object.at("kind") != "advice") continue;
+    EXPECT_EQ(object.at("tried").empty(), object.at("quantity") != "d_ff");
+    for (const json& tried : object.at("tried")) {
+      ++sizes;
+      if (tried.at("size") != 11008) continue;
+      EXPECT_EQ(tried.at("alignment_bytes"), 128);
+      EXPECT_EQ(tried.at("alignment_cost_fraction"), 0.0);
+      EXPECT_GT(tried.at("part_us").get<double>(), 0.0);
+    }
+  }
+  EXPECT_GE(sizes, 6);
+}
+
 TEST_F(PlanCommand, RefusesWithASentence) {
   const auto expect = [&](const std::string& options, const std::string& part) {
     const Outcome outcome = plan(options);

@@ -1,7 +1,9 @@
 // Tokenizers that were made elsewhere: a tokenizer.json, with or without a tokenizer_config.json, and SentencePiece models of any kind.
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -146,7 +148,7 @@ TEST_F(OwnTokenizer, BytesOfACharacterAreTextOnceItIsWhole) {
   EXPECT_EQ(told.find("\xEF\xBF\xBD"), std::string::npos);
 }
 
-TEST_F(OwnTokenizer, ACorpusOfTextTakesItAndPairsDoNot) {
+TEST_F(OwnTokenizer, ACorpusOfTextTakesIt) {
   std::string text;
   for (int i = 0; i < 60; ++i) text += concat("line ", i, " of a document\n");
   const fs::path document = scratch.write("document.txt", text);
@@ -160,9 +162,83 @@ TEST_F(OwnTokenizer, ACorpusOfTextTakesItAndPairsDoNot) {
     EXPECT_NE(corpus.fingerprint(), other.fingerprint());
     EXPECT_TRUE(says(input_error([&] { Corpus({.kind = DataKind::text, .source = document, .vocabulary = 30}, tokenizer); }),
                      {"model.vocabulary = 30 is smaller than the tokenizer's"}));
-    EXPECT_TRUE(says(input_error([&] { Corpus({.kind = DataKind::parallel, .source = document, .target = document}, tokenizer); }),
-                     {"special ids of its own", "data.kind = \"parallel\"", "\"bpe\""}));
   }
+}
+
+constexpr const char* kPairs[][2] = {{"the model", "das Modell"}, {"naïve lines 日本語", "naive Zeilen 🙂"}, {"two  spaces", "zwei"}};
+
+// Where a target begins and ends is the tokenizer's to say; sources are as they are.
+TEST_F(OwnTokenizer, PairsAreFramedByItsIds) {
+  std::string sources, targets;
+  for (const auto& [source, target] : kPairs) {
+    sources += concat(source, '\n');
+    targets += concat(target, '\n');
+  }
+  const fs::path source = scratch.write("a.txt", sources), target = scratch.write("b.txt", targets);
+  const auto corpus_of = [&](const Tokenizer& tokenizer) {
+    return Corpus({.kind = DataKind::parallel,
+                   .source = source,
+                   .target = target,
+                   .validation_source = source,
+                   .validation_target = target,
+                   .seed = 1},
+                  tokenizer);
+  };
+  const fs::path own = folder_with("gpt2.json"), named = folder_with("gpt2.json", R"({"bos_token": "Q", "eos_token": "!"})");
+  const fs::path llama = folder_with("llama3.json", R"({"eos_token": "<|endoftext|>"})");
+  const fs::path unigram = sentencepiece("--vocab_size=60"), without_begin = sentencepiece("--vocab_size=60 --bos_id=-1");
+  std::vector<std::uint64_t> fingerprints;
+  for (const fs::path& path : {own, named, llama, unigram, without_begin}) {
+    const Tokenizer tokenizer = Tokenizer::load(path);
+    ASSERT_TRUE(tokenizer.frame()) << path;
+    const auto [begin, end] = *tokenizer.frame();
+    EXPECT_EQ(end, tokenizer.end()) << path;
+    EXPECT_EQ(begin, tokenizer.begin().value_or(end)) << path;
+    const Corpus corpus = corpus_of(tokenizer);
+    fingerprints.push_back(corpus.fingerprint());
+    EXPECT_TRUE(corpus.notes().empty() || corpus.notes().front().find("unknown") != std::string::npos) << corpus.notes().front();
+    const Batch batch = *corpus.validation({.source_rows = 200, .target_rows = 200, .sequence = 60}).next();
+    Ids read, in, out;
+    for (const auto& [from, to] : kPairs) {
+      const Ids ids = tokenizer.encode(from), said = tokenizer.encode(to);
+      read.insert(read.end(), ids.begin(), ids.end());
+      in.push_back(begin);
+      in.insert(in.end(), said.begin(), said.end());
+      out.insert(out.end(), said.begin(), said.end());
+      out.push_back(end);
+    }
+    EXPECT_TRUE(std::ranges::equal(read, std::span(batch.source_ids).first(read.size()))) << path;
+    EXPECT_TRUE(std::ranges::equal(in, std::span(batch.target_in).first(in.size()))) << path;
+    EXPECT_TRUE(std::ranges::equal(out, std::span(batch.target_out).first(out.size()))) << path;
+    EXPECT_EQ(batch.real_tokens, std::ssize(out)) << path;
+  }
+  EXPECT_EQ(Tokenizer::load(own).frame()->begin, Tokenizer::load(own).frame()->end) << "GPT-2's family has one token for both";
+  EXPECT_NE(Tokenizer::load(llama).frame()->begin, Tokenizer::load(llama).frame()->end) << "its template begins a text";
+  EXPECT_NE(fingerprints[0], fingerprints[1]) << "of one tokenizer.json, framed otherwise";
+  EXPECT_EQ(Tokenizer().frame(), PairFrame{}) << "bytes are framed as ever";
+  const std::string json_error = input_error([&] { corpus_of(Tokenizer::load(json("gpt2.json"))); });
+  EXPECT_TRUE(says(json_error, {"no token that ends a text", "data.kind = \"parallel\"", "eos_token", "\"bpe\""}));
+  const std::string model_error = input_error([&] { corpus_of(Tokenizer::load(sentencepiece("--vocab_size=60 --eos_id=-1"))); });
+  EXPECT_TRUE(says(model_error, {"no token that ends a text", "eos_id", "\"bpe\""}));
+  EXPECT_NO_THROW(Corpus({.kind = DataKind::number_names, .vocabulary = 5000, .seed = 1}, Tokenizer::load(own)));
+}
+
+// An end within a target would end it: a sentence is read without.
+TEST_F(OwnTokenizer, ASentenceThatSpellsTheEndLosesIt) {
+  const Tokenizer tokenizer = Tokenizer::load(folder_with("gpt2.json"));
+  const std::string spelled = "one<|endoftext|>two";
+  ASSERT_EQ(std::ranges::count(tokenizer.encode(spelled), *tokenizer.end()), 1);
+  const Ids ids = tokenizer.encode_sentence(spelled);
+  EXPECT_EQ(std::ranges::count(ids, *tokenizer.end()), 0);
+  EXPECT_EQ(tokenizer.decode(ids), "onetwo");
+  const fs::path source = scratch.write("a.txt", "one\ntwo\n"), target = scratch.write("b.txt", spelled + "\ndrei\n");
+  const Corpus corpus(
+      {.kind = DataKind::parallel, .source = source, .target = target, .validation_source = source, .validation_target = source},
+      tokenizer);
+  ASSERT_EQ(corpus.notes().size(), 1U);
+  EXPECT_NE(corpus.notes().front().find("1 sentence spells a token"), std::string::npos) << corpus.notes().front();
+  const Batch batch = *corpus.training({.source_rows = 90, .target_rows = 90, .sequence = 45}).next();
+  EXPECT_EQ(std::ranges::count(batch.target_out, *tokenizer.end()), std::ssize(batch.target_lengths)) << "one at the end of each";
 }
 
 }  // namespace

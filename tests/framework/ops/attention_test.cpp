@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "framework/ops/add.h"
+#include "kernels/core/device_profiles.h"
 #include "tests/framework/support.h"
 
 namespace tilewave {
@@ -162,6 +163,32 @@ TEST_F(GroupedQueries, Gradients) {
     expect_gradients(context, "self_attention", [&](Context& c) { return self_attention(c, qkv, own); }, {{"qkv", qkv}});
     expect_gradients(context, "cross_attention", [&](Context& c) { return cross_attention(c, q, kv, others); }, {{"q", q}, {"kv", kv}});
   }
+}
+
+// What a step launches: a CPU reads and sums shared heads itself; a GPU reads them, and each head's own gradients are summed behind; where
+// it takes segments whole, heads are repeated before.
+TEST(GroupedQueriesTrace, RepeatsHeadsWhereTheBackEndMust) {
+  const auto launches = [](const DeviceInfo& device, std::int64_t sequence) {
+    Trace trace;
+    Context context(TraceQueue{.log = &trace}, device, {.precision = device.backend == Backend::cpu ? Precision::fp32 : Precision::bf16});
+    const auto tensor = [&](const Shape& shape) { return context.tensor(shape, context.precision().activation); };
+    const Variable qkv = Variable::leaf(tensor({256, 8 * 64}), tensor({256, 8 * 64}));
+    const Tensor segments = context.tensor({8, 4}, DType::i32);
+    const Variable out = self_attention(context, qkv, {.segments = segments, .heads = 4, .kv_heads = 2, .sequence = sequence});
+    backward(context, out, tensor(out.shape()));
+    std::vector<std::string> names;
+    for (const TraceEntry& entry : trace.entries) {
+      if (entry.operation.find("attention") != std::string_view::npos || entry.operation.find("heads") != std::string_view::npos) {
+        names.emplace_back(entry.operation);
+      }
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const DeviceInfo& h200 = device_profile("h200").device;
+  EXPECT_EQ(launches(probe_cpu(1), 64), (Names{"attention", "attention_backward"}));
+  EXPECT_EQ(launches(h200, 256), (Names{"attention", "attention_backward", "repeat_heads_backward"}));
+  EXPECT_EQ(launches(h200, 64), (Names{"repeat_heads", "attention", "repeat_heads", "attention_backward", "repeat_heads_backward"}));
 }
 
 TEST_F(GroupedQueries, AScaleMultipliesScores) {

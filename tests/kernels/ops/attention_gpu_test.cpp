@@ -97,7 +97,8 @@ Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
     for (std::int64_t r = 0; r < m.rows(); ++r) std::copy_n(&m(r, 0), m.cols(), &copy(r, 0));
     return copy;
   };
-  Results<T> host{like(p.q), Matrix<Statistic>(p.q.rows(), p.shape.heads), like(p.q), like(p.k), like(p.k)};
+  const auto parts = [&] { return Matrix<T>(p.k.rows(), p.q.cols(), gap); };  // each head of queries its own
+  Results<T> host{like(p.q), Matrix<Statistic>(p.q.rows(), p.shape.heads), like(p.q), parts(), parts()};
   Matrix<T> q_host = with_gap(p.q), k_host = with_gap(p.k), v_host = with_gap(p.v), dout_host = with_gap(p.dout);
   Matrix<Statistic> delta_host(p.q.rows(), p.shape.heads);
   Matrix<std::int32_t> spans_host(1, attention_spans(p.q.rows(), p.k.rows()), 0);
@@ -114,6 +115,7 @@ Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
                            .v = v.view(),
                            .segments = segments.view(),
                            .heads = p.shape.heads,
+                           .kv_heads = p.shape.kv_heads,
                            .scale = p.shape.scale,
                            .sequence = p.shape.sequence,
                            .mask = p.shape.mask,
@@ -129,6 +131,7 @@ Results<T> attend(Queue& queue, Problem<T>& p, std::int64_t gap) {
                                    .dout = dout.view(),
                                    .segments = segments.view(),
                                    .heads = p.shape.heads,
+                                   .kv_heads = p.shape.kv_heads,
                                    .scale = p.shape.scale,
                                    .sequence = p.shape.sequence,
                                    .mask = p.shape.mask,
@@ -202,6 +205,22 @@ TYPED_TEST(GpuAttention, TheSameInputsGiveTheSameBits) {
     EXPECT_TRUE(same_bits(once.dq, again.dq));
     EXPECT_TRUE(same_bits(once.dk, again.dk));
     EXPECT_TRUE(same_bits(once.dv, again.dv));
+  }
+}
+
+// On CUDA cores, on Tensor Cores (a gap of 3 elements) and in warpgroups: the same bits as with copies of the heads that are shared.
+TYPED_TEST(GpuAttention, SharedHeadsAreTheSameAsCopiesOfThem) {
+  for (const Case& c : shared_cases({7, 32, 64, 80, 128})) {
+    Problem<TypeParam> shared(c), copies = repeated(shared);
+    for (const std::int64_t gap : {0, 3}) {
+      SCOPED_TRACE(std::string(c.name) + ", heads of " + std::to_string(c.width) + ", gap " + std::to_string(gap));
+      const Results<TypeParam> actual = attend(this->queue_, shared, gap), expected = attend(this->queue_, copies, gap);
+      ASSERT_GT(norm(expected.out.values()), 0.0);
+      EXPECT_TRUE(same_bits(actual.log_sum_exp, expected.log_sum_exp));
+      for (const auto member : {&Results<TypeParam>::out, &Results<TypeParam>::dq, &Results<TypeParam>::dk, &Results<TypeParam>::dv}) {
+        EXPECT_TRUE(same_bits(actual.*member, expected.*member));
+      }
+    }
   }
 }
 
@@ -347,6 +366,22 @@ TEST_F(GpuAttentionContract, NamesAMissingWorkspace) {
                 .q = rows.view(), .k = rows.view(), .v = rows.view(), .segments = segments.view(), .heads = 1, .out = result.view()});
       },
       "attention: spans is absent");
+}
+
+TEST_F(GpuAttentionContract, SharedHeadsOfShortSequencesAreRepeatedFirst) {
+  Matrix<bf16> queries = Matrix<bf16>::filled(80, 128, bf16(1.0F)), keys = Matrix<bf16>::filled(80, 64, bf16(1.0F)), out(80, 128);
+  Matrix<std::int32_t> list = Matrix<std::int32_t>::row_of({0, 64, 8, 64});
+  OnDevice<bf16> q(queue_, queries), k(queue_, keys), result(queue_, out);
+  OnDevice<std::int32_t> segments(queue_, list);
+  const AttentionArgs args{.q = q.view(),
+                           .k = k.view(),
+                           .v = k.view(),
+                           .segments = segments.view(),
+                           .heads = 2,
+                           .kv_heads = 1,
+                           .sequence = 64,
+                           .out = result.view()};
+  expect_error([&] { run(queue_, args); }, "repeat the heads first");
 }
 
 TEST_F(GpuAttentionContract, ShortSequencesNeedNoWorkspace) {

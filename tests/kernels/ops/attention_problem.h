@@ -20,6 +20,7 @@ struct Case {
   double dropout = 0.0;
   std::int64_t sequence = 0;  // promised; 0: nothing is
   double scale = 0.0;         // of the scores; 0: 1 / sqrt(width)
+  std::int64_t kv_heads = 0;  // of keys and values; 0: heads
 };
 
 // Sizes around the tile's 64, the vectors' 32 and 16, and 1; widths off every multiple.
@@ -41,15 +42,32 @@ inline const std::vector<Case>& cases() {
   return all;
 }
 
-inline StepState step_state() { return {.step = 7, .seed = 1234, .place = {.first_site = 13}}; }
+// Heads of queries that share heads of keys and values, for heads of these widths: one for all, two, four; more rows than are taken whole.
+inline std::vector<Case> shared_cases(const std::vector<std::int64_t>& widths) {
+  std::vector<Case> all;
+  for (const std::int64_t width : widths) {
+    const std::vector<Segment> self = {{1, 9, 1, 9}, {10, 66, 10, 66}, {0, 0, 0, 0}, {76, 63, 76, 63}};
+    const std::vector<Segment> cross = {{0, 70, 1, 90}, {71, 79, 92, 111}};
+    all.push_back({"shared_by_all", 140, 140, 3, width, self, Mask::none, 0.0, 0, 0.0, 1});
+    all.push_back({"shared_by_two", 140, 140, 4, width, self, Mask::causal, 0.0, 0, 0.0, 2});
+    all.push_back({"shared_by_three_dropout", 150, 203, 6, width, cross, Mask::none, 0.3, 0, 0.2, 2});
+    all.push_back(
+        {"shared_cached_keys", 6, 400, 8, width, {{0, 2, 0, 66}, {2, 2, 128, 66}, {4, 2, 256, 66}}, Mask::causal, 0.0, 0, 0.0, 2});
+    all.push_back({"shared_blind_queries", 200, 90, 2, width, {{0, 160, 0, 40}, {160, 40, 40, 50}}, Mask::causal, 0.0, 0, 0.0, 1});
+  }
+  return all;
+}
+
+inline StepState step_state() { return {.step = 7, .seed = 1234, .place = {.first_site = 13, .first_target_row = 8}}; }
 
 template <class T>
 struct Problem {
   explicit Problem(const Case& c) : shape(c), segments(static_cast<std::int64_t>(c.segments.size()), 4) {
     Random random(17);
     q = Matrix<T>::uniform(c.q_rows, c.heads * c.width, random, -2.0, 2.0);
-    k = Matrix<T>::uniform(c.k_rows, c.heads * c.width, random, -2.0, 2.0);
-    v = Matrix<T>::uniform(c.k_rows, c.heads * c.width, random);
+    const std::int64_t key_columns = (c.kv_heads > 0 ? c.kv_heads : c.heads) * c.width;
+    k = Matrix<T>::uniform(c.k_rows, key_columns, random, -2.0, 2.0);
+    v = Matrix<T>::uniform(c.k_rows, key_columns, random);
     dout = Matrix<T>::uniform(c.q_rows, c.heads * c.width, random);
     for (std::size_t s = 0; s < c.segments.size(); ++s)
       std::memcpy(&segments(static_cast<std::int64_t>(s), 0), &c.segments[s], sizeof(Segment));
@@ -60,6 +78,37 @@ struct Problem {
   Matrix<T> q{0, 0}, k{0, 0}, v{0, 0}, dout{0, 0};
   StepState state = step_state();
 };
+
+// The same with a head of keys and values for each head of queries.
+template <class T>
+Problem<T> repeated(const Problem<T>& shared) {
+  Problem<T> all = shared;
+  const std::int64_t width = shared.shape.width, sharing = shared.shape.heads / shared.shape.kv_heads;
+  const auto spread = [&](const Matrix<T>& of) {
+    Matrix<T> result(of.rows(), of.cols() * sharing);
+    for (std::int64_t r = 0; r < result.rows(); ++r) {
+      for (std::int64_t c = 0; c < result.cols(); ++c) result(r, c) = of(r, c / width / sharing * width + c % width);
+    }
+    return result;
+  };
+  all.shape.kv_heads = 0;
+  all.k = spread(shared.k);
+  all.v = spread(shared.v);
+  return all;
+}
+
+// Of gradients of each head of queries the sums over those that share a head of keys.
+template <class T>
+std::vector<double> summed_heads(const Matrix<T>& parts, const Case& shape) {
+  const std::int64_t width = shape.width, sharing = shape.heads / shape.kv_heads, cols = shape.kv_heads * width;
+  std::vector<double> sums(static_cast<std::size_t>(parts.rows() * cols), 0.0);
+  for (std::int64_t r = 0; r < parts.rows(); ++r) {
+    for (std::int64_t c = 0; c < parts.cols(); ++c) {
+      sums[static_cast<std::size_t>(r * cols + c / width / sharing * width + c % width)] += to_double(parts(r, c));
+    }
+  }
+  return sums;
+}
 
 struct Reference {
   std::vector<double> out, log_sum_exp, dq, dk, dv;
@@ -92,8 +141,8 @@ Reference reference(const Problem<T>& p) {
           sum += probability[static_cast<std::size_t>(j)] = std::exp(score * scale);
           if (p.shape.dropout > 0.0) {
             const std::int64_t key = segment.k_begin + j;
-            const auto draws =
-                dropout_draws(p.state.seed, p.state.step, p.state.place.first_site + 5, static_cast<std::uint32_t>(head), row, key / 4);
+            const auto draws = dropout_draws(p.state.seed, p.state.step, p.state.place.first_site + 5, static_cast<std::uint32_t>(head),
+                                             row + p.state.place.first_target_row, (key + p.state.place.first_target_row) / 4);
             const bool kept = draws[static_cast<std::size_t>(key % 4)] >= p.shape.dropout * 4294967296.0;
             keep[static_cast<std::size_t>(j)] = kept ? 1.0 / (1.0 - p.shape.dropout) : 0.0;
           }

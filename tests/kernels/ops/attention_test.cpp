@@ -24,6 +24,7 @@ Forward<T> forward(CpuQueue& queue, const Problem<T>& p) {
                            .v = p.v.view(),
                            .segments = p.segments.view(),
                            .heads = p.shape.heads,
+                           .kv_heads = p.shape.kv_heads,
                            .scale = p.shape.scale,
                            .sequence = p.shape.sequence,
                            .mask = p.shape.mask,
@@ -35,13 +36,14 @@ Forward<T> forward(CpuQueue& queue, const Problem<T>& p) {
 
 template <class T>
 struct Backward {
-  explicit Backward(const Problem<T>& p) : dq(p.q.rows(), p.q.cols()), dk(p.k.rows(), p.k.cols()), dv(p.k.rows(), p.k.cols()) {}
+  explicit Backward(const Problem<T>& p) : Backward(p, p.k.cols()) {}
+  Backward(const Problem<T>& p, std::int64_t key_columns)
+      : dq(p.q.rows(), p.q.cols()), dk(p.k.rows(), key_columns), dv(p.k.rows(), key_columns) {}
   Matrix<T> dq, dk, dv;
 };
 
 template <class T>
-Backward<T> backward(CpuQueue& queue, const Problem<T>& p, const Forward<T>& saved) {
-  Backward<T> result(p);
+void backward(CpuQueue& queue, const Problem<T>& p, const Forward<T>& saved, Backward<T>& result) {
   run(queue, AttentionBackwardArgs{.q = p.q.view(),
                                    .k = p.k.view(),
                                    .v = p.v.view(),
@@ -50,6 +52,7 @@ Backward<T> backward(CpuQueue& queue, const Problem<T>& p, const Forward<T>& sav
                                    .dout = p.dout.view(),
                                    .segments = p.segments.view(),
                                    .heads = p.shape.heads,
+                                   .kv_heads = p.shape.kv_heads,
                                    .scale = p.shape.scale,
                                    .sequence = p.shape.sequence,
                                    .mask = p.shape.mask,
@@ -57,6 +60,12 @@ Backward<T> backward(CpuQueue& queue, const Problem<T>& p, const Forward<T>& sav
                                    .dq = result.dq.view(),
                                    .dk = result.dk.view(),
                                    .dv = result.dv.view()});
+}
+
+template <class T>
+Backward<T> backward(CpuQueue& queue, const Problem<T>& p, const Forward<T>& saved) {
+  Backward<T> result(p);
+  backward(queue, p, saved, result);
   return result;
 }
 
@@ -106,6 +115,32 @@ TYPED_TEST(Attention, ResultsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+// Heads that share keys and values are read where they lie: the same bits as with copies of them, and of gradients the sums over the heads
+// that share, or each head's own part.
+TYPED_TEST(Attention, SharedHeadsAreTheSameAsCopiesOfThem) {
+  CpuQueue queue = make_cpu_queue(2);
+  for (const Case& c : shared_cases({1, 7, 16, 32})) {
+    SCOPED_TRACE(std::string(c.name) + ", heads of " + std::to_string(c.width));
+    const Problem<TypeParam> shared(c), copies = repeated(shared);
+    const Forward<TypeParam> actual = forward(queue, shared), expected = forward(queue, copies);
+    EXPECT_TRUE(same_bits(actual.out, expected.out));
+    EXPECT_TRUE(same_bits(actual.log_sum_exp, expected.log_sum_exp));
+    const Backward<TypeParam> of_copies = backward(queue, copies, expected), sums = backward(queue, shared, actual);
+    Backward<TypeParam> parts(shared, shared.q.cols());
+    backward(queue, shared, actual, parts);
+    for (const auto member : {&Backward<TypeParam>::dq, &Backward<TypeParam>::dk, &Backward<TypeParam>::dv}) {
+      EXPECT_TRUE(same_bits(parts.*member, of_copies.*member));
+    }
+    EXPECT_TRUE(same_bits(sums.dq, of_copies.dq));
+    expect_close(sums.dk, summed_heads(of_copies.dk, c), c.q_rows + c.width);
+    expect_close(sums.dv, summed_heads(of_copies.dv, c), c.q_rows + c.width);
+    expect_same_bits_for_every_thread_count<TypeParam>([&](CpuQueue& threads) {
+      Backward<TypeParam> gradients = backward(threads, shared, forward(threads, shared));
+      return std::vector<Matrix<TypeParam>>{gradients.dq, gradients.dk, gradients.dv};
+    });
+  }
+}
+
 // A large score would overflow exp without the running maximum; a NaN must not vanish in it.
 TYPED_TEST(Attention, LargeScoresStayFiniteAndANanIsSeen) {
   CpuQueue queue = make_cpu_queue(1);
@@ -121,6 +156,21 @@ TYPED_TEST(Attention, LargeScoresStayFiniteAndANanIsSeen) {
 TEST(AttentionGradient, AgreesWithCentralDifferences) {
   CpuQueue queue = make_cpu_queue(1);
   Problem<double> problem({"differences", 9, 11, 2, 3, {{0, 4, 1, 5}, {5, 4, 6, 5}}, Mask::causal, 0.25});
+  const Backward<double> gradients = backward(queue, problem, forward(queue, problem));
+  const auto loss = [&] {
+    const auto out = forward(queue, problem).out.values(), dout = problem.dout.values();
+    double sum = 0.0;
+    for (std::size_t i = 0; i < out.size(); ++i) sum += out[i] * dout[i];
+    return sum;
+  };
+  expect_central_differences(problem.q, gradients.dq, loss);
+  expect_central_differences(problem.k, gradients.dk, loss);
+  expect_central_differences(problem.v, gradients.dv, loss);
+}
+
+TEST(AttentionGradient, OfSharedHeadsAgreesWithCentralDifferences) {
+  CpuQueue queue = make_cpu_queue(1);
+  Problem<double> problem({"shared", 9, 11, 6, 3, {{0, 4, 1, 5}, {5, 4, 6, 5}}, Mask::causal, 0.25, 0, 0.0, 2});
   const Backward<double> gradients = backward(queue, problem, forward(queue, problem));
   const auto loss = [&] {
     const auto out = forward(queue, problem).out.values(), dout = problem.dout.values();
@@ -153,6 +203,52 @@ TEST(AttentionCost, IsThatOfItsSegments) {
   }
   EXPECT_EQ(count(40, {}, Mask::none).cost.flops, 4 * 100 * 40 * 8);
   EXPECT_EQ(count(0, {}, Mask::causal).cost.flops, 2 * 100 * 100 * 8);
+}
+
+// Of keys and values that heads share as many bytes move as there are.
+TEST(AttentionCost, CountsTheKeysThatThereAre) {
+  const Matrix<float> q(100, 64), k(100, 16);
+  const auto bytes = [&](const Matrix<float>& keys, std::int64_t kv_heads) {
+    return cost(AttentionArgs{.q = q.view(), .k = keys.view(), .v = keys.view(), .heads = 8, .kv_heads = kv_heads, .out = {}}).bytes;
+  };
+  EXPECT_EQ(bytes(q, 0) - bytes(k, 2), 2 * 100 * (64 - 16) * 4);
+  Matrix<float> dq(100, 64), dk(100, 16);
+  const AttentionBackwardArgs shared{.q = q.view(),
+                                     .k = k.view(),
+                                     .v = k.view(),
+                                     .out = q.view(),
+                                     .heads = 8,
+                                     .kv_heads = 2,
+                                     .dq = dq.view(),
+                                     .dk = dk.view(),
+                                     .dv = dk.view()};
+  EXPECT_EQ(cost(shared).bytes, 4 * 100 * (4 * 64 + 4 * 16));
+}
+
+TEST(AttentionContract, SharedHeadsDivideTheOthers) {
+  CpuQueue queue = make_cpu_queue(1);
+  Problem<float> problem({"divisor", 70, 70, 6, 4, {{0, 70, 0, 70}}, Mask::none, 0.0, 0, 0.0, 3});
+  const Forward<float> saved = forward(queue, problem);
+  Backward<float> of_two_heads(problem, 2 * 4);
+  expect_error([&] { backward(queue, problem, saved, of_two_heads); }, "dk");
+  problem.shape.kv_heads = 4;
+  expect_error([&] { forward(queue, problem); }, "6 heads of queries cannot share 4 of keys and values; it takes a divisor.");
+  problem.shape.kv_heads = 2;
+  expect_error([&] { forward(queue, problem); }, "k");
+}
+
+// What a GPU leaves to its caller.
+TEST(AttentionContract, SaysWhatABackEndDoesWithSharedHeads) {
+  const Matrix<bf16> q(100, 4 * 64), k(100, 2 * 64);
+  const auto asked = [&](std::int64_t kv_heads, std::int64_t sequence) {
+    return AttentionArgs{.q = q.view(), .k = k.view(), .v = k.view(), .heads = 4, .kv_heads = kv_heads, .sequence = sequence, .out = {}};
+  };
+  for (const std::int64_t sequence : {0, 64, 65}) {
+    EXPECT_TRUE(shared_heads(Backend::cpu, asked(2, sequence)).reads && shared_heads(Backend::cpu, asked(2, sequence)).sums);
+    EXPECT_TRUE(shared_heads(Backend::cuda, asked(4, sequence)).reads && shared_heads(Backend::cuda, asked(4, sequence)).sums);
+    EXPECT_EQ(shared_heads(Backend::cuda, asked(2, sequence)).reads, sequence != 64) << sequence;
+    EXPECT_FALSE(shared_heads(Backend::cuda, asked(2, sequence)).sums);
+  }
 }
 
 TEST(AttentionContract, NamesASegmentOutsideTheRows) {

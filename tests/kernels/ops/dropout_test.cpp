@@ -14,12 +14,12 @@ struct Size {
 };
 // Around a quad's 4 and the 64 columns whose draws are made at once.
 constexpr Size kSizes[] = {{1, 1}, {3, 5}, {7, 63}, {4, 64}, {9, 65}, {300, 130}};
-constexpr StepState kState{.step = 12, .seed = 0x123456789abcdef0, .place = {.first_site = 31}};
+constexpr StepState kState{.step = 12, .seed = 0x123456789abcdef0, .place = {.first_site = 31, .first_target_row = 12}};
 constexpr std::uint32_t kSite = 9;
 
 template <class T>
 double expected_element(const Matrix<T>& x, std::int64_t r, std::int64_t c, double probability) {
-  const auto draws = dropout_draws(kState.seed, kState.step, kState.place.first_site + kSite, 0, r, c / 4);
+  const auto draws = dropout_draws(kState.seed, kState.step, kState.place.first_site + kSite, 0, r + kState.place.first_target_row, c / 4);
   const bool kept = draws[static_cast<std::size_t>(c % 4)] >= probability * 4294967296.0;
   return kept ? x(r, c) / (1.0 - probability) : 0.0;
 }

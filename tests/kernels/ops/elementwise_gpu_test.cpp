@@ -21,7 +21,7 @@ struct Size {
 // Around a pack's 2, 4 and 8 elements and the 512 packs of a block.
 constexpr Size kSizes[] = {{1, 1}, {3, 7}, {5, 8}, {2, 9}, {130, 257}, {1, 4097}, {700, 64}};
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf};
-constexpr StepState kState{.step = 12, .seed = 0x123456789abcdef0, .place = {.first_site = 31}};
+constexpr StepState kState{.step = 12, .seed = 0x123456789abcdef0, .place = {.first_site = 31, .first_target_row = 12}};
 
 template <class T>
 class GpuElementwise : public GpuOperation<T> {

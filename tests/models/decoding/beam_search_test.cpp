@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <memory>
 
 #include "framework/data/tokenizer.h"
 
@@ -29,8 +30,39 @@ std::vector<double> rows(const std::vector<std::vector<double>>& each) {
   return all;
 }
 
+struct Search {
+  std::int64_t beams = 1;
+  double length_penalty = 0.6;
+  std::int64_t longest = 9;
+  PairFrame frame;
+};
+BeamSearch search_of(const Search& asked) {
+  return BeamSearch({.beams = asked.beams,
+                     .length_penalty = asked.length_penalty,
+                     .vocabulary = kWords,
+                     .longest = asked.longest,
+                     .frame = asked.frame,
+                     .ids = std::make_shared<const Ids>(Ids{asked.frame.end, kA, kB})});
+}
+
+// Of a tokenizer whose special ids lie elsewhere, or whose text begins with what ends it.
+TEST(BeamSearch, FramesTargetsAsItIsTold) {
+  for (const PairFrame frame : {PairFrame{.begin = 1, .end = 0}, PairFrame{.begin = 0, .end = 0}}) {
+    BeamSearch greedy = search_of({.frame = frame});
+    EXPECT_EQ(greedy.last(0), frame.begin);
+    greedy.advance(row(0.1, 0.2, 0.7), kColumns);
+    EXPECT_EQ(greedy.last(0), kB);
+    std::vector<double> ends = row(0.9, 0.05, 0.05);
+    EXPECT_FALSE(greedy.done());
+    ends[0] = 9.0;
+    greedy.advance(ends, kColumns);
+    EXPECT_TRUE(greedy.done());
+    EXPECT_EQ(greedy.take_best(), Ids{kB});
+  }
+}
+
 TEST(BeamSearch, ProducesNoSpecialIdAndNoPadding) {
-  BeamSearch greedy(1, 0.6, kWords, 3);
+  BeamSearch greedy = search_of({.longest = 3});
   EXPECT_EQ(greedy.last(0), kBeginId);
   greedy.advance(row(0.1, 0.2, 0.7, true), kColumns);
   EXPECT_EQ(greedy.last(0), kB);
@@ -43,7 +75,7 @@ TEST(BeamSearch, ProducesNoSpecialIdAndNoPadding) {
 }
 
 TEST(BeamSearch, EndsAtTheLongestTarget) {
-  BeamSearch greedy(1, 0.6, kWords, 2);
+  BeamSearch greedy = search_of({.longest = 2});
   for (int i = 0; i < 2; ++i) {
     EXPECT_FALSE(greedy.done());
     greedy.advance(row(0.1, 0.8, 0.1), kColumns);
@@ -53,7 +85,7 @@ TEST(BeamSearch, EndsAtTheLongestTarget) {
 }
 
 TEST(BeamSearch, SaysWhichBeamEachOneContinues) {
-  BeamSearch search(2, 0.6, kWords, 9);
+  BeamSearch search = search_of({.beams = 2});
   search.advance(rows({row(0.01, 0.3, 0.69), row(1, 1, 1)}), kColumns);
   EXPECT_EQ(search.last(0), kB);
   EXPECT_EQ(search.last(1), kA);
@@ -67,13 +99,13 @@ TEST(BeamSearch, SaysWhichBeamEachOneContinues) {
 // A penalty below 0 favours the short ones, a large one the long ones: neither may end a search that could still be bettered.
 TEST(BeamSearch, StopsWhereNothingBetterCanCome) {
   for (const double penalty : {-3.0, 0.0, 3.0}) {
-    BeamSearch search(1, penalty, kWords, 50);
+    BeamSearch search = search_of({.length_penalty = penalty, .longest = 50});
     int steps = 0;
     for (; !search.done(); ++steps) search.advance(row(steps == 4 ? 0.9 : 0.001, 0.099, 0.001), kColumns);
     EXPECT_EQ(steps, 5) << penalty;
   }
   const auto best_of_two = [](double penalty, const std::vector<std::vector<std::vector<double>>>& steps) {
-    BeamSearch search(2, penalty, kWords, 30);
+    BeamSearch search = search_of({.beams = 2, .length_penalty = penalty, .longest = 30});
     for (std::size_t step = 0; !search.done(); ++step) search.advance(rows(steps[std::min(step, steps.size() - 1)]), kColumns);
     return search.take_best();
   };

@@ -457,6 +457,66 @@ TEST(Advices, OfOneSidesRowsDoNotContradictTheOthers) {
   EXPECT_GT(beside_each_other, 0);
 }
 
+// A Llama's 8/3 d_model against what its makers took: what alignment, tiles and waves are worth each, and what the plan says of both.
+TEST(Advices, OfFeedForwardSayWhatEachEffectIsWorth) {
+  const DeviceInfo& h200 = device_profile("h200").device;
+  const auto recipe = [](std::int64_t d_ff, std::string_view pitch) {
+    std::vector<std::string> overrides = kDecoderOnly;
+    overrides.insert(overrides.end(),
+                     {"model.d_model=4096", "model.heads=32", "model.activation=swiglu", "model.biases=none", "model.norm_kind=rms_norm",
+                      "model.max_positions=4096", "model.vocabulary=32000", "run.precision=bf16", "batch.target_tokens=8192",
+                      "batch.sequence=4096", concat("model.d_ff=", d_ff), concat("guidelines.row_pitch=", pitch)});
+    return small_recipe(overrides);
+  };
+  const auto of_d_ff = [&](std::int64_t d_ff, std::string_view pitch) {
+    std::vector<Advice> all = advise(recipe(d_ff, pitch), h200);
+    std::erase_if(all, [](const Advice& one) { return one.quantity != "d_ff"; });
+    return all;
+  };
+  for (const std::string_view pitch : {"packed", "aligned"}) {
+    const std::vector<Advice> advice = of_d_ff(10922, pitch);
+    ASSERT_FALSE(advice.empty());
+    const std::vector<TriedSize>& tried = advice.front().tried;
+    const auto size = [&](std::int64_t number) {
+      const auto found = std::ranges::find(tried, number, &TriedSize::size);
+      EXPECT_NE(found, tried.end()) << number;
+      return found == tried.end() ? TriedSize() : *found;
+    };
+    EXPECT_TRUE(std::ranges::is_sorted(tried, {}, &TriedSize::size));
+    for (const auto& [number, bytes] :
+         {std::pair<std::int64_t, std::int64_t>{10922, 4}, {10920, 16}, {10928, 32}, {10944, 128}, {11008, 128}}) {
+      EXPECT_EQ(size(number).effects.alignment_bytes, bytes) << number;
+    }
+    const TriedSize from = size(10922), to = size(11008);
+    EXPECT_EQ(from.step_gain, 0.0);
+    EXPECT_EQ(from.rate_gain, 0.0);
+    EXPECT_GT(from.effects.alignment_cost, to.effects.alignment_cost) << pitch;
+    EXPECT_EQ(to.effects.alignment_cost, 0.0);
+    for (const TriedSize& one : tried) {
+      const StepPlan step = plan_step(resolve(recipe(one.size, pitch)), h200);
+      EXPECT_NEAR(one.part_s, step.seconds_of_layer("ffn.up") + step.seconds_of_layer("ffn.down"), 1e-12);
+      double useful = 0.0, waves = 0.0;
+      for (const GemmLine& line : step.gemms) {
+        if (line.layer.find(".ffn.") == std::string::npos) continue;
+        useful += line.predicted_s() * line.plan.tiling.useful_fraction;
+        waves += line.predicted_s() * (waves_of(line.plan).waves > 1.0 ? waves_of(line.plan).efficiency : 1.0);
+      }
+      EXPECT_NEAR(one.effects.useful_fraction, useful / one.part_s, 1e-9) << one.size;
+      EXPECT_NEAR(one.effects.wave_fraction, waves / one.part_s, 1e-9) << one.size;
+    }
+    for (const Advice& one : advice) {
+      EXPECT_EQ(one.tried.size(), tried.size());
+      if (!one.advised) continue;
+      EXPECT_EQ(size(one.to).step_gain, one.step_gain);
+      EXPECT_GE(size(one.to).rate_gain, kMinGain);
+    }
+  }
+  const auto advises = [](const std::vector<Advice>& all) { return std::ranges::any_of(all, &Advice::advised); };
+  EXPECT_TRUE(advises(of_d_ff(10922, "packed")));
+  EXPECT_FALSE(advises(of_d_ff(11008, "packed"))) << "a multiple of 256 needs no other";
+  EXPECT_TRUE(advise(recipe(11008, "packed"), h200).front().tried.empty()) << "of the vocabulary nobody asked";
+}
+
 // More rows may be worth it for what they share, which no section of the guide speaks of.
 TEST(Advices, OfRowsNameTheGuideWhereGemmsGain) {
   const auto section = [](const char* rows) {
