@@ -1,5 +1,6 @@
-// tilewave devices: what there is to run on, as a table or a JSON object a device. What is not known is "unknown" in one, null in the
-// other. With --for, a profile's figures, and by type what its units multiply and which multiples they want.
+// tilewave devices: what there is to run on, and the libraries through which ranks speak, as a table or a JSON object each. What is not
+// known is "unknown" in one, null in the other. With --for, a profile's figures, and by type what its units multiply and which multiples
+// they want.
 #include <cmath>
 #include <iostream>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "app/text/units.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/calibration.h"
+#include "kernels/core/communicator.h"
 #include "kernels/core/device_profiles.h"
 #include "kernels/core/unit_rates.h"
 #include "models/planning/plan.h"
@@ -64,6 +66,7 @@ std::vector<Field> gpu_fields(const DeviceInfo& gpu) {
           bytes_field("shared memory", "shared_bytes", gpu.shared_bytes),
           bytes_field("memory", "memory_bytes", gpu.memory_bytes),
           {"bandwidth", "bandwidth_bytes_per_s", gpu.bandwidth_bytes_per_s, rate_text(1e-9 * gpu.bandwidth_bytes_per_s) + " GB/s"},
+          {"link", "link_bytes_per_s", gpu.link_bytes_per_s, rate_text(1e-9 * gpu.link_bytes_per_s) + " GB/s per direction"},
           {"driver", "driver", gpu.driver, ""},
           {"predicted times", "predicted_times", source_of(cost_model_of(gpu)), ""}};
 }
@@ -154,6 +157,28 @@ int print_profile(const std::string& name, Output output) {
   return 0;
 }
 
+// What ranks speak through, or what to install; and where it was looked for.
+void print_library(const std::string& name, const FoundLibrary& library, Output output) {
+  if (output == Output::json) {
+    JsonObject object;
+    object.add("library", name);
+    for (const Field& field :
+         {Field{"", "version", library.version, ""}, {"", "path", library.path, ""}, {"", "refused", library.refused, ""}}) {
+      add_to(object, field);
+    }
+    std::vector<JsonObject> looked;
+    for (const std::string& place : library.looked) looked.emplace_back().add("at", place);
+    object.add("looked", looked);
+    std::cout << object.text() << '\n';
+    return;
+  }
+  std::string looked;
+  for (const std::string& place : library.looked) looked += (looked.empty() ? "" : ", ") + place;
+  std::vector<Field> fields = {{name, "", library.refused.empty() ? concat(library.version, ", ", library.path) : library.refused, ""}};
+  if (!looked.empty()) fields.push_back({"looked for at", "", looked, ""});
+  print(fields, output);
+}
+
 int print_devices(Output output) {
   print(cpu_fields(probe_cpu()), output);
   CudaDevices gpus = probe_cuda();
@@ -162,6 +187,8 @@ int print_devices(Output output) {
     if (!note.empty()) std::cerr << "tilewave: " << note << '\n';
     print(gpu_fields(gpu), output);
   }
+  print_library("MPI", find_mpi(), output);
+  print_library("NCCL", find_nccl(), output);
   if (output == Output::table && !gpus.refused.empty()) std::cout << "cuda: " << gpus.refused << '\n';
   return 0;
 }
@@ -176,7 +203,7 @@ Command add_devices(CLI::App& program) {
   };
   const auto options = std::make_shared<Arguments>();
   command->add_option("--for", options->profile, "this GPU's figures instead: rates and multiples by type")->type_name("NAME");
-  command->add_flag("--json", options->json, "one JSON object a device, and with --for one a type");
+  command->add_flag("--json", options->json, "one JSON object a device and a library, and with --for one a type");
   return {command, [options] {
             const Output output = options->json ? Output::json : Output::table;
             return options->profile.empty() ? print_devices(output) : print_profile(options->profile, output);

@@ -22,7 +22,7 @@ struct RankQueue {
 // What a rank brings: integers where they are to be summed without rounding.
 template <class T>
 Matrix<T> numbers_of_rank(int rank, std::int64_t rows, std::int64_t cols) {
-  Random random(static_cast<std::uint64_t>(1000 * rank + rows + cols));
+  Random random(static_cast<std::uint64_t>(std::int64_t{1000} * rank + rows + cols));
   Matrix<T> numbers(rows, cols, 0);
   std::uniform_real_distribution<double> fraction(-1.0, 1.0);
   std::uniform_int_distribution<int> whole(-100000, 100000);
@@ -136,6 +136,15 @@ void expect_broadcast(RankQueue& own) {
       EXPECT_TRUE(same_bits(x, numbers_of_rank<T>(root, rows, cols)));
     }
   }
+}
+
+// Of nothing there is nothing to do, and nobody to wait for.
+inline void expect_nothing_of_nothing(RankQueue& own) {
+  const MatrixView none = {.rows = 1};
+  run(own.queue, AllReduceArgs{.x = none, .ranks = own.ranks});
+  run(own.queue, ReduceScatterArgs{.x = none, .y = none, .ranks = own.ranks});
+  run(own.queue, AllGatherArgs{.x = none, .y = none, .ranks = own.ranks});
+  run(own.queue, BroadcastArgs{.x = none, .ranks = own.ranks});
 }
 
 // What hosts say: of all lengths, with every byte, or nothing at all; and no log has it.

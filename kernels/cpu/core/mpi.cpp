@@ -255,6 +255,7 @@ void MpiRanks::all_reduce(void* x, std::int64_t elements, DType dtype) {
 }
 
 void MpiRanks::reduce_scatter(const void* x, void* y, std::int64_t share, DType dtype) {
+  if (share == 0) return;
   const Functions& mpi = process().mpi;
   const Handle type = type_of(mpi, dtype);
   const std::int64_t bytes = share * size_of(dtype);
@@ -275,6 +276,7 @@ void MpiRanks::reduce_scatter(const void* x, void* y, std::int64_t share, DType 
 }
 
 void MpiRanks::all_gather(const void* x, void* y, std::int64_t share_bytes) {
+  if (share_bytes == 0) return;
   const Functions& mpi = process().mpi;
   auto* const whole = static_cast<std::byte*>(y);
   std::byte* const own = whole + rank * share_bytes;

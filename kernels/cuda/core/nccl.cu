@@ -15,7 +15,7 @@ constexpr const char* kVariable = "TILEWAVE_NCCL_LIBRARY";
 constexpr const char* kLibrary = "libnccl.so.2";
 constexpr const char* kInWheels = "nvidia/nccl/lib/libnccl.so.2";  // of a folder of Python packages
 constexpr const char* kInstall = "install PyPI's nvidia-nccl-cu13 or Debian's libnccl2";
-constexpr int kLeast = 21000;  // 2.10: sums of bf16, and graphs that have collectives
+constexpr int kLeast = 21300;  // 2.13: sums of bf16, graphs that have collectives, and words for an error
 
 // NCCL writes 2.7.8 as 2708 and 2.10.3 as 21003.
 std::string version_text(int code) {

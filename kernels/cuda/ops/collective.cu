@@ -14,11 +14,11 @@ NcclRanks& ranks_of(CudaQueue& queue, std::string_view operation, const Communic
   return *ranks.nccl;
 }
 
-// A rank alone that joined speaks NCCL all the same: what is captured and timed is then what many ranks do.
-bool copies(const Communicator& ranks) { return ranks.alone() && ranks.nccl == nullptr; }
+// A rank alone that joined speaks NCCL all the same: what is captured and timed is then what many ranks do. Nobody speaks of nothing.
+bool copies(const ConstMatrixView& x, const Communicator& ranks) { return (ranks.alone() && ranks.nccl == nullptr) || x.bytes() == 0; }
 
 void copy(CudaQueue& queue, const ConstMatrixView& x, const MatrixView& y) {
-  if (x.data == y.data) return;
+  if (x.data == y.data || y.bytes() == 0) return;
   TW_CUDA(cudaMemcpyAsync(y.data, x.data, static_cast<std::size_t>(y.bytes()), cudaMemcpyDeviceToDevice, stream_of(queue)));
 }
 
@@ -29,7 +29,7 @@ std::size_t elements(const ConstMatrixView& view) { return static_cast<std::size
 void run(CudaQueue& queue, const AllReduceArgs& args) {
   constexpr std::string_view kName = AllReduceArgs::kOperation;
   check(args);
-  if (copies(args.ranks)) return;
+  if (copies(args.x, args.ranks)) return;
   const NcclRanks& own = ranks_of(queue, kName, args.ranks);
   own.expect(own.nccl.all_reduce(args.x.data, args.x.data, elements(args.x), nccl_type(args.x.dtype), kNcclSum, own.communicator,
                                  stream_of(queue)),
@@ -39,7 +39,7 @@ void run(CudaQueue& queue, const AllReduceArgs& args) {
 void run(CudaQueue& queue, const ReduceScatterArgs& args) {
   constexpr std::string_view kName = ReduceScatterArgs::kOperation;
   check(args);
-  if (copies(args.ranks)) return copy(queue, args.x, args.y);
+  if (copies(args.x, args.ranks)) return copy(queue, args.x, args.y);
   const NcclRanks& own = ranks_of(queue, kName, args.ranks);
   own.expect(own.nccl.reduce_scatter(args.x.data, args.y.data, elements(args.y), nccl_type(args.x.dtype), kNcclSum, own.communicator,
                                      stream_of(queue)),
@@ -49,7 +49,7 @@ void run(CudaQueue& queue, const ReduceScatterArgs& args) {
 void run(CudaQueue& queue, const AllGatherArgs& args) {
   constexpr std::string_view kName = AllGatherArgs::kOperation;
   check(args);
-  if (copies(args.ranks)) return copy(queue, args.x, args.y);
+  if (copies(args.x, args.ranks)) return copy(queue, args.x, args.y);
   const NcclRanks& own = ranks_of(queue, kName, args.ranks);
   own.expect(own.nccl.all_gather(args.x.data, args.y.data, elements(args.x), nccl_type(args.x.dtype), own.communicator, stream_of(queue)),
              kName);
@@ -58,7 +58,7 @@ void run(CudaQueue& queue, const AllGatherArgs& args) {
 void run(CudaQueue& queue, const BroadcastArgs& args) {
   constexpr std::string_view kName = BroadcastArgs::kOperation;
   check(args);
-  if (copies(args.ranks)) return;
+  if (copies(args.x, args.ranks)) return;
   const NcclRanks& own = ranks_of(queue, kName, args.ranks);
   own.expect(own.nccl.broadcast(args.x.data, args.x.data, elements(args.x), nccl_type(args.x.dtype), args.root, own.communicator,
                                 stream_of(queue)),

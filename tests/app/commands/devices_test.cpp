@@ -51,6 +51,7 @@ TEST(DevicesCommand, TellsWhatAGpuThatIsNotHereCanDo) {
   }
   EXPECT_EQ(gpu.at("sms"), 108);
   EXPECT_EQ(gpu.at("f16_peak_flops_per_s"), 312e12);
+  EXPECT_EQ(gpu.at("link_bytes_per_s"), 300e9);
   EXPECT_FALSE(gpu.at("source").get<std::string>().empty());
   EXPECT_EQ(types.at("INT8").at("least_multiple"), 16);
   EXPECT_EQ(types.at("INT8").at("best_multiple"), 128);
@@ -66,6 +67,45 @@ TEST(DevicesCommand, TellsWhatAGpuThatIsNotHereCanDo) {
   Process wrong(folder.path(), {"devices", "--for", "h300"});
   EXPECT_EQ(wrong.wait(), 2);
   EXPECT_NE(wrong.errors().find("no profile of a device called \"h300\""), std::string::npos) << wrong.errors();
+}
+
+// The libraries that ranks speak through: which, where, and where it was looked; or what to install.
+TEST(DevicesCommand, TellsOfTheLibrariesOfRanks) {
+  if (!std::filesystem::exists(test_environment().program)) GTEST_SKIP() << "the program is not at --program";
+  const TemporaryFolder folder;
+  const auto libraries = [&](const char* mpi_library) {
+    const auto prepare = [mpi_library] {
+      if (mpi_library != nullptr) setenv("TILEWAVE_MPI_LIBRARY", mpi_library, 1);
+    };
+    Process json(folder.path(), {"devices", "--json"}, prepare);
+    EXPECT_EQ(json.wait(), 0) << json.errors();
+    std::map<std::string, nlohmann::json> found;
+    std::istringstream lines(json.output());
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json object = nlohmann::json::parse(line);
+      if (object.contains("library")) found[object.at("library")] = object;
+    }
+    return found;
+  };
+  const std::map<std::string, nlohmann::json> here = libraries(nullptr), nowhere = libraries("/nowhere/libmpi.so.40");
+  for (const char* const name : {"MPI", "NCCL"}) {
+    ASSERT_TRUE(here.contains(name)) << name;
+    const nlohmann::json& library = here.at(name);
+    EXPECT_NE(library.at("path").is_null(), library.at("refused").is_null()) << library << ": found, or a sentence";
+  }
+  EXPECT_EQ(here.at("MPI").at("looked").at(0).at("at"), "TILEWAVE_MPI_LIBRARY (not set)");
+  EXPECT_TRUE(nowhere.at("MPI").at("path").is_null());
+  EXPECT_EQ(nowhere.at("MPI").at("looked").size(), 1U);
+  EXPECT_EQ(nowhere.at("NCCL"), here.at("NCCL"));
+
+  Process table(folder.path(), {"devices"}, [] { setenv("TILEWAVE_MPI_LIBRARY", "/nowhere/libmpi.so.40", 1); });
+  EXPECT_EQ(table.wait(), 0) << table.errors();
+  EXPECT_NE(table.output().find("\nMPI             no library could be opened at TILEWAVE_MPI_LIBRARY=/nowhere/libmpi.so.40 (not there);"),
+            std::string::npos)
+      << table.output();
+  EXPECT_NE(table.output().find("\nlooked for at   TILEWAVE_MPI_LIBRARY=/nowhere/libmpi.so.40 (not there)\n"), std::string::npos)
+      << table.output();
+  EXPECT_NE(table.output().find("\nNCCL            "), std::string::npos) << table.output();
 }
 
 TEST(DevicesCommand, AGpuThatIsNotThereIsASentence) {

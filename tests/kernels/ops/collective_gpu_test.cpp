@@ -29,6 +29,7 @@ void expect_collectives(RankQueue& own) {
   expect(f16{});
   expect(std::int32_t{});
   expect_exchange(own);
+  expect_nothing_of_nothing(own);
 }
 
 // A step of two streams as one graph: numbers are made on one, summed over all ranks on the other, and added to on the first one again.

@@ -34,6 +34,7 @@ TEST(Collective, OfARankAloneCopies) {
     expect_broadcast<T>(own);
   });
   expect_exchange(own);
+  expect_nothing_of_nothing(own);
 }
 
 Communicator rank_of(int rank, int count) { return {.rank = rank, .count = count, .mpi = nullptr, .nccl = nullptr}; }
@@ -135,7 +136,10 @@ TEST_F(RanksOfMpi, GatherAndBroadcastAnyType) {
   });
 }
 
-TEST_F(RanksOfMpi, SayWhatTheyHaveToSay) { expect_exchange(own_); }
+TEST_F(RanksOfMpi, SayWhatTheyHaveToSay) {
+  expect_exchange(own_);
+  expect_nothing_of_nothing(own_);
+}
 
 TEST_F(RanksOfMpi, TakeWhatMpiCannotCountInPieces) {
   own_.ranks = join_mpi();
