@@ -27,6 +27,9 @@ struct PlanArguments {
   std::vector<std::string> operation;  // its name, and its shape where that is said
   std::int64_t steps = 0, tokens = 0;  // of a run; 0: not given
   double price = 0.0;                  // of a GPU for an hour; 0: not given
+  RankOptions ranks;
+  std::int64_t nodes = 1;        // machines that the ranks lie on
+  double interconnect_gb = 0.0;  // per second and GPU, to other machines; 0: not given
   std::vector<std::string> switches;
   std::string pitch = "packed";
   std::int64_t sms = 0, blocks_per_sm = 0;  // 0: not given
@@ -49,6 +52,8 @@ PlannedDevice device_of(const PlanArguments& options) {
     device.sm_count = options.sms;
     if (device.backend == Backend::cuda) device.index = kNoDevice;
   }
+  // A ring is as fast as its slowest link.
+  if (options.nodes > 1) device.link_bytes_per_s = std::min(device.link_bytes_per_s, 1e9 * options.interconnect_gb);
   return {.info = std::move(device), .own_sms = own_sms};
 }
 
@@ -80,7 +85,7 @@ std::optional<RunCost> cost_of_run(const PlanArguments& options, const PlannedRe
   const bool whole = planned.step.other_s > 0.0;  // else GEMMs alone have times
   RunCost cost{
       .steps = options.steps > 0 ? options.steps : static_cast<std::int64_t>(std::ceil(static_cast<double>(options.tokens) / per_step)),
-      .price_per_hour = options.price > 0.0 ? std::optional(options.price) : std::nullopt,
+      .price_per_hour = options.price > 0.0 ? std::optional(options.price * static_cast<double>(planned.step.ranks)) : std::nullopt,
       .error = step_error(planned.device, planned.step)};
   cost.tokens = static_cast<double>(cost.steps) * per_step;
   cost.seconds = whole ? static_cast<double>(cost.steps) * planned.step.predicted_s() : NAN;
@@ -215,12 +220,16 @@ void check_exercise(const PlanArguments& options) {
                  " is no GEMM: it goes with none of --gemm, --layer, --tile and --policy.");
 }
 
-int run_plan(const PlanArguments& options) {
+int run_plan(PlanArguments options) {
   const bool exercise = options.exercise();
+  TW_CHECK_INPUT(!exercise || options.ranks.wanted() == 0, "--ranks and --gpus share out a recipe's step; name a recipe.");
+  options.ranks.apply(options.recipe);
   TW_CHECK_INPUT(
       exercise != !options.recipe.path.empty(),
       "plan takes a recipe, or --gemm MxNxK, or --layer out<-in@tokens, or --op NAME ROWSxCOLS: one kind of them, and not none.");
   if (exercise) check_exercise(options);
+  TW_CHECK_INPUT((options.nodes > 1) == (options.interconnect_gb > 0.0),
+                 "--nodes N and --interconnect RATE go together: several machines, and what a GPU sends to another one in GB/s.");
   TW_CHECK_INPUT(options.price == 0.0 || options.steps > 0 || options.tokens > 0,
                  "--price is what an hour costs, and nobody said how many: add --steps N or --tokens N.");
   TW_CHECK_INPUT(exercise || options.tile.empty(),
@@ -280,6 +289,10 @@ Command add_plan(CLI::App& program) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
       ->excludes(steps);
   command->add_option("--price", options->price, "with --steps or --tokens: what a GPU costs an hour")->check(CLI::PositiveNumber);
+  options->ranks.add_to(*command);
+  command->add_option("--nodes", options->nodes, "machines that the ranks lie on, as many on each")->check(CLI::Range(1, 65536));
+  command->add_option("--interconnect", options->interconnect_gb, "what a GPU sends to another machine, in GB/s")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--beta", options->beta, "with --gemm or --layer: alpha A B + beta C, whose C is read too")
       ->excludes(command->get_option("recipe"));
   command->add_flag("--json", options->json, "one JSON object a line");

@@ -311,7 +311,8 @@ int follow_first(const TrainingRequest& request) {
 
 int train_recipe(const TrainArguments& given) {
   TrainArguments options = with_own_recipe(given);
-  options.ranks.apply(options.recipe, options.device);
+  options.ranks.apply(options.recipe);
+  options.ranks.apply(options.device);
   options.weights.check();
   if (!options.dump_batches.empty()) return dump_first_batches(options);
   if (options.dry_run) return dry_run(options);

@@ -1,7 +1,6 @@
 // Options that several commands share.
 #include "app/options/command.h"
 
-#include <algorithm>
 #include <iostream>
 #include <unistd.h>
 
@@ -53,9 +52,11 @@ void RankOptions::add_to(CLI::App& command) {
       ->excludes(own);
 }
 
-void RankOptions::apply(RecipeOptions& recipe, DeviceOptions& device) const {
-  const std::int64_t wanted = std::max(ranks, gpus);
-  if (wanted > 0) recipe.overrides.push_back(concat("run.ranks=", wanted));
+void RankOptions::apply(RecipeOptions& recipe) const {
+  if (wanted() > 0) recipe.overrides.push_back(concat("run.ranks=", wanted()));
+}
+
+void RankOptions::apply(DeviceOptions& device) const {
   if (gpus == 0) return;
   TW_CHECK_INPUT(device.device == "auto" || device.device == "cuda", "--gpus ", gpus, " and --device ", device.device,
                  " name devices each; leave one of them out.");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -88,8 +89,10 @@ struct RankOptions {
   std::int64_t ranks = 0, gpus = 0;  // 0: as the recipe says
 
   void add_to(CLI::App& command);
-  // As overrides of the recipe and of the device.
-  void apply(RecipeOptions& recipe, DeviceOptions& device) const;
+  std::int64_t wanted() const { return std::max(ranks, gpus); }
+  // Over what the recipe and --device say.
+  void apply(RecipeOptions& recipe) const;
+  void apply(DeviceOptions& device) const;
 };
 
 }  // namespace tilewave

@@ -96,7 +96,15 @@ std::string step_text(const StepText& text) {
   const auto targets = static_cast<double>(resolved.shapes.target_rows * resolved.recipe.batch.accumulate);
   return concat(where, "a step is predicted to take ", time, " (GEMMs ", time_text(step.gemm_s), ", the rest ", time_text(step.other_s),
                 "), ", rate_text(targets / step.predicted_s()), " target rows/s, ",
-                flops_text(static_cast<double>(step.matrix_flops) / step.predicted_s()), " in matrix products");
+                flops_text(static_cast<double>(step.ranks * step.matrix_flops) / step.predicted_s()), " in matrix products");
+}
+
+// What the other ranks cost.
+std::string ranks_text(const StepPlan& step, const DeviceInfo& device) {
+  const std::string ranks = concat(step.ranks, " ranks");
+  if (device.link_bytes_per_s <= 0.0) return concat(ranks, ": how fast their links are is not known, and they are left out of the time");
+  return concat(ranks, ": their sums take the links ", time_text(step.links_s), ", ", time_text(step.exposed_s),
+                " of it behind the backward pass; each does ", percent_text(step.efficiency()), " of what it would do alone");
 }
 
 std::string roofline_text(const PlannedRecipe& planned) {
@@ -266,6 +274,7 @@ void print_plan(std::ostream& stream, const StepText& text, const Page& page) {
     if (!prose.empty()) stream << wrapped(prose, page) << '\n';
   };
   line(step_text(text));
+  if (text.planned.step.ranks > 1) line(ranks_text(text.planned.step, text.planned.device));
   line(bounds_text(step, device));
   line(text.run);
   line(roofline_text(text.planned));

@@ -8,6 +8,7 @@
 #include "kernels/core/error.h"
 #include "kernels/core/saturating.h"
 #include "kernels/gemm/cost/operation_time.h"
+#include "kernels/ops/gradient_norm.h"
 
 namespace tilewave {
 
@@ -116,8 +117,17 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
                 .bytes = trace.bytes(),
                 .parameters = trace.parameters,
                 .matrix_flops = trace.matrix_flops()};
+  plan.ranks = resolved.recipe.run.ranks;
+  double links_free_s = 0.0;  // counted from the step's begin, as if nothing had waited yet
   for (const TraceEntry& entry : trace.trace.entries) {
     const std::string layer = without_numbers(entry.layer);
+    if (entry.collective) {
+      const double seconds = static_cast<double>(entry.times) * predicted_seconds(entry, device);
+      plan.links_s += seconds;
+      links_free_s = std::max(links_free_s, plan.gemm_s + plan.other_s) + seconds;
+    } else if (entry.operation == GradientNormArgs::kOperation) {
+      plan.exposed_s = std::max(plan.exposed_s, links_free_s - plan.gemm_s - plan.other_s);
+    }
     if (entry.gemm && entry.plan) {
       plan.gemm_s += static_cast<double>(entry.times) * entry.plan->predicted_s;
       const auto same = std::find_if(plan.gemms.begin(), plan.gemms.end(),
@@ -130,7 +140,7 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
       continue;
     }
     const double predicted_s = static_cast<double>(entry.times) * predicted_seconds(entry, device);
-    plan.other_s += predicted_s;
+    if (!entry.collective) plan.other_s += predicted_s;
     auto same = std::find_if(plan.operations.begin(), plan.operations.end(),
                              [&](const OperationLine& line) { return line.layer == layer && line.operation == entry.operation; });
     if (same == plan.operations.end()) {

@@ -1,5 +1,6 @@
 // What a step will cost, before it runs and without its device: every launch of the traced step, the GEMMs by their plans' predicted
 // times, the rest by kernels/gemm/cost/operation_time.h. A device whose bandwidth is not known, as a CPU's, has no times for the rest.
+// What ranks sum over their links begins when it is launched and the links are free, beside the backward pass; the optimizer waits for it.
 #pragma once
 
 #include <cstdint>
@@ -63,13 +64,18 @@ struct OperationLine {
 struct StepPlan {
   std::vector<GemmLine> gemms;            // in the order in which they are first launched
   std::vector<OperationLine> operations;  // the longest first
-  double gemm_s = 0.0, other_s = 0.0;     // predicted
-  std::int64_t rows = 0;                  // of source and target, over all accumulated passes
-  std::int64_t bytes = 0;                 // of memory, across and within steps
+  double gemm_s = 0.0, other_s = 0.0;     // predicted, of one rank
+  std::int64_t ranks = 1;
+  double links_s = 0.0;    // of what goes over the links between ranks, one behind another
+  double exposed_s = 0.0;  // of it, what the step waits for: the rest is beside the backward pass
+  std::int64_t rows = 0;   // of source and target, over all accumulated passes
+  std::int64_t bytes = 0;  // of memory, across and within steps
   std::int64_t parameters = 0;
   std::int64_t matrix_flops = 0;  // attention's included
 
-  double predicted_s() const { return gemm_s + other_s; }
+  double predicted_s() const { return gemm_s + other_s + exposed_s; }
+  // What a rank does of a step is to what it would do in that time without the others.
+  double efficiency() const { return (gemm_s + other_s) / predicted_s(); }
   // Of the GEMMs whose layer ends in `layer`, all roles together.
   double seconds_of_layer(std::string_view layer) const;
 };

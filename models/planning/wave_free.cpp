@@ -259,15 +259,14 @@ std::vector<WaveRows> wave_rows(const Recipe& recipe, const DeviceInfo& device) 
                  "guidelines.wave_role = \"wgrad\": rows of tokens are K of a weight gradient, and its tiles do not depend on them; "
                  "use \"forward\" or \"dgrad\".");
   const ResolvedRecipe resolved = resolve(predictable(without_waves(recipe)));
+  const BatchShape share = share_shape(resolved, recipe.run.ranks);  // what one rank multiplies
   const StepPlan step = plan_by_layers(resolved, device);
   std::vector<WaveRows> found;
   std::set<std::string> layers;
   for (const GemmLine& line : step.gemms) {
     layers.insert(line.layer);
     if (!asked_for(line, guidelines)) continue;
-    WaveRows rows{.source = line.problem.n == resolved.shapes.source_rows,
-                  .target = line.problem.n == resolved.shapes.target_rows,
-                  .layer = line.layer};
+    WaveRows rows{.source = line.problem.n == share.source_rows, .target = line.problem.n == share.target_rows, .layer = line.layer};
     // Asked for as many, both move; else each moves by itself.
     rows.asked = rows.target ? recipe.batch.target_tokens : recipe.batch.source_tokens;
     const bool known = std::any_of(found.begin(), found.end(), [&](const WaveRows& other) { return other.source == rows.source; });
