@@ -101,7 +101,7 @@ int plan_recipe(const PlanArguments& options) {
   const ResolvedRecipe resolved = resolve(recipe, {}, device.info, tokens);
   const StepTrace trace = trace_step(resolved, device.info);
   const StepPlan step = plan_step(resolved, trace, device.info);
-  const std::vector<Advice> advice = advise(resolved.recipe, device.info, tokens, recipe.guidelines.wave_free_batch);
+  const std::vector<Advice> advice = advise(of_one_rank(resolved), device.info, tokens, recipe.guidelines.wave_free_batch);
   const std::vector<PredictedSetting> settings = predicted_settings(options, asked, device.info, tokens);
   const PlannedRecipe planned = {
       .resolved = resolved, .trace = trace, .step = step, .advice = advice, .settings = settings, .device = device.info};

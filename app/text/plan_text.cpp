@@ -104,7 +104,8 @@ std::string ranks_text(const StepPlan& step, const DeviceInfo& device) {
   const std::string ranks = concat(step.ranks, " ranks");
   if (device.link_bytes_per_s <= 0.0) return concat(ranks, ": how fast their links are is not known, and they are left out of the time");
   return concat(ranks, ": their sums take the links ", time_text(step.links_s), ", ", time_text(step.exposed_s),
-                " of it behind the backward pass; each does ", percent_text(step.efficiency()), " of what it would do alone");
+                " of it behind the backward pass; each does ", percent_text(step.efficiency()),
+                " of what it would do alone. Rows that are advised are one rank's");
 }
 
 std::string roofline_text(const PlannedRecipe& planned) {

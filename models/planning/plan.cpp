@@ -100,6 +100,16 @@ Recipe predictable(const Recipe& recipe) {
   return own;
 }
 
+Recipe of_one_rank(const ResolvedRecipe& resolved) {
+  Recipe recipe = resolved.recipe;
+  const BatchShape share = share_shape(resolved, recipe.run.ranks);
+  if (recipe.run.ranks == 1) return recipe;
+  recipe.batch.source_tokens = share.source_rows;
+  recipe.batch.target_tokens = share.target_rows;
+  recipe.run.ranks = 1;
+  return recipe;
+}
+
 std::optional<Precision> precision_instead(Precision precision, const DeviceInfo& device) {
   const PrecisionTable table = precision_table(precision);
   if (device.index != kNoDevice || peak_flops_per_s(device, table.activation, table.math) > 0.0) return std::nullopt;

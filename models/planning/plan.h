@@ -84,6 +84,9 @@ struct StepPlan {
 // predicted.
 Recipe predictable(const Recipe& recipe);
 
+// A recipe for one process that trains on what one of run.ranks has: what is advised of its rows is a rank's.
+Recipe of_one_rank(const ResolvedRecipe& resolved);
+
 // What to take in the place of a precision that the device, as a profile has it, has no units for; nothing where it has some.
 std::optional<Precision> precision_instead(Precision precision, const DeviceInfo& device);
 // InputError where there is one for the recipe's.

@@ -259,14 +259,15 @@ std::vector<WaveRows> wave_rows(const Recipe& recipe, const DeviceInfo& device) 
                  "guidelines.wave_role = \"wgrad\": rows of tokens are K of a weight gradient, and its tiles do not depend on them; "
                  "use \"forward\" or \"dgrad\".");
   const ResolvedRecipe resolved = resolve(predictable(without_waves(recipe)));
-  const BatchShape share = share_shape(resolved, recipe.run.ranks);  // what one rank multiplies
   const StepPlan step = plan_by_layers(resolved, device);
   std::vector<WaveRows> found;
   std::set<std::string> layers;
   for (const GemmLine& line : step.gemms) {
     layers.insert(line.layer);
     if (!asked_for(line, guidelines)) continue;
-    WaveRows rows{.source = line.problem.n == share.source_rows, .target = line.problem.n == share.target_rows, .layer = line.layer};
+    WaveRows rows{.source = line.problem.n == resolved.shapes.source_rows,
+                  .target = line.problem.n == resolved.shapes.target_rows,
+                  .layer = line.layer};
     // Asked for as many, both move; else each moves by itself.
     rows.asked = rows.target ? recipe.batch.target_tokens : recipe.batch.source_tokens;
     const bool known = std::any_of(found.begin(), found.end(), [&](const WaveRows& other) { return other.source == rows.source; });
@@ -310,6 +311,9 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
 
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens, NoWholeWaves none) {
   if (recipe.guidelines.wave_free_batch == WaveFreeBatch::off) return {.recipe = recipe, .adjustments = {}};
+  TW_CHECK_INPUT(recipe.run.ranks == 1, "guidelines.wave_free_batch = \"", name_of(recipe.guidelines.wave_free_batch),
+                 "\" moves the rows of one process, and run.ranks = ", recipe.run.ranks,
+                 " share them out; set it to \"off\", and see `tilewave plan --ranks ", recipe.run.ranks, "` for the rows of one rank.");
   return Settling(recipe, device, tokens, none).settle();
 }
 

@@ -165,12 +165,12 @@ TEST_F(OwnTokenizer, ACorpusOfTextTakesIt) {
   }
 }
 
-constexpr const char* kPairs[][2] = {{"the model", "das Modell"}, {"naïve lines 日本語", "naive Zeilen 🙂"}, {"two  spaces", "zwei"}};
+constexpr const char* kFramedPairs[][2] = {{"the model", "das Modell"}, {"naïve lines 日本語", "naive Zeilen 🙂"}, {"two  spaces", "zwei"}};
 
 // Where a target begins and ends is the tokenizer's to say; sources are as they are.
 TEST_F(OwnTokenizer, PairsAreFramedByItsIds) {
   std::string sources, targets;
-  for (const auto& [source, target] : kPairs) {
+  for (const auto& [source, target] : kFramedPairs) {
     sources += concat(source, '\n');
     targets += concat(target, '\n');
   }
@@ -199,7 +199,7 @@ TEST_F(OwnTokenizer, PairsAreFramedByItsIds) {
     EXPECT_TRUE(corpus.notes().empty() || corpus.notes().front().find("unknown") != std::string::npos) << corpus.notes().front();
     const Batch batch = *corpus.validation({.source_rows = 200, .target_rows = 200, .sequence = 60}).next();
     Ids read, in, out;
-    for (const auto& [from, to] : kPairs) {
+    for (const auto& [from, to] : kFramedPairs) {
       const Ids ids = tokenizer.encode(from), said = tokenizer.encode(to);
       read.insert(read.end(), ids.begin(), ids.end());
       in.push_back(begin);
