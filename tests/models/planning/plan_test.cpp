@@ -490,7 +490,11 @@ TEST(Advices, OfFeedForwardSayWhatEachEffectIsWorth) {
     const TriedSize from = size(10922), to = size(11008);
     EXPECT_EQ(from.step_gain, 0.0);
     EXPECT_EQ(from.rate_gain, 0.0);
-    EXPECT_GT(from.effects.alignment_cost, to.effects.alignment_cost) << pitch;
+    if (pitch == "packed") {
+      EXPECT_GT(from.effects.alignment_cost, 0.01);
+    } else {
+      EXPECT_EQ(from.effects.alignment_cost, 0.0) << "an aligned pitch starts every row on 128 bytes, whatever the width";
+    }
     EXPECT_EQ(to.effects.alignment_cost, 0.0);
     for (const TriedSize& one : tried) {
       const StepPlan step = plan_step(resolve(recipe(one.size, pitch)), h200);
