@@ -6,7 +6,7 @@
 #include "kernels/cuda/gemm/sm90/kernel.h"
 #include "kernels/cuda/gemm/sm90/packed_sums.h"
 #include "kernels/gemm/facts/with_tile.h"
-#include "kernels/gemm/sm90/persistent_deferred_derivative.h"
+#include "kernels/gemm/sm90/persistent_deferred.h"
 
 namespace tilewave {
 namespace {

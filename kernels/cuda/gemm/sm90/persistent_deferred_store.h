@@ -9,7 +9,7 @@
 #include "kernels/cuda/gemm/sm90/packed_sums.h"
 #include "kernels/cuda/gemm/sm90/schedule.h"
 #include "kernels/gemm/facts/with_tile.h"
-#include "kernels/gemm/sm90/persistent_deferred_store.h"
+#include "kernels/gemm/sm90/persistent_deferred.h"
 
 namespace tilewave {
 
