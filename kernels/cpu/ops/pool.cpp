@@ -81,22 +81,6 @@ void take_largest(CpuQueue& queue, const MaxPoolArgs& args) {
 }
 
 template <class T>
-void spread_to_largest(CpuQueue& queue, const MaxPoolBackwardArgs& args) {
-  const Images result = pooled(args.images, args.window);
-  const PixelPlaces from(args.images), to(result);
-  each_pixel(queue, args.images, [&](std::int64_t plane, std::int64_t down, std::int64_t across) {
-    T* dx = from.at<T>(args.dx, plane, down, across);
-    if (!args.accumulate) std::fill_n(dx, from.channels(), T(0));
-    const auto index = static_cast<std::int32_t>(down * args.images.width + across);
-    each_place(windows_over(result, args.window, down, across), [&](std::int64_t i, std::int64_t j) {
-      const T* dy = to.at<const T>(args.dy, plane, i, j);
-      const std::int32_t* indices = to.at<const std::int32_t>(args.indices, plane, i, j);
-      for (std::int64_t c = 0; c < from.channels(); ++c) dx[c] += indices[c] == index ? dy[c] : T(0);
-    });
-  });
-}
-
-template <class T>
 void take_average(CpuQueue& queue, const AveragePoolArgs& args) {
   const Images result = pooled(args.images, args.window);
   const PixelPlaces from(args.images), to(result);
@@ -113,19 +97,43 @@ void take_average(CpuQueue& queue, const AveragePoolArgs& args) {
   });
 }
 
-template <class T>
-void spread_average(CpuQueue& queue, const AveragePoolBackwardArgs& args) {
-  const Images result = pooled(args.images, args.window);
-  const PixelPlaces from(args.images), to(result);
+// A window of a plane, at its pixel of the result.
+struct PlacedWindow {
+  std::int64_t plane = 0, down = 0, across = 0;
+};
+// The backward passes: add(dx, the pixel's number in its plane, window) for each pixel and each window that it is in.
+template <class T, class Args, class Add>
+void spread(CpuQueue& queue, const Args& args, const Images& result, const Add& add) {
+  const PixelPlaces from(args.images);
   each_pixel(queue, args.images, [&](std::int64_t plane, std::int64_t down, std::int64_t across) {
     T* dx = from.at<T>(args.dx, plane, down, across);
     if (!args.accumulate) std::fill_n(dx, from.channels(), T(0));
-    each_place(windows_over(result, args.window, down, across), [&](std::int64_t i, std::int64_t j) {
-      const T* dy = to.at<const T>(args.dy, plane, i, j);
-      const PoolSpans spans = window_at(args.images, args.window, i, j);
-      const T pixels = static_cast<T>(averaged_pixels(args.window, spans.down, spans.across, args.count_pad));
-      for (std::int64_t c = 0; c < from.channels(); ++c) dx[c] += dy[c] / pixels;
-    });
+    const auto index = static_cast<std::int32_t>(down * args.images.width + across);
+    each_place(windows_over(result, args.window, down, across),
+               [&](std::int64_t i, std::int64_t j) { add(dx, index, PlacedWindow{.plane = plane, .down = i, .across = j}); });
+  });
+}
+
+template <class T>
+void spread_to_largest(CpuQueue& queue, const MaxPoolBackwardArgs& args) {
+  const Images result = pooled(args.images, args.window);
+  const PixelPlaces to(result);
+  spread<T>(queue, args, result, [&](T* dx, std::int32_t index, const PlacedWindow& at) {
+    const T* dy = to.at<const T>(args.dy, at.plane, at.down, at.across);
+    const std::int32_t* indices = to.at<const std::int32_t>(args.indices, at.plane, at.down, at.across);
+    for (std::int64_t c = 0; c < to.channels(); ++c) dx[c] += indices[c] == index ? dy[c] : T(0);
+  });
+}
+
+template <class T>
+void spread_average(CpuQueue& queue, const AveragePoolBackwardArgs& args) {
+  const Images result = pooled(args.images, args.window);
+  const PixelPlaces to(result);
+  spread<T>(queue, args, result, [&](T* dx, std::int32_t, const PlacedWindow& at) {
+    const T* dy = to.at<const T>(args.dy, at.plane, at.down, at.across);
+    const PoolSpans spans = window_at(args.images, args.window, at.down, at.across);
+    const T pixels = static_cast<T>(averaged_pixels(args.window, spans.down, spans.across, args.count_pad));
+    for (std::int64_t c = 0; c < to.channels(); ++c) dx[c] += dy[c] / pixels;
   });
 }
 

@@ -215,33 +215,18 @@ void with_image_access(const Images& images, std::initializer_list<ConstMatrixVi
   });
 }
 
-}  // namespace
-
-void run(CudaQueue& queue, const MaxPoolArgs& args) {
+template <template <class, ImageLayout, PackAccess, int> class Take, class Args>
+void run_forward(CudaQueue& queue, const Args& args, const char* name) {
   check(args);
   const Images result = pooled(args.images, args.window);
-  with_float(args.x.dtype, "max_pool", [&]<class T>(T) {
+  with_float(args.x.dtype, name, [&]<class T>(T) {
     with_image_access<T>(args.images, {args.x, args.y}, [&](auto layout, auto access, auto width) {
-      using Work = TakeLargest<T, layout(), access(), width()>;
+      using Work = Take<T, layout(), access(), width()>;
       using Places = typename Work::Places;
-      launch_pool<width()>(queue, "max_pool", Work{.args = args, .from = Places(args.images), .to = Places(result)}, result);
+      launch_pool<width()>(queue, name, Work{.args = args, .from = Places(args.images), .to = Places(result)}, result);
     });
   });
 }
-
-void run(CudaQueue& queue, const AveragePoolArgs& args) {
-  check(args);
-  const Images result = pooled(args.images, args.window);
-  with_float(args.x.dtype, "average_pool", [&]<class T>(T) {
-    with_image_access<T>(args.images, {args.x, args.y}, [&](auto layout, auto access, auto width) {
-      using Work = TakeAverage<T, layout(), access(), width()>;
-      using Places = typename Work::Places;
-      launch_pool<width()>(queue, "average_pool", Work{.args = args, .from = Places(args.images), .to = Places(result)}, result);
-    });
-  });
-}
-
-namespace {
 
 template <class Args>
 void run_backward(CudaQueue& queue, const Args& args, const char* name) {
@@ -260,6 +245,8 @@ void run_backward(CudaQueue& queue, const Args& args, const char* name) {
 
 }  // namespace
 
+void run(CudaQueue& queue, const MaxPoolArgs& args) { run_forward<TakeLargest>(queue, args, "max_pool"); }
+void run(CudaQueue& queue, const AveragePoolArgs& args) { run_forward<TakeAverage>(queue, args, "average_pool"); }
 void run(CudaQueue& queue, const MaxPoolBackwardArgs& args) { run_backward(queue, args, "max_pool_backward"); }
 void run(CudaQueue& queue, const AveragePoolBackwardArgs& args) { run_backward(queue, args, "average_pool_backward"); }
 

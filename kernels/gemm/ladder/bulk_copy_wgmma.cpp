@@ -21,14 +21,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kBulkCopyWgmmaKernel = {.composition = {.kernel = "bulk_copy_wgmma"},
-                                         .backend = Backend::cuda,
-                                         .tensor_cores = true,
-                                         .ladder = true,
-                                         .tiles = kBulkCopyWgmmaTiles,
-                                         .shared_bytes = bulk_copy_wgmma_shared_bytes,
-                                         .own_refusal = refuse_warpgroup,
-                                         .own_plan = plan,
-                                         .launch_cuda = cuda_launch<launch_bulk_copy_wgmma>()};
+constinit const GemmKernel kBulkCopyWgmmaKernel = on_hopper({.composition = {.kernel = "bulk_copy_wgmma"},
+                                                             .ladder = true,
+                                                             .tiles = kBulkCopyWgmmaTiles,
+                                                             .shared_bytes = bulk_copy_wgmma_shared_bytes,
+                                                             .own_refusal = refuse_warpgroup,
+                                                             .own_plan = plan,
+                                                             .launch_cuda = cuda_launch<launch_bulk_copy_wgmma>()});
 
 }  // namespace tilewave

@@ -19,14 +19,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kWarpSpecializedKernel = {.composition = {.kernel = "warp_specialized"},
-                                           .backend = Backend::cuda,
-                                           .tensor_cores = true,
-                                           .ladder = true,
-                                           .tiles = kWarpSpecializedTiles,
-                                           .shared_bytes = warp_specialized_shared_bytes,
-                                           .own_refusal = refuse_warpgroup,
-                                           .own_plan = plan,
-                                           .launch_cuda = cuda_launch<launch_warp_specialized>()};
+constinit const GemmKernel kWarpSpecializedKernel = on_hopper({.composition = {.kernel = "warp_specialized"},
+                                                               .ladder = true,
+                                                               .tiles = kWarpSpecializedTiles,
+                                                               .shared_bytes = warp_specialized_shared_bytes,
+                                                               .own_refusal = refuse_warpgroup,
+                                                               .own_plan = plan,
+                                                               .launch_cuda = cuda_launch<launch_warp_specialized>()});
 
 }  // namespace tilewave

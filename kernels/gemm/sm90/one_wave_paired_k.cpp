@@ -36,13 +36,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kOneWavePairedKKernel = {.composition = {.kernel = "one_wave", .schedule = GemmSchedule::paired_k},
-                                          .backend = Backend::cuda,
-                                          .tensor_cores = true,
-                                          .tiles = kOneWavePairedKTiles,
-                                          .shared_bytes = one_wave_paired_k_shared_bytes,
-                                          .own_refusal = refuse,
-                                          .own_plan = plan,
-                                          .launch_cuda = cuda_launch<launch_one_wave_paired_k>()};
+constinit const GemmKernel kOneWavePairedKKernel = on_hopper({.composition = {.kernel = "one_wave", .schedule = GemmSchedule::paired_k},
+                                                              .tiles = kOneWavePairedKTiles,
+                                                              .shared_bytes = one_wave_paired_k_shared_bytes,
+                                                              .own_refusal = refuse,
+                                                              .own_plan = plan,
+                                                              .launch_cuda = cuda_launch<launch_one_wave_paired_k>()});
 
 }  // namespace tilewave

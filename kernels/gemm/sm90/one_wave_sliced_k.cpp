@@ -24,13 +24,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kOneWaveSlicedKKernel = {.composition = {.kernel = "one_wave", .schedule = GemmSchedule::sliced_k},
-                                          .backend = Backend::cuda,
-                                          .tensor_cores = true,
-                                          .tiles = kOneWaveSlicedKTiles,
-                                          .shared_bytes = one_wave_sliced_k_shared_bytes,
-                                          .own_refusal = refuse_warpgroup,
-                                          .own_plan = plan,
-                                          .launch_cuda = cuda_launch<launch_one_wave_sliced_k>()};
+constinit const GemmKernel kOneWaveSlicedKKernel = on_hopper({.composition = {.kernel = "one_wave", .schedule = GemmSchedule::sliced_k},
+                                                              .tiles = kOneWaveSlicedKTiles,
+                                                              .shared_bytes = one_wave_sliced_k_shared_bytes,
+                                                              .own_refusal = refuse_warpgroup,
+                                                              .own_plan = plan,
+                                                              .launch_cuda = cuda_launch<launch_one_wave_sliced_k>()});
 
 }  // namespace tilewave

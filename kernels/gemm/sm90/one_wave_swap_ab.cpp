@@ -31,13 +31,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kOneWaveSwapAbKernel = {.composition = {.kernel = "one_wave", .swap_ab = true},
-                                         .backend = Backend::cuda,
-                                         .tensor_cores = true,
-                                         .tiles = kOneWaveSwapAbTiles,
-                                         .shared_bytes = one_wave_swap_ab_shared_bytes,
-                                         .own_refusal = refuse,
-                                         .own_plan = plan,
-                                         .launch_cuda = cuda_launch<launch_one_wave_swap_ab>()};
+constinit const GemmKernel kOneWaveSwapAbKernel = on_hopper({.composition = {.kernel = "one_wave", .swap_ab = true},
+                                                             .tiles = kOneWaveSwapAbTiles,
+                                                             .shared_bytes = one_wave_swap_ab_shared_bytes,
+                                                             .own_refusal = refuse,
+                                                             .own_plan = plan,
+                                                             .launch_cuda = cuda_launch<launch_one_wave_swap_ab>()});
 
 }  // namespace tilewave

@@ -32,13 +32,11 @@ bool is_cooperative_gradient(const GemmProblem& problem, Tile tile) {
   return cooperative_staging_buffers(tile, true) > 1 ? makes_gradient(problem) : makes_whole_gradient(problem);
 }
 
-const GemmKernel kPersistentDataParallelKernel = {.composition = {.kernel = "persistent"},
-                                                  .backend = Backend::cuda,
-                                                  .tensor_cores = true,
-                                                  .tiles = kPersistentDataParallelTiles,
-                                                  .shared_bytes = persistent_data_parallel_shared_bytes,
-                                                  .own_refusal = refuse_warpgroup,
-                                                  .own_plan = plan,
-                                                  .launch_cuda = cuda_launch<launch_persistent_data_parallel>()};
+constinit const GemmKernel kPersistentDataParallelKernel = on_hopper({.composition = {.kernel = "persistent"},
+                                                                      .tiles = kPersistentDataParallelTiles,
+                                                                      .shared_bytes = persistent_data_parallel_shared_bytes,
+                                                                      .own_refusal = refuse_warpgroup,
+                                                                      .own_plan = plan,
+                                                                      .launch_cuda = cuda_launch<launch_persistent_data_parallel>()});
 
 }  // namespace tilewave

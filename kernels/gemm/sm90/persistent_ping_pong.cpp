@@ -26,13 +26,12 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kPersistentPingPongKernel = {.composition = {.kernel = "persistent", .schedule = GemmSchedule::ping_pong},
-                                              .backend = Backend::cuda,
-                                              .tensor_cores = true,
-                                              .tiles = kPersistentPingPongTiles,
-                                              .shared_bytes = persistent_ping_pong_shared_bytes,
-                                              .own_refusal = refuse_warpgroup,
-                                              .own_plan = plan,
-                                              .launch_cuda = cuda_launch<launch_persistent_ping_pong>()};
+constinit const GemmKernel kPersistentPingPongKernel =
+    on_hopper({.composition = {.kernel = "persistent", .schedule = GemmSchedule::ping_pong},
+               .tiles = kPersistentPingPongTiles,
+               .shared_bytes = persistent_ping_pong_shared_bytes,
+               .own_refusal = refuse_warpgroup,
+               .own_plan = plan,
+               .launch_cuda = cuda_launch<launch_persistent_ping_pong>()});
 
 }  // namespace tilewave

@@ -56,14 +56,12 @@ SwapAbForm swap_ab_form(const GemmProblem& problem) {
   return activates || (derives && e.bias) ? SwapAbForm::any : SwapAbForm::sided;
 }
 
-const GemmKernel kPersistentPingPongSwapAbKernel = {
-    .composition = {.kernel = "persistent", .schedule = GemmSchedule::ping_pong, .swap_ab = true},
-    .backend = Backend::cuda,
-    .tensor_cores = true,
-    .tiles = kPersistentPingPongSwapAbTiles,
-    .shared_bytes = persistent_ping_pong_swap_ab_shared_bytes,
-    .own_refusal = refuse,
-    .own_plan = plan,
-    .launch_cuda = cuda_launch<launch_persistent_ping_pong_swap_ab>()};
+constinit const GemmKernel kPersistentPingPongSwapAbKernel =
+    on_hopper({.composition = {.kernel = "persistent", .schedule = GemmSchedule::ping_pong, .swap_ab = true},
+               .tiles = kPersistentPingPongSwapAbTiles,
+               .shared_bytes = persistent_ping_pong_swap_ab_shared_bytes,
+               .own_refusal = refuse,
+               .own_plan = plan,
+               .launch_cuda = cuda_launch<launch_persistent_ping_pong_swap_ab>()});
 
 }  // namespace tilewave

@@ -101,13 +101,11 @@ const GemmKernel& kernel_of_repacked(const GemmProblem& problem, Tile tile, cons
   return defers ? deferred : kPersistentDataParallelKernel;
 }
 
-const GemmKernel kRepackedKernel = {.composition = {.kernel = "repacked"},
-                                    .backend = Backend::cuda,
-                                    .tensor_cores = true,
-                                    .tiles = kRepackedTiles,
-                                    .shared_bytes = shared_bytes,
-                                    .own_refusal = refuse,
-                                    .own_plan = plan,
-                                    .launch_cuda = cuda_launch<launch_repacked>()};
+constinit const GemmKernel kRepackedKernel = on_hopper({.composition = {.kernel = "repacked"},
+                                                        .tiles = kRepackedTiles,
+                                                        .shared_bytes = shared_bytes,
+                                                        .own_refusal = refuse,
+                                                        .own_plan = plan,
+                                                        .launch_cuda = cuda_launch<launch_repacked>()});
 
 }  // namespace tilewave

@@ -52,13 +52,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kSplitKKernel = {.composition = {.kernel = "split_k", .schedule = GemmSchedule::split_k},
-                                  .backend = Backend::cuda,
-                                  .tensor_cores = true,
-                                  .tiles = kSplitKTiles,
-                                  .shared_bytes = split_k_shared_bytes,
-                                  .own_refusal = refuse,
-                                  .own_plan = plan,
-                                  .launch_cuda = cuda_launch<launch_split_k>()};
+constinit const GemmKernel kSplitKKernel = on_hopper({.composition = {.kernel = "split_k", .schedule = GemmSchedule::split_k},
+                                                      .tiles = kSplitKTiles,
+                                                      .shared_bytes = split_k_shared_bytes,
+                                                      .own_refusal = refuse,
+                                                      .own_plan = plan,
+                                                      .launch_cuda = cuda_launch<launch_split_k>()});
 
 }  // namespace tilewave

@@ -40,13 +40,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kSplitKClusterKernel = {.composition = {.kernel = "split_k", .schedule = GemmSchedule::cluster},
-                                         .backend = Backend::cuda,
-                                         .tensor_cores = true,
-                                         .tiles = kSplitKClusterTiles,
-                                         .shared_bytes = split_k_cluster_shared_bytes,
-                                         .own_refusal = refuse_warpgroup,
-                                         .own_plan = plan,
-                                         .launch_cuda = cuda_launch<launch_split_k_cluster>()};
+constinit const GemmKernel kSplitKClusterKernel = on_hopper({.composition = {.kernel = "split_k", .schedule = GemmSchedule::cluster},
+                                                             .tiles = kSplitKClusterTiles,
+                                                             .shared_bytes = split_k_cluster_shared_bytes,
+                                                             .own_refusal = refuse_warpgroup,
+                                                             .own_plan = plan,
+                                                             .launch_cuda = cuda_launch<launch_split_k_cluster>()});
 
 }  // namespace tilewave

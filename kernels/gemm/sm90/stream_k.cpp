@@ -42,13 +42,11 @@ GemmPlan plan(const GemmProblem& problem, Tile tile, const DeviceInfo& device, i
 
 }  // namespace
 
-const GemmKernel kStreamKKernel = {.composition = {.kernel = "stream_k", .schedule = GemmSchedule::stream_k},
-                                   .backend = Backend::cuda,
-                                   .tensor_cores = true,
-                                   .tiles = kStreamKTiles,
-                                   .shared_bytes = stream_k_shared_bytes,
-                                   .own_refusal = refuse_adding_alone,
-                                   .own_plan = plan,
-                                   .launch_cuda = cuda_launch<launch_stream_k>()};
+constinit const GemmKernel kStreamKKernel = on_hopper({.composition = {.kernel = "stream_k", .schedule = GemmSchedule::stream_k},
+                                                       .tiles = kStreamKTiles,
+                                                       .shared_bytes = stream_k_shared_bytes,
+                                                       .own_refusal = refuse_adding_alone,
+                                                       .own_plan = plan,
+                                                       .launch_cuda = cuda_launch<launch_stream_k>()});
 
 }  // namespace tilewave

@@ -55,13 +55,11 @@ ResiduesOfK residues_of_k(const GemmProblem& problem) {
   return of;
 }
 
-const GemmKernel kUnalignedKernel = {.composition = {.kernel = "unaligned"},
-                                     .backend = Backend::cuda,
-                                     .tensor_cores = true,
-                                     .tiles = kUnalignedTiles,
-                                     .shared_bytes = unaligned_shared_bytes,
-                                     .own_refusal = refuse,
-                                     .own_plan = plan,
-                                     .launch_cuda = cuda_launch<launch_unaligned>()};
+constinit const GemmKernel kUnalignedKernel = on_hopper({.composition = {.kernel = "unaligned"},
+                                                         .tiles = kUnalignedTiles,
+                                                         .shared_bytes = unaligned_shared_bytes,
+                                                         .own_refusal = refuse,
+                                                         .own_plan = plan,
+                                                         .launch_cuda = cuda_launch<launch_unaligned>()});
 
 }  // namespace tilewave

@@ -87,13 +87,12 @@ ResidueTiles residue_tiles(const GemmProblem& problem, Tile tile) {
             max_shift(problem.d_alignment, problem.output_dtype));
 }
 
-const GemmKernel kUnalignedDeferredKernel = {.composition = {.kernel = "unaligned", .epilogue = EpilogueTiming::deferred},
-                                             .backend = Backend::cuda,
-                                             .tensor_cores = true,
-                                             .tiles = kUnalignedDeferredTiles,
-                                             .shared_bytes = unaligned_deferred_shared_bytes,
-                                             .own_refusal = refuse,
-                                             .own_plan = plan,
-                                             .launch_cuda = cuda_launch<launch_unaligned_deferred>()};
+constinit const GemmKernel kUnalignedDeferredKernel =
+    on_hopper({.composition = {.kernel = "unaligned", .epilogue = EpilogueTiming::deferred},
+               .tiles = kUnalignedDeferredTiles,
+               .shared_bytes = unaligned_deferred_shared_bytes,
+               .own_refusal = refuse,
+               .own_plan = plan,
+               .launch_cuda = cuda_launch<launch_unaligned_deferred>()});
 
 }  // namespace tilewave

@@ -25,6 +25,13 @@ inline constexpr std::int64_t kBlockBytes = std::int64_t{227} * 1024;  // of sha
 constexpr int stages_beside(std::int64_t rest, Tile tile) { return static_cast<int>((kBlockBytes - rest) / stage_bytes(tile)); }
 constexpr std::int64_t shared_bytes_beside(std::int64_t rest, Tile tile) { return stages_beside(rest, tile) * stage_bytes(tile) + rest; }
 
+// A kernel on Hopper's Tensor Cores.
+constexpr GemmKernel on_hopper(GemmKernel kernel) {
+  kernel.backend = Backend::cuda;
+  kernel.tensor_cores = true;
+  return kernel;
+}
+
 // Why TMA cannot name the problem's elements; empty where it can.
 std::string refuse_beyond_coordinates(const GemmProblem& problem);
 // Why the problem cannot run on wgmma and TMA; empty where it can.

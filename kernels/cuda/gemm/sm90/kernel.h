@@ -7,11 +7,14 @@
 
 namespace tilewave {
 
-// A kernel's configuration begins with this one: how many warpgroups there are, and each one's registers of the SM's 65,536, in eights
-// (setmaxnreg).
-template <int kConsumerCount, int kProducer = kConsumerCount == 2 ? 40 : 32, int kConsumer = kConsumerCount == 2 ? 232 : 160>
-struct Warpgroups {
-  static constexpr int kConsumers = kConsumerCount, kThreads = (1 + kConsumers) * kWarpgroup;
+// A kernel's configuration begins with this one: its tile, how many warpgroups there are, and each one's registers of the SM's 65,536, in
+// eights (setmaxnreg).
+template <int kM, int kN, int kConsumerCount = 2, int kProducer = kConsumerCount == 2 ? 40 : 32,
+          int kConsumer = kConsumerCount == 2 ? 232 : 160>
+struct Cta {
+  static constexpr Tile kTile = {kM, kN};
+  static constexpr int kTileM = kM, kTileN = kN, kSubtiles = kM / kSubtileColumns;  // a warp's, of 16 rows
+  static constexpr int kConsumers = kConsumerCount, kWarps = 4 * kConsumers, kThreads = (1 + kConsumers) * kWarpgroup;
   static constexpr int kProducerRegisters = kProducer, kConsumerRegisters = kConsumer;
   static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * kWarpgroup <= 65536);
 };
@@ -81,10 +84,31 @@ __device__ __forceinline__ bool becomes_producer() {
   return false;
 }
 
+// What loads of each k_tile, as soon as its stage is empty, in one thread: load(k_tile, stage, full) asks TMA for it.
+template <class C>
+struct Loader {
+  typename C::SharedStorage& shared;
+  RingPosition<C::kStages> at{};
+  WaitOnce wait_for_operands{};
+
+  template <class Load>
+  __device__ __forceinline__ void operator()(int begin, int end, Load&& load) {
+    shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
+      wait_for_operands();
+      load(k_tile, shared.stages[at.stage], shared.ring.full[at.stage]);
+    });
+  }
+  // The same of the tile that begins there.
+  __device__ __forceinline__ void load_tile(const WarpgroupGemm& gemm, int begin, int end, int row, int col) {
+    (*this)(begin, end, [&](int k_tile, auto& stage, Mbarrier& full) { load_stage(stage, gemm, full, k_tile * kBox, row, col); });
+  }
+};
+
 // Launches kernel<C, ...> as C says.
 template <class C, class Kernel, class Gemm>
-void launch_kernel(CudaQueue& queue, const char* name, Kernel* kernel, const Gemm& gemm, std::int64_t ctas) {
-  launch_clusters(queue, name, kernel, gemm, ctas, C::kThreads, sizeof(typename C::SharedStorage));
+void launch_kernel(CudaQueue& queue, const char* name, Kernel* kernel, const Gemm& gemm, std::int64_t ctas,
+                   CtasRun how = CtasRun::in_clusters) {
+  launch_clusters(queue, name, kernel, gemm, ctas, C::kThreads, sizeof(typename C::SharedStorage), how);
 }
 
 }  // namespace tilewave

@@ -2,6 +2,7 @@
 // tile's K each, and each finishes half of its columns. A warp stores the sums that it does not finish straight into the other block's
 // shared memory, where a barrier counts their bytes for the warp that does: no warp waits for any but its partner. There they are added up,
 // and leave from where they arrived. The consumers take their last k_tiles in turn, so that one hands over under the other's products.
+#include "kernels/cuda/gemm/sm90/schedule.h"
 #include "kernels/cuda/gemm/sm90/tile_loads.h"
 #include "kernels/gemm/sm90/one_wave_paired_k.h"
 
@@ -79,16 +80,13 @@ __global__ void __launch_bounds__(kThreads, 1) one_wave_paired_k(const __grid_co
   const bool leads = threadIdx.x % kWarpgroup == 0;
   float accumulators[1][kTileM / 2];  // [64, tile m]
   RingPosition<kStages> at;
-  const int waits_at = consumer > 0 ? max(blocks - kOrderedKTiles, 0) : -1, passes_at = consumer == 0 ? blocks - 1 : -1;
+  const InTurn<kConsumers, kOrderedKTiles> turn(consumer, true, 0, blocks);
   const auto issue = [&](int k_tile) {
     multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators);
-    if (k_tile == passes_at) order_barrier_arrive(0);
+    turn.issued(k_tile);
   };
-  const auto wait_in_order = [&](int k_tile) {
-    if (k_tile == waits_at) order_barrier_wait(0);
-  };
-  shared.ring.multiply_k_tiles(
-      at, 0, blocks, issue, [&](int stage) { shared.ring.release_by(leads, stage); }, wait_in_order);
+  const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
+  shared.ring.multiply_k_tiles(at, 0, blocks, issue, release, [&](int k_tile) { turn.before(k_tile); });
   end_mmas(gemm.epilogue.alpha, accumulators);
 
   // Exchange: half of the columns.
@@ -103,25 +101,18 @@ __global__ void __launch_bounds__(kThreads, 1) one_wave_paired_k(const __grid_co
       given[j] = rank == 0 ? accumulators[0][kSubtileValues + i + j] : accumulators[0][i + j];
       z[i + j] = rank == 0 ? accumulators[0][i + j] : accumulators[0][kSubtileValues + i + j];
     }
-    store_in_cta(there + i / 4 * sizeof(partials[0]), {given[0], given[1], given[2], given[3]}, its_barrier);
+    store_in_cta(there + i / 4 * sizeof(partials[0]), four_of(given), its_barrier);
   }
   mbarrier_wait(shared.arrived[warp], 0);
 #pragma unroll
-  for (int i = 0; i < kSubtileValues; i += 4) {
-    const float4 other = partials[i / 4][lane];
-    z[i] += other.x, z[i + 1] += other.y, z[i + 2] += other.z, z[i + 3] += other.w;
-  }
+  for (int i = 0; i < kSubtileValues; i += 4) add_four(z + i, partials[i / 4][lane]);
   __syncwarp();  // the strips lie where they were
 
   // Epilogue.
   WarpStaging<kStagingBuffers> staging = {.first = shared.staging[warp][0], .lane = lane};
   const SubtileAt subtile = {.row = row + warp * kSubtileRows, .col = own_col};
   if (subtile.row >= gemm.epilogue.rows || subtile.col >= gemm.epilogue.cols) return;
-  if (gemm.epilogue.d.dtype == DType::f32) {
-    staging.put(gemm.epilogue.d_map, subtile, z, gemm.epilogue.accumulate);
-  } else {
-    staging.template put<typename P::T>(staging.next(), gemm.epilogue.d_map, subtile, z);
-  }
+  put_accumulators<typename P::T>(gemm.epilogue, staging, subtile, z, gemm.epilogue.accumulate);
   tma_store_wait_read<0>();
 }
 

@@ -43,7 +43,7 @@ static_assert(sizeof(Ones) / 4 <= kConsumerThreads, "the consumers fill it");
 __device__ __forceinline__ void hand_over(HandedOver& to, const float* accumulators) {
   const int thread = static_cast<int>(threadIdx.x % kWarpgroup);
 #pragma unroll
-  for (int i = 0; i < kHalf; i += 4) to[i / 4][thread] = {accumulators[i], accumulators[i + 1], accumulators[i + 2], accumulators[i + 3]};
+  for (int i = 0; i < kHalf; i += 4) to[i / 4][thread] = four_of(accumulators + i);
 }
 __device__ __forceinline__ void fetch(const HandedOver& from, float* accumulators) {
   const int thread = static_cast<int>(threadIdx.x % kWarpgroup);

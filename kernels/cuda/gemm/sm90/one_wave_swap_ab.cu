@@ -17,9 +17,8 @@ namespace {
 constexpr int kWgradGroup = 4;  // tiles along M: neighbours, which ask for the same at the same time, have more in common so
 
 template <int kM, int kN>
-struct Config : Warpgroups<swap_ab_consumers({kM, kN})> {
-  static constexpr Tile kTile = {kM, kN};
-  using Warpgroups<swap_ab_consumers({kM, kN})>::kConsumers;
+struct Config : Cta<kM, kN, swap_ab_consumers({kM, kN})> {
+  using Cta<kM, kN, swap_ab_consumers({kM, kN})>::kTile, Cta<kM, kN, swap_ab_consumers({kM, kN})>::kConsumers;
   static constexpr int kStages = swap_ab_stages(kTile);
   static constexpr int kMmaTiles = kM / kConsumers / kBox;  // of 64 rows, a consumer's
   static constexpr int kOrderedKTiles = kStages - 1;        // of K's last blocks: what loads them waits for none of these
@@ -37,14 +36,6 @@ struct Config : Warpgroups<swap_ab_consumers({kM, kN})> {
   static constexpr bool kOneStage = 2 * kLinesBytes <= static_cast<int>(sizeof(Stage));
   static_assert(kLinesBytes <= static_cast<int>(sizeof(Stage)) && kStages >= (kOneStage ? 1 : 2) * kConsumers);
 };
-
-template <class P, int kM, int kN>
-__device__ __forceinline__ void load_swap_ab_stage(SwapAbStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int m,
-                                                   int n) {
-  mbarrier_arrive_expecting(full, stage.kBytes);
-  for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
-  for (int box = 0; box < stage.kColBoxes; ++box) load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k, n + box * kHalfBox);
-}
 
 // The consumers' parts of a side input, each into a stage of its own.
 template <class C>
@@ -70,14 +61,8 @@ struct Corner {
 template <class C>
 __device__ __forceinline__ Corner corner_of(const WarpgroupGemm& gemm, int index) {
   const TileAt tile = own_tile(gemm, index);
-  return {.m = tile.m * static_cast<int>(C::kTile.m), .n = tile.n * static_cast<int>(C::kTile.n)};
+  return {.m = tile.m * C::kTileM, .n = tile.n * C::kTileN};
 }
-// Whether TMA takes a whole tile to D, and brings a side input.
-template <class C>
-__device__ __forceinline__ bool goes_through_lines(const WarpgroupEpilogue& e, int m) {
-  return e.through_staging && min(m + static_cast<int>(C::kTile.m), e.cols) <= e.d.mapped_cols;
-}
-
 // The producer's warps: one loads, one sees to it that D is in L2 where sums are added to it, and where tiles are assigned one says that
 // the CTA has chosen.
 template <class C, class P, class Gemm>
@@ -87,7 +72,9 @@ __device__ __forceinline__ void feed_tile(typename C::SharedStorage& shared, con
   RingPosition<C::kStages> at;
   if (warp_rank() == 0) {
     const auto load = [&](const Corner& from, int stage, int k_tile) {
-      load_swap_ab_stage<P>(shared.stages[stage], gemm, shared.ring.full[stage], k_tile * kBox, from.m, from.n);
+      mbarrier_arrive_expecting(shared.ring.full[stage], C::Stage::kBytes);
+      load_boxes(shared.stages[stage].rows, gemm.rows, P::kRows, shared.ring.full[stage], k_tile * kBox, from.m);
+      load_boxes(shared.stages[stage].cols, gemm.cols, P::kCols, shared.ring.full[stage], k_tile * kBox, from.n);
       shared.loads.set(k_tile + 1);
     };
     int begun = 0, own = first_tile_index(gemm);
@@ -109,7 +96,7 @@ __device__ __forceinline__ void feed_tile(typename C::SharedStorage& shared, con
         wait_for_operands();
         load(own_corner, at.stage, k_tile);
       });
-      if (e.has_side && goes_through_lines<C>(e, own_corner.m)) load_side<C>(shared, gemm, at, own_corner.m, own_corner.n);
+      if (e.has_side && goes_through_staging(e, own_corner.m, C::kTileM)) load_side<C>(shared, gemm, at, own_corner.m, own_corner.n);
     }
   } else if (warp_rank() == 1 && e.stores_accumulators && e.accumulate) {
     wait_for_previous_kernel();
@@ -119,7 +106,7 @@ __device__ __forceinline__ void feed_tile(typename C::SharedStorage& shared, con
       if (is_no_tile(gemm, own)) return;
     }
     const auto [m, n] = corner_of<C>(gemm, own);
-    prefetch_d_tile<static_cast<int>(C::kTile.m), static_cast<int>(C::kTile.n)>(shared.loads, gemm, n, m, 0, gemm.k_tiles);
+    prefetch_d_tile<C::kTileM, C::kTileN>(shared.loads, gemm, n, m, 0, gemm.k_tiles);
   } else if constexpr (kAssigned) {
     if (threadIdx.x == 64) {
       shared.own.wait();
@@ -147,7 +134,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) one_wave_swap_ab(const __grid_
       own = shared.own.wait();
       if (is_no_tile(gemm, own)) return;
     }
-    float accumulators[C::kMmaTiles][C::kTile.n / 2];  // [64 blocks, tile n]
+    float accumulators[C::kMmaTiles][C::kTileN / 2];  // [64 blocks, tile n]
     const InTurn<C::kConsumers, C::kOrderedKTiles> turn(consumer, true, 0, gemm.k_tiles);
     const auto issue = [&](int k_tile) {
       multiply(P{}, shared.stages[at.stage], consumer * C::kMmaTiles, k_tile > 0, accumulators);
@@ -157,7 +144,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) one_wave_swap_ab(const __grid_
     const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
     const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release, wait_in_order);
     const auto [m, n] = corner_of<C>(gemm, own);
-    const bool through_lines = goes_through_lines<C>(e, m);
+    const bool through_lines = goes_through_staging(e, m, C::kTileM);  // TMA takes a whole tile to D
     const SwapAbEpilogue<C> epilogue(e, m + consumer * C::kMmaTiles * kBox, n, consumer);
     end_mmas(e.alpha, accumulators);
     release(last_stage);

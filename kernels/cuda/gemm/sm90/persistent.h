@@ -10,9 +10,8 @@ namespace tilewave {
 
 // kConsumerCount consumers that have kRowBoxes boxes of 64 rows of a tile each; so many stages, so many staging buffers of a warp.
 template <int kM, int kN, int kConsumerCount, int kStageCount, int kBufferCount, class ScheduleOf>
-struct PersistentConfig : Warpgroups<kConsumerCount> {
+struct PersistentConfig : Cta<kM, kN, kConsumerCount> {
   using Schedule = ScheduleOf;
-  static constexpr Tile kTile = {kM, kN};
   static constexpr int kStages = kStageCount, kStagingBuffers = kBufferCount, kMmaTiles = kN / kBox / Schedule::kConsumersPerTile;
   static_assert(Schedule::kConsumersPerTile * kMmaTiles * kBox == kN, "consumers share the rows of a tile");
 
@@ -30,7 +29,6 @@ struct PersistentConfig : Warpgroups<kConsumerCount> {
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent(const __grid_constant__ WarpgroupGemm gemm) {
   auto& shared = shared_storage<C>();
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   constexpr Prologue kPrologue = {.readers = C::Schedule::kConsumersPerTile,
                                   .shares_loads = true,
                                   .prefetches_maps = false,
@@ -51,12 +49,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent(const __grid_consta
   typename C::Schedule schedule(shared.schedule, self, gemm, at);
   for (int index = schedule.first(gemm); index < gemm.raster.tiles; index += schedule.step(gemm)) {
     const TileAt tile = own_tile(gemm, index);
-    const int row = tile.n * kTileN + schedule.first_box() * kBox, col = tile.m * kTileM;
-    TileEpilogue<C::kMmaTiles, kTileM, C::kStagingBuffers> epilogue(gemm.epilogue, staging, row, col);
+    const int row = tile.n * C::kTileN + schedule.first_box() * kBox, col = tile.m * C::kTileM;
+    TileEpilogue<C::kMmaTiles, C::kTileM, C::kStagingBuffers> epilogue(gemm.epilogue, staging, row, col);
 
     // Main loop.
     const auto turn = schedule.begin(gemm, index);
-    float accumulators[C::kMmaTiles][kTileM / 2];  // [64, tile m] of each
+    float accumulators[C::kMmaTiles][C::kTileM / 2];  // [64, tile m] of each
     with_mma_form(P{}, gemm, gemm.epilogue.bias_gradient.data != nullptr && col == 0, [&](auto mma_form) {
       float row_sums[C::kMmaTiles][4];  // [64, 8] of each
       const auto issue = [&](int k_tile) {

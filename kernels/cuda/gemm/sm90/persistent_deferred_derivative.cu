@@ -6,7 +6,7 @@
 #include "kernels/cuda/gemm/sm90/kernel.h"
 #include "kernels/cuda/gemm/sm90/packed_sums.h"
 #include "kernels/gemm/facts/with_tile.h"
-#include "kernels/gemm/sm90/persistent_deferred_derivative.h"
+#include "kernels/gemm/sm90/persistent_deferred.h"
 
 namespace tilewave {
 namespace {
@@ -14,11 +14,9 @@ namespace {
 constexpr int kChunkColumns = 32, kChunkRows = 8;  // of each warp's 16
 
 template <int kM, int kN>
-struct DeferredDerivativeConfig : Warpgroups<kN / kBox, 40, 232> {
-  static constexpr Tile kTile = {kM, kN};
-  using Warpgroups<kN / kBox, 40, 232>::kConsumers;
-  static constexpr int kStages = deferred_derivative_stages(kTile), kWarps = 4 * kConsumers;
-  static constexpr int kChunks = deferred_derivative_chunks(kTile);
+struct DeferredDerivativeConfig : Cta<kM, kN, kN / kBox, 40, 232> {
+  using Cta<kM, kN, kN / kBox, 40, 232>::kTile, Cta<kM, kN, kN / kBox, 40, 232>::kWarps;
+  static constexpr int kStages = deferred_derivative_stages(kTile), kChunks = deferred_derivative_chunks(kTile);
 
   // A part of the derivative's input, [warps, 8 rows, 32 columns].
   struct Chunk {
@@ -73,7 +71,7 @@ __device__ __forceinline__ unsigned times_relu_derivatives(unsigned accumulators
 
 // A consumer's packed sums of one tile, and where they go.
 template <class C, class T>
-struct DeferredProducts : PackedWords<static_cast<int>(C::kTile.m), kChunkRows> {
+struct DeferredProducts : PackedWords<C::kTileM, kChunkRows> {
   const WarpgroupEpilogue& e;
   int rows = 0, cols = 0;  // of D from this thread's first on, once a quad has transposed
   std::byte* to = nullptr;
@@ -93,22 +91,16 @@ struct DeferredProducts : PackedWords<static_cast<int>(C::kTile.m), kChunkRows> 
   }
 
   // Finishes the parts whose turn it is, whose inputs lie one after another, and stores them.
-  __device__ __forceinline__ void store_due(int stages, const typename C::Chunk* inputs) {
-    const std::byte* input = inputs->of_warp[0] + chunk_offset;
-    this->for_due(stages, [&](int g, int h, unsigned(&w)[4]) {
-      finish(g, h, w, input);
-      input += sizeof(typename C::Chunk);
-    });
-  }
-  __device__ __forceinline__ void store_all(const typename C::Chunk* inputs) {
-    const std::byte* input = inputs->of_warp[0] + chunk_offset;
-    this->for_all([&](int g, int h, unsigned(&w)[4]) {
-      finish(g, h, w, input);
-      input += sizeof(typename C::Chunk);
-    });
-  }
+  __device__ __forceinline__ void store_due(int stages, const typename C::Chunk* inputs) { this->for_due(stages, finisher(inputs)); }
+  __device__ __forceinline__ void store_all(const typename C::Chunk* inputs) { this->for_all(finisher(inputs)); }
 
  private:
+  __device__ __forceinline__ auto finisher(const typename C::Chunk* inputs) const {
+    return [this, input = inputs->of_warp[0] + chunk_offset](int g, int h, unsigned(&w)[4]) mutable {
+      finish(g, h, w, input);
+      input += sizeof(typename C::Chunk);
+    };
+  }
   __device__ __forceinline__ void finish(int g, int h, unsigned (&w)[4], const std::byte* input) const {
     if (8 * h >= rows || 8 * g >= cols) return;
     const uint4 x = *reinterpret_cast<const uint4*>(input);
@@ -121,7 +113,7 @@ template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_deferred_derivative(const __grid_constant__ DeferredDerivativeGemm gemm) {
   auto& shared = shared_storage<C>();
   auto* const last_chunks = reinterpret_cast<typename C::Chunk*>(shared.stages);  // where the last tile's input comes
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  constexpr int kTileM = C::kTileM, kTileN = C::kTileN;
 
   const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
   run_prologue<C, Prologue{.readers = C::kWarps}>(shared, gemm);  // each warp has read its parts
@@ -153,10 +145,10 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_deferred_derivative
       for (int chunk = 0; chunk < C::kChunks; ++chunk) load_chunk(last_chunks[chunk], gemm, shared.ring.full[at.stage], chunk, row, col);
     }
   } else {  // A consumer.
-    const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
+    const auto [consumer, thread, warp, lane] = ConsumerThread();
     const auto hand_back = [&](int stage) {
       __syncwarp();
-      if (threadIdx.x % 32 == 0) shared.ring.release(stage);
+      if (lane == 0) shared.ring.release(stage);
     };
     DeferredProducts<C, typename P::T> deferred(gemm.epilogue, warp);
     for (int index = first; index < gemm.raster.tiles; index += step) {
@@ -164,18 +156,14 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_deferred_derivative
 
       // Main loop, and the rest of the tile before.
       float accumulators[1][kTileM / 2];  // [64, tile m]
-      int previous = 0;
-      for (int k_tile = 0; k_tile < gemm.k_tiles; ++k_tile, at.advance()) {
-        shared.ring.wait_full(at);
+      const auto issue = [&](int k_tile) {
         multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators);
         deferred.store_due(gemm.k_tiles, shared.chunks[at.stage]);
-        wgmma_wait<1>();
-        if (k_tile > 0) hand_back(previous);
-        previous = at.stage;
-      }
+      };
+      const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, hand_back);
       deferred.aim(tile.n * kTileN + warp * kSubtileRows, tile.m * kTileM);
       end_mmas(gemm.epilogue.alpha, accumulators);
-      hand_back(previous);
+      hand_back(last_stage);
 
       // Epilogue.
       deferred.take(typename P::T{}, accumulators[0]);

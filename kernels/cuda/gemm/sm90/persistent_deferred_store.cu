@@ -1,7 +1,6 @@
 // The launch of the row persistent_deferred_store.
 #include "kernels/cuda/gemm/sm90/last_columns.h"
 #include "kernels/cuda/gemm/sm90/persistent_deferred_store.h"
-#include "kernels/gemm/sm90/persistent_deferred.h"
 
 namespace tilewave {
 namespace {

@@ -9,7 +9,7 @@
 #include "kernels/cuda/gemm/sm90/packed_sums.h"
 #include "kernels/cuda/gemm/sm90/schedule.h"
 #include "kernels/gemm/facts/with_tile.h"
-#include "kernels/gemm/sm90/persistent_deferred_store.h"
+#include "kernels/gemm/sm90/persistent_deferred.h"
 
 namespace tilewave {
 
@@ -18,12 +18,10 @@ namespace tilewave {
 enum class DeferredForm { accumulators, activation, elements };
 
 template <int kM, int kN, DeferredForm kHow, Activation kWhich>
-struct DeferredStoreConfig : Warpgroups<deferred_store_consumers({kM, kN})> {
-  static constexpr Tile kTile = {kM, kN};
+struct DeferredStoreConfig : Cta<kM, kN, deferred_store_consumers({kM, kN})> {
   static constexpr DeferredForm kForm = kHow;
   static constexpr Activation kActivation = kWhich;
-  using Warpgroups<deferred_store_consumers(kTile)>::kConsumers;
-  static constexpr int kStages = deferred_store_stages(kTile);
+  static constexpr int kStages = deferred_store_stages({kM, kN});
   static constexpr int kOrderedKTiles = kStages - 1;  // of the last tile's last k_tiles: what loads them waits for none of these
 
   struct SharedStorage {
@@ -31,8 +29,8 @@ struct DeferredStoreConfig : Warpgroups<deferred_store_consumers({kM, kN})> {
     alignas(1024) unsigned bias[kStages][kM / 2];  // in pairs, with a tile's last k_tile
     Ring<kStages> ring;
   };
-  static_assert(sizeof(SharedStorage) == persistent_deferred_store_shared_bytes(kTile), "the plan knows what a block needs");
-  static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
+  static_assert(sizeof(SharedStorage) == persistent_deferred_store_shared_bytes({kM, kN}), "the plan knows what a block needs");
+  static_assert(kN == deferred_store_consumers({kM, kN}) * kBox, "a consumer takes 64 rows");
 };
 
 // Whether TMA can bring a tile's bias.
@@ -139,13 +137,12 @@ struct DeferredTile : PackedWords<kColumns, kForm == DeferredForm::activation ? 
 constexpr Columns column_order(DeferredForm form, Fastest cols_fastest) {
   return form != DeferredForm::elements && cols_fastest == Fastest::k ? Columns::dealt : Columns::in_order;
 }
-template <int kTileRows, int kTileCols>
-__device__ __forceinline__ void load_dealt_stage(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
-                                                 int k, int row, int col, unsigned rank) {
-  constexpr int kPairs = 4, kPairBytes = kTileCols / kPairs * 128;
+template <class Stage>
+__device__ __forceinline__ void load_dealt_stage(Stage& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int row, int col,
+                                                 unsigned rank) {
+  constexpr int kPairs = 4, kPairBytes = sizeof(stage.cols) / kPairs;
   mbarrier_arrive_expecting(full, stage.kBytes);
-  for (int box = 0; box < stage.kRowBoxes; ++box)
-    load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
+  load_boxes(stage.rows, gemm.rows, gemm.rows_fastest, full, k, row);
   if (gemm.cluster == 1) {
     for (int pair = 0; pair < kPairs; ++pair) {
       tma_load_3d(stage.cols[0] + pair * kPairBytes, gemm.cols, full, k, 2 * pair, col / 8);
@@ -161,42 +158,41 @@ __device__ __forceinline__ void load_dealt_stage(OperandStage<kTileRows, kTileCo
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) persistent_deferred_store(const __grid_constant__ WarpgroupGemm gemm) {
   auto& shared = shared_storage<C>();
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  constexpr int kTileM = C::kTileM, kTileN = C::kTileN;
   constexpr Columns kOrder = column_order(C::kForm, P::kCols);
   using T = typename P::T;
   const WarpgroupEpilogue& e = gemm.epilogue;
   const bool bias_in_lines = e.bias.data != nullptr && comes_in_lines(e);
 
   run_prologue<C, Prologue{.readers = C::kConsumers, .shares_loads = true, .meets = Meeting::pair}>(shared, gemm);
-  RingPosition<C::kStages> at;
   if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
       const unsigned rank = cluster_rank();
-      WaitOnce wait_for_operands;
+      Loader<C> loader{shared};
       for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
         const TileAt tile = own_tile(gemm, tile_index);
         const int row = tile.n * kTileN, col = tile.m * kTileM;
-        shared.ring.load_k_tiles(at, 0, gemm.k_tiles, [&](int k_tile) {
-          wait_for_operands();
+        loader(0, gemm.k_tiles, [&](int k_tile, auto& stage, Mbarrier& full) {
           if (bias_in_lines && k_tile + 1 == gemm.k_tiles) {
             const unsigned bytes = 2u * static_cast<unsigned>(min(kTileM, e.cols - col));
-            mbarrier_expect(shared.ring.full[at.stage], bytes);
-            tma_load_1d(shared.bias[at.stage], e.bias.data + std::int64_t{2} * col, bytes, shared.ring.full[at.stage]);
+            mbarrier_expect(full, bytes);
+            tma_load_1d(shared.bias[loader.at.stage], e.bias.data + std::int64_t{2} * col, bytes, full);
           }
           if constexpr (kOrder == Columns::dealt) {
-            load_dealt_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col, rank);
+            load_dealt_stage(stage, gemm, full, k_tile * kBox, row, col, rank);
           } else {
-            load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col, rank);
+            load_stage_of_cluster(stage, gemm, full, k_tile * kBox, row, col, rank);
           }
         });
       }
-      shared.ring.wait_for_readers(gemm.cluster, at);
+      shared.ring.wait_for_readers(gemm.cluster, loader.at);
     }
   } else {
     const int consumer = warpgroup_rank() - 1, thread = static_cast<int>(threadIdx.x) % kWarpgroup, warp = thread / 32;
     const auto release = [&](int stage) {  // to every producer that writes here
       shared.ring.release_to_cluster(stage, gemm.cluster, thread);
     };
+    RingPosition<C::kStages> at;
     DeferredTile<T, kTileM, C::kForm, C::kActivation, kOrder> deferred(e);
     for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
       const TileAt tile = own_tile(gemm, tile_index);

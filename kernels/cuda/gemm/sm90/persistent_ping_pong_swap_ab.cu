@@ -11,24 +11,25 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN, SwapAbForm kWhich>
-struct Config : Warpgroups<2, has_store_warp(kWhich) ? 24 : 40, has_store_warp(kWhich) ? 240 : 232> {
+struct Config : Cta<kM, kN, 2, has_store_warp(kWhich) ? 24 : 40, has_store_warp(kWhich) ? 240 : 232> {
   static constexpr Tile kTile = {kM, kN};
-  static constexpr int kTileM = kM, kTileN = kN, kMmaTiles = kM / kBox;
+  static constexpr int kMmaTiles = kM / kBox;
   static constexpr SwapAbForm kForm = kWhich;
   static constexpr int kStages = persistent_ping_pong_swap_ab_stages(kTile, kForm);
   static constexpr bool kHasStoreWarp = has_store_warp(kForm);  // in turn, or each consumer has one of its own
   static constexpr int kColumnsAtOnce = static_cast<int>(columns_at_once(kTile, kForm));
   static constexpr int kOutputsPerBuffer = kForm == SwapAbForm::sided ? 1 : 2,
                        kStagingBuffers = buffers_of_block(kTile, kForm) / kOutputsPerBuffer;
-  static constexpr int kSubtiles = kMmaTiles * kTileN / kColumnsAtOnce;  // of a tile
+  static constexpr int kSubtiles = kMmaTiles * kN / kColumnsAtOnce;  // of a tile
   static constexpr int kConsumers = 2;
   static_assert(kHasStoreWarp || kStagingBuffers == kConsumers);
 
   struct SharedStorage {
-    SwapAbStage<kTileM, kTileN> stages[kStages];
+    SwapAbStage<kM, kN> stages[kStages];
     alignas(1024) std::byte staging[kStagingBuffers][kOutputsPerBuffer][kColumnsAtOnce * 128];  // through which D goes out
     alignas(1024) Ring<kStages> ring;
-    Mbarrier order[kConsumers], staging_order[kConsumers];
+    PingPong::SharedStorage schedule;
+    Mbarrier staging_order[kConsumers];
     StagingBarriers<kStagingBuffers> staging_barriers;
   };
   using Epilogue = std::conditional_t<kHasStoreWarp, SubtileEpilogue<Config>, SwapAbEpilogue<Config, kForm == SwapAbForm::plain>>;
@@ -47,7 +48,7 @@ template <class P, int kM, int kN>
 __device__ __forceinline__ void load_swap_ab_stage(SwapAbStage<kM, kN>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int m,
                                                    int n, int rank) {
   mbarrier_arrive_expecting(full, stage.kBytes);
-  for (int box = 0; box < stage.kRowBoxes; ++box) load_operand_box(stage.rows[box], gemm.rows, P::kRows, full, k, m + box * kBox);
+  load_boxes(stage.rows, gemm.rows, P::kRows, full, k, m);
   std::byte* const cols = stage.cols[0];
   if (gemm.cluster == 1) return tma_load(cols, gemm.cols, full, k, n);
   const int first = rank * (kN / 2);
@@ -101,25 +102,22 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong_swap_ab(c
   const WarpgroupEpilogue& e = gemm.epilogue;
 
   run_prologue<C, Prologue{.shares_loads = true, .meets = Meeting::cluster}>(shared, gemm, [&] {
-    mbarrier_init(shared.order, 1);
+    PingPong::init(shared.schedule);
     mbarrier_init(shared.staging_order, kWarpgroup / 32);
     shared.staging_barriers.init();
   });
-  RingPosition<C::kStages> at;
   if (becomes_producer<C>()) {
     const int rank = of_warp(static_cast<int>(cluster_rank()));
     const int warp = warp_rank();
     if (warp == 0 && elect_lane()) {
-      WaitOnce wait_for_operands;
+      Loader<C> loader{shared};
       for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
         const TileAt tile = own_swap_ab_tile(gemm, tile_index);
-        shared.ring.load_k_tiles(at, 0, gemm.k_tiles, [&](int k_tile) {
-          wait_for_operands();
-          load_swap_ab_stage<P>(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, tile.m * C::kTileM,
-                                tile.n * C::kTileN, rank);
+        loader(0, gemm.k_tiles, [&](int k_tile, auto& stage, Mbarrier& full) {
+          load_swap_ab_stage<P>(stage, gemm, full, k_tile * kBox, tile.m * C::kTileM, tile.n * C::kTileN, rank);
         });
       }
-      shared.ring.wait_for_readers(gemm.cluster, at);
+      shared.ring.wait_for_readers(gemm.cluster, loader.at);
     } else if constexpr (C::kHasStoreWarp) {
       const bool loads = C::kForm == SwapAbForm::sided && warp == 1, sends = warp == 2;
       if ((loads || sends) && elect_lane()) {
@@ -129,31 +127,33 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong_swap_ab(c
       }
     }
   } else {  // A consumer, of every second tile.
-    const auto [consumer, thread, warp, lane] = ConsumerThread();
+    RingPosition<C::kStages> at;
+    const ConsumerThread self;
+    const auto [consumer, thread, warp, lane] = self;
     const auto release = [&](int stage) {  // to every producer that writes here
       shared.ring.release_to_cluster(stage, gemm.cluster, thread);
     };
-    if (consumer == 1) at.advance(gemm.k_tiles);
+    PingPong schedule(shared.schedule, self, gemm, at);
     int round = consumer * (C::kSubtiles / C::kStagingBuffers);  // of the slots, with which a tile begins
-    unsigned order_parity = consumer == 0 ? 1 : 0;               // the first to begin waits for nobody
-    for (int index = first_tile_index(gemm) + consumer * gemm.clusters; index < gemm.raster.tiles; index += C::kConsumers * gemm.clusters) {
+    for (int index = schedule.first(gemm); index < gemm.raster.tiles; index += schedule.step(gemm)) {
       const TileAt tile = own_swap_ab_tile(gemm, index);
       const int m = tile.m * C::kTileM, n = tile.n * C::kTileN;
       const typename C::Epilogue epilogue(e, m, n, consumer);  // its bias comes meanwhile
 
       // Main loop.
-      mbarrier_wait(shared.order[consumer], order_parity);
+      const unsigned parity = schedule.parity;
+      schedule.begin(gemm, index);
       float accumulators[C::kMmaTiles][C::kTileN / 2];  // [64, tile n] of each
       const auto issue = [&](int k_tile) { multiply(P{}, shared.stages[at.stage], 0, k_tile > 0, accumulators); };
       const int last_stage = shared.ring.multiply_k_tiles(at, 0, gemm.k_tiles, issue, release);
-      if (thread == 0) mbarrier_arrive(shared.order[1 - consumer]);
+      schedule.end_issue();
       end_mmas(e.alpha, accumulators);
       release(last_stage);
-      at.advance(gemm.k_tiles);  // the partner's
+      schedule.end(gemm, at);
 
       // Epilogue.
       if constexpr (C::kHasStoreWarp) {
-        mbarrier_wait(shared.staging_order[consumer], order_parity);
+        mbarrier_wait(shared.staging_order[consumer], parity);
         if constexpr (C::kForm == SwapAbForm::activated) {
           epilogue.finish_activated(typename P::T{}, shared.staging, shared.staging_barriers, round, accumulators);
         } else {
@@ -173,7 +173,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) persistent_ping_pong_swap_ab(c
           epilogue.finish_elements(shared.staging[consumer][0], accumulators);
         }
       }
-      order_parity ^= 1;
     }
     tma_store_wait_read<0>();
   }
@@ -185,9 +184,7 @@ void launch_persistent_ping_pong_swap_ab(CudaQueue& queue, const GemmCall& call)
   const GemmArgs& args = call.args;
   WarpgroupGemm gemm = swap_ab_gemm(call);
   gemm.cols = make_tensor_map(args.b, static_cast<int>(call.plan.tile.n) / call.plan.cluster);
-  gemm.raster =
-      Raster::of(static_cast<int>(ceil_div(call.plan.tiling.tiles_m, call.plan.cluster)), static_cast<int>(call.plan.tiling.tiles_n),
-                 static_cast<int>(ceil_div(group_columns(call.problem.k), call.plan.tile.m * call.plan.cluster)));
+  gemm.raster = raster_in_bands(call, ceil_div(call.plan.tiling.tiles_m, call.plan.cluster), call.plan.tiling.tiles_n, call.plan.cluster);
   const TileAt reach = gemm.raster.reach(gemm.clusters);
   gemm.first_k_tiles[0] = FirstKTiles::of(args.a, gemm.rows_fastest, reach.m * call.plan.cluster * call.plan.tile.m);
   gemm.first_k_tiles[1] = FirstKTiles::of(args.b, gemm.cols_fastest, reach.n * call.plan.tile.n);

@@ -13,11 +13,10 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN>
-struct Config : Warpgroups<2> {
-  static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = split_k_stages(kTile), kStagingBuffers = kWorkspaceSplitStagingBuffers, kWarps = kWorkspaceSplitWarps;
-  static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
-  static constexpr int kOrderedKTiles = kStages - 1;      // of K's last blocks: the ring's but one, since a stage is released a block late
+struct Config : Cta<kM, kN> {
+  using Cta<kM, kN>::kTile, Cta<kM, kN>::kWarps, Cta<kM, kN>::kConsumers;
+  static constexpr int kStages = split_k_stages(kTile), kStagingBuffers = kWorkspaceSplitStagingBuffers;
+  static constexpr int kOrderedKTiles = kStages - 1;  // of K's last blocks: the ring's but one, since a stage is released a block late
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
@@ -54,26 +53,9 @@ __device__ __forceinline__ void add_partials(float (&z)[kSubtileValues], int par
     for (int ahead = 0; ahead < kAhead; ++ahead) {
       if (first + ahead >= partials) break;
 #pragma unroll
-      for (int i = 0; i < kSubtileValues / 4; ++i) {
-        z[4 * i] += accumulators[ahead][i].x;
-        z[4 * i + 1] += accumulators[ahead][i].y;
-        z[4 * i + 2] += accumulators[ahead][i].z;
-        z[4 * i + 3] += accumulators[ahead][i].w;
-      }
+      for (int i = 0; i < kSubtileValues / 4; ++i) add_four(z + 4 * i, accumulators[ahead][i]);
     }
   }
-}
-
-// The producer's thread: k_tiles from `begin` to `end` of the tile whose first row and column these are.
-template <class C>
-__device__ __forceinline__ void load_k_slice(typename C::SharedStorage& shared, const SplitGemm& gemm, int begin, int end, int row,
-                                             int col) {
-  WaitOnce wait_for_operands;
-  RingPosition<C::kStages> at;
-  shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
-    wait_for_operands();
-    load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col);
-  });
 }
 
 // A subtile's sums, which are D or are added to it.
@@ -81,7 +63,7 @@ template <int kStagingBuffers>
 __device__ __forceinline__ void store_subtile(const SplitGemm& gemm, WarpStaging<kStagingBuffers>& staging, const SubtileAt& at,
                                               float (&z)[kSubtileValues]) {
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
-  if (!epilogue.through_staging || min(at.col + kSubtileColumns, epilogue.cols) > epilogue.d.mapped_cols) {
+  if (!goes_through_staging(epilogue, at.col, kSubtileColumns)) {
     staging.settle();
     finish_elements(epilogue, staging.first, at, z);
   } else if (epilogue.d.dtype == DType::f32) {
@@ -108,7 +90,7 @@ __device__ __forceinline__ void store_row_sums(const SplitGemm& gemm, int tile, 
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) split_k(const __grid_constant__ SplitGemm gemm) {
   auto& shared = shared_storage<C>();
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n), kWarps = C::kWarps, kSubtiles = C::kSubtiles;
+  constexpr int kTileM = C::kTileM, kTileN = C::kTileN, kWarps = C::kWarps, kSubtiles = C::kSubtiles;
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
   // Neighbours have the same part of K and the same columns.
   const int part = static_cast<int>(gemm.by_tiles.quotient(blockIdx.x)), tile = static_cast<int>(gemm.by_tiles.remainder(blockIdx.x));
@@ -122,7 +104,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k(const __grid_constant_
 
   run_prologue<C, Prologue{.readers = C::kConsumers, .fills_ones = true, .prefetches_k_tiles = false}>(shared, gemm);
   if (becomes_producer<C>()) {
-    if (elect_lane_of(0)) load_k_slice<C>(shared, gemm, begin, end, row, col);
+    if (elect_lane_of(0)) Loader<C>{shared}.load_tile(gemm, begin, end, row, col);
   } else {  // A consumer.
     const auto [consumer, thread, warp, lane] = ConsumerThread();
     const auto partials_of = [&](int block, int subtile) {
@@ -155,10 +137,8 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k(const __grid_constant_
     for (int subtile = 0; subtile < kSubtiles; ++subtile) {
       if (finisher(subtile) == part) continue;
 #pragma unroll
-      for (int i = 0; i < kSubtileValues; i += 4) {
-        const float* const four = accumulators[0] + subtile * kSubtileValues + i;
-        __stcg(partials_of(part, subtile) + i * 8, make_float4(four[0], four[1], four[2], four[3]));
-      }
+      for (int i = 0; i < kSubtileValues; i += 4)
+        __stcg(partials_of(part, subtile) + i * 8, four_of(accumulators[0] + subtile * kSubtileValues + i));
     }
     // Its sums are waited for once for each share that lies in D, and for the bias gradient.
     const bool below = row + warp * kSubtileRows >= epilogue.rows;
@@ -188,26 +168,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k(const __grid_constant_
   }
 }
 
-template <class C, class P>
-void launch(CudaQueue& queue, const SplitGemm& gemm, std::int64_t blocks) {
-  constexpr std::size_t kSharedBytes = sizeof(typename C::SharedStorage);
-  TW_CUDA(cudaFuncSetAttribute(split_k<C, P>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSharedBytes)));
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeCooperative;
-  attributes[1].val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(C::kThreads);
-  config.dynamicSmemBytes = kSharedBytes;
-  config.stream = stream_of(queue);
-  config.attrs = attributes;
-  config.numAttrs = gemm.split > 1 ? 2 : 1;  // a block that has all of its tile waits for nobody
-  cudaLaunchKernelEx(&config, split_k<C, P>, gemm);
-  TW_CUDA_LAUNCHED("split_k");
-}
-
 }  // namespace
 
 void launch_split_k(CudaQueue& queue, const GemmCall& call) {
@@ -221,7 +181,9 @@ void launch_split_k(CudaQueue& queue, const GemmCall& call) {
   gemm.partials = static_cast<float4*>(call.args.workspace);
   gemm.row_sums = reinterpret_cast<float*>(gemm.partials + tiles * call.plan.split * call.plan.tile.m * call.plan.tile.n / 4);
   with_tile<kSplitKTiles>("split_k", call.plan.tile, [&]<int kM, int kN>() {
-    with_wgrad_mma_form(gemm, [&]<class P>(P) { launch<Config<kM, kN>, P>(queue, gemm, call.plan.blocks); });
+    using C = Config<kM, kN>;
+    const CtasRun how = gemm.split > 1 ? CtasRun::all_at_once : CtasRun::anyhow;  // a block that has all of its tile waits for nobody
+    with_wgrad_mma_form(gemm, [&]<class P>(P) { launch_kernel<C>(queue, "split_k", split_k<C, P>, gemm, call.plan.blocks, how); });
   });
 }
 

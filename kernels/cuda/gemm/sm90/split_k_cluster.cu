@@ -9,10 +9,9 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN>
-struct Config : Warpgroups<2> {
-  static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = split_stages(kTile), kStagingBuffers = kSplitStagingBuffers, kWarps = kSplitWarps;
-  static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
+struct Config : Cta<kM, kN> {
+  using Cta<kM, kN>::kTile, Cta<kM, kN>::kWarps, Cta<kM, kN>::kConsumers, Cta<kM, kN>::kSubtiles;
+  static constexpr int kStages = split_stages(kTile), kStagingBuffers = kSplitStagingBuffers;
 
   // The sums of each warp's shares, as its threads hold them: [share][4 sums at a time][thread][4].
   using Partial = float4[kWarps * kSubtiles][kSubtileValues / 4][32];
@@ -36,27 +35,13 @@ struct ClusterGemm : WarpgroupGemm {
   Divisor by_cluster, by_tiles_m;
 };
 
-// The producer's thread: k_tiles from `begin` to `end` of a tile.
-template <class C>
-__device__ __forceinline__ void load_k_slice(typename C::SharedStorage& shared, const ClusterGemm& gemm, int begin, int end,
-                                             const SubtileAt& tile) {
-  WaitOnce wait_for_operands;
-  RingPosition<C::kStages> at;
-  shared.ring.load_k_tiles(at, begin, end, [&](int k_tile) {
-    wait_for_operands();
-    load_stage(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, tile.row, tile.col);
-  });
-}
-
 // A warp's accumulators, where its stages were; and a subtile's sum over the CTAs of the cluster, in the order of their ranks.
 template <class C>
 __device__ __forceinline__ void write_partials(typename C::SharedStorage& shared, int warp, int lane,
-                                               const float (&accumulators)[C::kTile.m / 2]) {
+                                               const float (&accumulators)[C::kTileM / 2]) {
 #pragma unroll
-  for (int i = 0; i < C::kTile.m / 2; i += 4) {
-    shared.partial[warp * C::kSubtiles + i / kSubtileValues][i % kSubtileValues / 4][lane] = {accumulators[i], accumulators[i + 1],
-                                                                                              accumulators[i + 2], accumulators[i + 3]};
-  }
+  for (int i = 0; i < C::kTileM / 2; i += 4)
+    shared.partial[warp * C::kSubtiles + i / kSubtileValues][i % kSubtileValues / 4][lane] = four_of(accumulators + i);
 }
 __device__ __forceinline__ void add_partials(const ClusterGemm& gemm, float4 (&partial)[kSubtileValues / 4][32], int lane,
                                              float (&z)[kSubtileValues]) {
@@ -64,20 +49,16 @@ __device__ __forceinline__ void add_partials(const ClusterGemm& gemm, float4 (&p
   for (float& sum : z) sum = 0.0f;
   for (int other = 0; other < gemm.cluster; ++other) {
 #pragma unroll
-    for (int i = 0; i < kSubtileValues; i += 4) {
-      const float4 sum = load_from_cta(partial[i / 4][lane], other);
-      z[i] += sum.x, z[i + 1] += sum.y, z[i + 2] += sum.z, z[i + 3] += sum.w;
-    }
+    for (int i = 0; i < kSubtileValues; i += 4) add_four(z + i, load_from_cta(partial[i / 4][lane], other));
   }
 }
 
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) split_k_cluster(const __grid_constant__ ClusterGemm gemm) {
   auto& shared = shared_storage<C>();
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   const int rank = static_cast<int>(cluster_rank()), tile = static_cast<int>(gemm.by_cluster.quotient(blockIdx.x));
-  const int row = static_cast<int>(gemm.by_tiles_m.quotient(tile)) * kTileN,
-            col = static_cast<int>(gemm.by_tiles_m.remainder(tile)) * kTileM;
+  const int row = static_cast<int>(gemm.by_tiles_m.quotient(tile)) * C::kTileN,
+            col = static_cast<int>(gemm.by_tiles_m.remainder(tile)) * C::kTileM;
   const auto first_of = [&](int part) {
     return static_cast<int>(gemm.by_cluster.quotient(static_cast<unsigned>(gemm.k_tiles) * static_cast<unsigned>(part)));
   };
@@ -87,23 +68,21 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k_cluster(const __grid_c
   constexpr Prologue kPrologue = {.readers = C::kConsumers, .prefetches_maps = false, .fills_ones = true, .prefetches_k_tiles = false};
   run_prologue<C, kPrologue>(shared, gemm, [&] { mbarrier_init(shared.sides, 1); });
   if (becomes_producer<C>()) {
-    if (elect_lane_of(0)) load_k_slice<C>(shared, gemm, begin, end, {.row = row, .col = col});
+    if (elect_lane_of(0)) Loader<C>{shared}.load_tile(gemm, begin, end, row, col);
     __syncwarp();
     cluster_sync();
   } else {  // A consumer.
-    const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const bool leads = threadIdx.x % kWarpgroup == 0;
+    const auto [consumer, thread, warp, lane] = ConsumerThread();
 
     // Main loop.
-    float accumulators[1][kTileM / 2];  // [64, tile m]
+    float accumulators[1][C::kTileM / 2];  // [64, tile m]
     with_mma_form(P{}, gemm, sums_rows, [&](auto mma_form) {
       float row_sums[1][4];  // [64, 8]
       RingPosition<C::kStages> at;
       const auto issue = [&](int k_tile) {
         multiply(mma_form, shared.stages[at.stage], shared.ones, consumer, k_tile > begin, accumulators, row_sums);
       };
-      shared.ring.multiply_k_tiles(at, begin, end, issue, [&](int stage) { shared.ring.release_by(leads, stage); });
+      shared.ring.multiply_k_tiles(at, begin, end, issue, [&](int stage) { shared.ring.release_by(thread == 0, stage); });
       end_mmas(gemm.epilogue.alpha, accumulators);
       if constexpr (mma_form.kSumsRows) {
         for_each_row_sum(row_sums[0], [&](int own, float sum) { shared.row_sums[consumer * kBox + own] = sum; });
@@ -119,14 +98,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k_cluster(const __grid_c
     WarpStaging<C::kStagingBuffers> staging = {.first = shared.staging[warp], .arrived = shared.sides[warp], .lane = lane};
 #pragma unroll 1
     for (int subtile = rank + gemm.cluster * warp; subtile < C::kWarps * C::kSubtiles; subtile += gemm.cluster * C::kWarps) {
-      const int subtile_row = row + subtile / C::kSubtiles * kSubtileRows, subtile_col = col + subtile % C::kSubtiles * kSubtileColumns;
-      if (subtile_row >= gemm.epilogue.rows || subtile_col >= gemm.epilogue.cols) continue;
-      const SubtileAt at = {.row = subtile_row, .col = subtile_col};
+      const SubtileAt at = {.row = row + subtile / C::kSubtiles * kSubtileRows, .col = col + subtile % C::kSubtiles * kSubtileColumns};
+      if (at.row >= gemm.epilogue.rows || at.col >= gemm.epilogue.cols) continue;
       SubtileBias bias;
-      const bool through_staging =
-          gemm.epilogue.through_staging && min(subtile_col + kSubtileColumns, gemm.epilogue.cols) <= gemm.epilogue.d.mapped_cols;
-      if (through_staging && gemm.epilogue.bias.data != nullptr) load_bias_async(gemm.epilogue, subtile_row, subtile_col, bias);
-      if (through_staging && gemm.epilogue.has_side) staging.load_async(gemm.epilogue.side_map, 0, subtile_row, subtile_col);
+      const bool through_staging = goes_through_staging(gemm.epilogue, at.col, kSubtileColumns);
+      if (through_staging && gemm.epilogue.bias.data != nullptr) load_bias_async(gemm.epilogue, at.row, at.col, bias);
+      if (through_staging && gemm.epilogue.has_side) staging.load_async(gemm.epilogue.side_map, 0, at.row, at.col);
       float z[kSubtileValues];
       add_partials(gemm, shared.partial[subtile], lane, z);
       if (!through_staging) {
@@ -145,7 +122,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) split_k_cluster(const __grid_c
         staging.template put<typename P::T>(staging.next(), gemm.epilogue.d_map, at, z);
       }
     }
-    if (sums_rows && rank == 0 && warp * 32 + lane < kTileN) {
+    if (sums_rows && rank == 0 && warp * 32 + lane < C::kTileN) {
       float sum = 0.0f;
       for (int other = 0; other < gemm.cluster; ++other) sum += load_from_cta(shared.row_sums[warp * 32 + lane], other);
       store_bias_gradient(gemm.epilogue, row + warp * 32 + lane, sum);

@@ -15,10 +15,9 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN>
-struct Config : Warpgroups<kStreamKConsumers> {
-  static constexpr Tile kTile = {kM, kN};
+struct Config : Cta<kM, kN, kStreamKConsumers> {
+  using Cta<kM, kN, kStreamKConsumers>::kTile, Cta<kM, kN, kStreamKConsumers>::kConsumers;
   static constexpr int kStages = stream_k_stages(kTile), kStagingBuffers = kStreamKStagingBuffers;
-  static constexpr int kSubtiles = kM / kSubtileColumns;  // of a warp
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
@@ -36,15 +35,11 @@ struct PartialSubtile {
 
   __device__ __forceinline__ void write_partials(int warp, int lane, const float* own) {
 #pragma unroll
-    for (int i = 0; i < kSubtileValues; i += 4)
-      __stcg(&accumulators[warp][i / 4][lane], make_float4(own[i], own[i + 1], own[i + 2], own[i + 3]));
+    for (int i = 0; i < kSubtileValues; i += 4) __stcg(&accumulators[warp][i / 4][lane], four_of(own + i));
   }
   __device__ __forceinline__ void add_to(int warp, int lane, float* own) const {
 #pragma unroll
-    for (int i = 0; i < kSubtileValues; i += 4) {
-      const float4 left = accumulators[warp][i / 4][lane];
-      own[i] += left.x, own[i + 1] += left.y, own[i + 2] += left.z, own[i + 3] += left.w;
-    }
+    for (int i = 0; i < kSubtileValues; i += 4) add_four(own + i, accumulators[warp][i / 4][lane]);
   }
 };
 
@@ -83,29 +78,24 @@ __device__ __forceinline__ void load_left(typename C::SharedStorage& shared, con
 // The producer's thread: its slices' k_tiles, and what others have left of the tiles that end in them.
 template <class C>
 __device__ __forceinline__ void load_slices(typename C::SharedStorage& shared, const StreamKGemm& gemm, StreamKSlices& k_slices) {
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   StreamKSlice k_slice;
-  RingPosition<C::kStages> at;
-  WaitOnce wait_for_operands;
+  Loader<C> loader{shared};
   while (k_slices.next(k_slice)) {
     const TileAt tile = own_tile(gemm, k_slice.tile);
-    int k_tile = k_slice.start;
-    for (int left = k_slice.end - k_slice.begin; left > 0; --left, at.advance()) {
-      shared.ring.wait_empty(at);
-      wait_for_operands();
-      load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, tile.n * kTileN, tile.m * kTileM,
-                            cluster_rank());
-      k_tile = k_slice.after(k_tile);
-    }
-    load_left<C>(shared, gemm, k_slice, at);
+    int own = k_slice.start;
+    loader(k_slice.begin, k_slice.end, [&](int, auto& stage, Mbarrier& full) {
+      load_stage_of_cluster(stage, gemm, full, own * kBox, tile.n * C::kTileN, tile.m * C::kTileM, cluster_rank());
+      own = k_slice.after(own);
+    });
+    load_left<C>(shared, gemm, k_slice, loader.at);
   }
-  shared.ring.wait_for_readers(gemm.cluster, at);
+  shared.ring.wait_for_readers(gemm.cluster, loader.at);
 }
 
 // A consumer adds what others have left of the tile that its slice ends, in the order of K. What is in D by then is waited for alone.
 template <class C>
 __device__ __forceinline__ void add_left(typename C::SharedStorage& shared, const StreamKGemm& gemm, const StreamKSlice& k_slice,
-                                         const ConsumerThread& self, RingPosition<C::kStages>& at, float (&accumulators)[C::kTile.m / 2]) {
+                                         const ConsumerThread& self, RingPosition<C::kStages>& at, float (&accumulators)[C::kTileM / 2]) {
   const auto release = [&](int stage) { shared.ring.release_to_cluster(stage, gemm.cluster, self.thread); };
   for (int other = k_slice.partials; other > 0; --other) {
     if (gemm.first_in_d && other == k_slice.partials) {
@@ -130,7 +120,7 @@ __device__ __forceinline__ void add_left(typename C::SharedStorage& shared, cons
 // Of the warp's 16 rows from `row` on, 64 columns at a time: their code stands once. T is the operands' type.
 template <class C, class T>
 __device__ __forceinline__ void finish_slice(const StreamKGemm& gemm, WarpStaging<C::kStagingBuffers>& staging,
-                                             const float (&accumulators)[C::kTile.m / 2], const SubtileAt& first, bool add) {
+                                             const float (&accumulators)[C::kTileM / 2], const SubtileAt& first, bool add) {
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
   for (int subtile = 0; subtile < C::kSubtiles; ++subtile) {
     const SubtileAt subtile_at = {.row = first.row, .col = first.col + subtile * kSubtileColumns};
@@ -142,10 +132,8 @@ __device__ __forceinline__ void finish_slice(const StreamKGemm& gemm, WarpStagin
     });
     if (!gemm.by_engine) {
       finish_elements(epilogue, staging.first, subtile_at, z);
-    } else if (epilogue.d.dtype == DType::f32) {
-      staging.put(epilogue.d_map, subtile_at, z, add);
     } else {
-      staging.template put<T>(staging.next(), epilogue.d_map, subtile_at, z);
+      put_accumulators<T>(epilogue, staging, subtile_at, z, add);
     }
   }
 }
@@ -153,7 +141,7 @@ __device__ __forceinline__ void finish_slice(const StreamKGemm& gemm, WarpStagin
 template <class C, bool kSums, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) stream_k(const __grid_constant__ StreamKGemm gemm) {
   auto& shared = shared_storage<C>();
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  constexpr int kTileM = C::kTileM, kTileN = C::kTileN;
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 
   constexpr Prologue kPrologue = {

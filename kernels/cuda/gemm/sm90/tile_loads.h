@@ -4,7 +4,7 @@
 // itself has no time for it: its stages would come late.
 #pragma once
 
-#include "kernels/cuda/gemm/sm90/warpgroup_gemm.h"
+#include "kernels/cuda/gemm/sm90/kernel.h"
 #include "kernels/cuda/prim/wait.h"
 
 namespace tilewave {
@@ -28,19 +28,16 @@ struct LoadsBegun {
 template <class C>
 __device__ __forceinline__ void load_tiles(typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
   const unsigned rank = cluster_rank();
-  RingPosition<C::kStages> at;
+  Loader<C> loader{shared};
   int begun = 0;
-  WaitOnce wait_for_operands;
   for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
     const TileAt tile = own_tile(gemm, tile_index);
-    const int row = tile.n * static_cast<int>(C::kTile.n), col = tile.m * static_cast<int>(C::kTile.m);
-    shared.ring.load_k_tiles(at, 0, gemm.k_tiles, [&](int k_tile) {
-      wait_for_operands();
-      load_stage_of_cluster(shared.stages[at.stage], gemm, shared.ring.full[at.stage], k_tile * kBox, row, col, rank);
+    loader(0, gemm.k_tiles, [&](int k_tile, auto& stage, Mbarrier& full) {
+      load_stage_of_cluster(stage, gemm, full, k_tile * kBox, tile.n * C::kTileN, tile.m * C::kTileM, rank);
       shared.loads.set(++begun);
     });
   }
-  shared.ring.wait_for_readers(gemm.cluster, at);
+  shared.ring.wait_for_readers(gemm.cluster, loader.at);
 }
 
 // A warp's: 32 rows of D from `first` on, a tile's columns from `col` on.
@@ -68,11 +65,10 @@ __device__ __forceinline__ void prefetch_d_tile(const LoadsBegun& loads, const W
 // The same of every tile that the block takes.
 template <class C>
 __device__ __forceinline__ void prefetch_d_tiles(const typename C::SharedStorage& shared, const WarpgroupGemm& gemm) {
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
   int before = 0;  // this tile's loads
   for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters, before += gemm.k_tiles) {
     const TileAt tile = own_tile(gemm, tile_index);
-    prefetch_d_tile<kTileM, kTileN>(shared.loads, gemm, tile.n * kTileN, tile.m * kTileM, before, gemm.k_tiles);
+    prefetch_d_tile<C::kTileM, C::kTileN>(shared.loads, gemm, tile.n * C::kTileN, tile.m * C::kTileM, before, gemm.k_tiles);
   }
 }
 

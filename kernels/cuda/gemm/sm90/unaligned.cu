@@ -12,9 +12,8 @@ namespace tilewave {
 namespace {
 
 template <int kM, int kN>
-struct Config : Warpgroups<kRealignedConsumers, 24, 240> {
-  static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = realigned_stages(kTile), kStagingBuffers = kRealignedStagingBuffers;
+struct Config : Cta<kM, kN, kRealignedConsumers, 24, 240> {
+  static constexpr int kStages = realigned_stages({kM, kN}), kStagingBuffers = kRealignedStagingBuffers;
 
   struct Stage {
     OperandStage<kN, kM> boxes;
@@ -26,8 +25,8 @@ struct Config : Warpgroups<kRealignedConsumers, 24, 240> {
     Ones ones;
     alignas(1024) Ring<kStages> ring;
   };
-  static_assert(sizeof(SharedStorage) == unaligned_shared_bytes(kTile), "the plan knows what a block needs");
-  static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
+  static_assert(sizeof(SharedStorage) == unaligned_shared_bytes({kM, kN}), "the plan knows what a block needs");
+  static_assert(kN == kRealignedConsumers * kBox, "a consumer takes 64 rows");
 };
 
 struct ResidueOfK {
@@ -116,10 +115,7 @@ struct ShiftedRows {
 template <class T, int kStagingBuffers>
 __device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStaging<kStagingBuffers, kRows>& staging, const SubtileAt& at,
                                        const float (&z)[kSubtileValues]) {
-  if (min(at.col + kSubtileColumns, e.cols) <= e.d.mapped_cols) {
-    if (e.d.dtype == DType::f32) return staging.put(e.d_map, at, z, e.accumulate);
-    return staging.template put<T>(staging.next(), e.d_map, at, z);
-  }
+  if (min(at.col + kSubtileColumns, e.cols) <= e.d.mapped_cols) return put_accumulators<T>(e, staging, at, z, e.accumulate);
 #pragma unroll
   for (int i = 0; i < kSubtileValues; ++i) {
     const std::int64_t row = at.row + staging.row_of(i % 4 / 2);
@@ -130,43 +126,33 @@ __device__ __forceinline__ void finish(const WarpgroupEpilogue& e, WarpStaging<k
   }
 }
 
-__device__ __forceinline__ TileAt tile_of(const RealignedGemm& gemm, int tile_index) {
-  const TileAt tile = gemm.raster(tile_index);
-  return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
-}
-
 // The producer's thread: of each tile, K residue by residue.
 template <class C>
 __device__ __forceinline__ void load_residues(typename C::SharedStorage& shared, const RealignedGemm& gemm) {
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
-  RingPosition<C::kStages> at;
-  WaitOnce wait_for_operands;
-  for (int tile_index = cluster_of_cta(gemm.cluster); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
-    const TileAt tile = tile_of(gemm, tile_index);
-    const int row = tile.n * kTileN, col = tile.m * kTileM;
+  Loader<C> loader{shared};
+  for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+    const TileAt tile = own_tile(gemm, tile_index);
+    const int row = tile.n * C::kTileN, col = tile.m * C::kTileM;
     for (int i = 0; i < gemm.residues; ++i) {
       const ResidueOfK& residue = gemm.of[i];
-      for (int k = 0; k < residue.k_tiles * kBox; k += kBox, at.advance()) {
-        shared.ring.wait_empty(at);
-        wait_for_operands();
-        auto& stage = shared.stages[at.stage];
-        Mbarrier& full = shared.ring.full[at.stage];
+      loader(0, residue.k_tiles, [&](int k_tile, auto& stage, Mbarrier& full) {
+        const int k = k_tile * kBox;
         mbarrier_arrive_expecting(full, stage.boxes.kBytes + sizeof(stage.edge));
-        for (int box = 0; box < stage.boxes.kRowBoxes; ++box) tma_load(stage.boxes.rows[box], residue.rows, full, row + box * kBox, k);
-        tma_load(stage.edge, residue.edge, full, row + kTileN, k);
+        load_boxes(stage.boxes.rows, residue.rows, Fastest::other, full, k, row);
+        tma_load(stage.edge, residue.edge, full, row + C::kTileN, k);
         const auto everyone = static_cast<std::uint16_t>((1u << gemm.cluster) - 1u);
         for (int box = static_cast<int>(cluster_rank()); box < stage.boxes.kColBoxes; box += gemm.cluster)
           tma_load_multicast(stage.boxes.cols[box], residue.cols, full, col + box * kBox, k, everyone);
-      }
+      });
     }
   }
-  shared.ring.wait_for_readers(gemm.cluster, at);
+  shared.ring.wait_for_readers(gemm.cluster, loader.at);
 }
 
 template <class C, class T, bool kSums>
 __global__ void __launch_bounds__(C::kThreads, 1) unaligned(const __grid_constant__ RealignedGemm gemm) {
   auto& shared = shared_storage<C>();
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  constexpr int kTileM = C::kTileM, kTileN = C::kTileN;
   const WarpgroupEpilogue& epilogue = gemm.epilogue;
 
   constexpr Prologue kPrologue = {.readers = C::kConsumers,
@@ -182,7 +168,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned(const __grid_constan
     RingPosition<C::kStages> at;
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4, consumer = warp / 4;
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    for (int tile_index = cluster_of_cta(gemm.cluster); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
+    for (int tile_index = first_tile_index(gemm); tile_index < gemm.raster.tiles; tile_index += gemm.clusters) {
       float accumulators[1][kTileM / 2];  // [64, tile m]
       const auto run_tile = [&](auto sums_rows) {
         // Main loop. A stage's rows are read while the stage before is multiplied.
@@ -222,11 +208,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned(const __grid_constan
         }
         if constexpr (sums_rows) {
           for_each_row_sum<kRows>(row_sums, [&](int own, float sum) {
-            store_bias_gradient(epilogue, tile_of(gemm, tile_index).n * kTileN + consumer * kBox + own, sum);
+            store_bias_gradient(epilogue, own_tile(gemm, tile_index).n * kTileN + consumer * kBox + own, sum);
           });
         }
       };
-      if (kSums && tile_of(gemm, tile_index).m == 0) {
+      if (kSums && own_tile(gemm, tile_index).m == 0) {
         run_tile(std::true_type{});
       } else {
         run_tile(std::false_type{});
@@ -234,7 +220,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned(const __grid_constan
 
       // Epilogue.
       scale(epilogue.alpha, accumulators);
-      const TileAt tile = tile_of(gemm, tile_index);
+      const TileAt tile = own_tile(gemm, tile_index);
       WarpStaging<C::kStagingBuffers, kRows> staging = {
           .first = shared.staging[warp], .arrived = nullptr, .lane = static_cast<int>(threadIdx.x % 32)};
       for_each_subtile<1>(
@@ -255,9 +241,7 @@ RealignedGemm realigned_gemm(const GemmCall& call) {
                         .cluster = call.plan.cluster,
                         .clusters = static_cast<int>(call.plan.blocks / call.plan.cluster),
                         .operand_dtype = problem.operand_dtype,
-                        .raster = Raster::of(static_cast<int>(call.plan.tiling.tiles_m),
-                                             static_cast<int>(ceil_div(call.plan.tiling.tiles_n, call.plan.cluster)),
-                                             static_cast<int>(ceil_div(group_columns(problem.k), call.plan.tile.m))),
+                        .raster = raster_in_bands(call, call.plan.tiling.tiles_m, ceil_div(call.plan.tiling.tiles_n, call.plan.cluster)),
                         .epilogue = warpgroup_epilogue(args)};
   for (std::int64_t i = 0; i < k.used; ++i) {
     const RowsOfResidue rows = rows_of_residue(along_m ? args.b : args.a, k.residues, i);

@@ -68,16 +68,15 @@ struct PackedAccumulators : PackedWords<kColumns, 16> {
 };
 
 template <int kM, int kN>
-struct Config : Warpgroups<kUnalignedDeferredConsumers> {
-  static constexpr Tile kTile = {kM, kN};
-  static constexpr int kStages = unaligned_deferred_stages(kTile);
+struct Config : Cta<kM, kN, kUnalignedDeferredConsumers> {
+  static constexpr int kStages = unaligned_deferred_stages({kM, kN});
 
   struct SharedStorage {
     OperandStage<kN, kM> stages[kStages];
     alignas(1024) Ring<kStages> ring;
   };
-  static_assert(sizeof(SharedStorage) == unaligned_deferred_shared_bytes(kTile), "the plan knows what a block needs");
-  static_assert(kN == kConsumers * kBox, "a consumer takes 64 rows");
+  static_assert(sizeof(SharedStorage) == unaligned_deferred_shared_bytes({kM, kN}), "the plan knows what a block needs");
+  static_assert(kN == kUnalignedDeferredConsumers * kBox, "a consumer takes 64 rows");
 };
 
 struct Residue {
@@ -122,14 +121,13 @@ __device__ __forceinline__ void clear_early(std::byte* box, int elements, int co
 template <class C, class P>
 __global__ void __launch_bounds__(C::kThreads, 1) unaligned_deferred(const __grid_constant__ ResidueGemm gemm) {
   auto& shared = shared_storage<C>();
-  constexpr int kTileM = static_cast<int>(C::kTile.m), kTileN = static_cast<int>(C::kTile.n);
+  constexpr int kTileM = C::kTileM, kTileN = C::kTileN;
 
   const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
   run_prologue<C, Prologue{.readers = C::kConsumers, .prefetches_k_tiles = false}>(shared, gemm);
-  RingPosition<C::kStages> at;
   if (becomes_producer<C>()) {
     if (elect_lane_of(0)) {
-      WaitOnce wait_for_operands;
+      Loader<C> loader{shared};
       for (int item = first; item < gemm.items; item += step) {
         const TileSlice take = tile_by_tile(item, gemm.whole_tiles, gemm.split);
         const TileAt tile = gemm.raster(take.tile);
@@ -137,21 +135,16 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned_deferred(const __gri
         const Residue& residue = gemm.of[down.residue];
         const int col = tile.m * kTileM - residue.columns;
         const StagesOfK k = stages_of_slice(residue.k_tiles, take.part, item < gemm.whole_tiles ? 1 : gemm.split);
-        shared.ring.load_k_tiles(at, k.begin, k.end, [&](int k_tile) {
-          wait_for_operands();
-          auto& stage = shared.stages[at.stage];
-          Mbarrier& full = shared.ring.full[at.stage];
+        loader(k.begin, k.end, [&](int k_tile, auto& stage, Mbarrier& full) {
           mbarrier_arrive_expecting(full, stage.kBytes);
-          for (int box = 0; box < stage.kRowBoxes; ++box)
-            load_operand_box(stage.rows[box], residue.rows, P::kRows, full, k_tile * kBox, down.row + box * kBox);
-          for (int box = 0; box < stage.kColBoxes; ++box)
-            load_operand_box(stage.cols[box], gemm.cols, P::kCols, full, k_tile * kBox - residue.k, col + box * kBox);
+          load_boxes(stage.rows, residue.rows, P::kRows, full, k_tile * kBox, down.row);
+          load_boxes(stage.cols, gemm.cols, P::kCols, full, k_tile * kBox - residue.k, col);
         });
       }
     }
   } else {  // A consumer.
-    const int consumer = warpgroup_rank() - 1, warp = static_cast<int>(threadIdx.x) / 32 % 4;
-    const bool leads = threadIdx.x % kWarpgroup == 0;
+    const auto [consumer, thread, warp, lane] = ConsumerThread();
+    RingPosition<C::kStages> at;
     PackedAccumulators<kTileM> packed;
     for (int item = first; item < gemm.items; item += step) {
       const bool whole = item < gemm.whole_tiles;
@@ -169,7 +162,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned_deferred(const __gri
       // Main loop, and the stores of the tile before.
       float accumulators[1][kTileM / 2];  // [64, tile m]
       const auto issue = [&](int k_tile) { multiply(P{}, shared.stages[at.stage], consumer, k_tile > 0, accumulators); };
-      const auto release = [&](int stage) { shared.ring.release_by(leads, stage); };
+      const auto release = [&](int stage) { shared.ring.release_by(thread == 0, stage); };
       const auto store_due = [&](int) { packed.store_due(gemm.d_ld, stages); };
       const int last_stage = shared.ring.multiply_k_tiles(at, 0, stages, issue, release, NoStep{}, store_due);
       end_mmas(gemm.alpha, accumulators);
@@ -177,14 +170,13 @@ __global__ void __launch_bounds__(C::kThreads, 1) unaligned_deferred(const __gri
 
       // Epilogue.
       if (whole) {
-        packed.aim(residue.d, down.row + consumer * kBox + warp * kSubtileRows, tile.m * kTileM);
+        packed.aim(residue.d, down.row + warp * kSubtileRows, tile.m * kTileM);
         packed.take(typename P::T{}, accumulators[0]);
         packed.store_ends(residue.d, tile.m * kTileM);
       } else {
-        float4* const to = partials_of(gemm, item - gemm.whole_tiles, consumer * 4 + warp, kTileM);
+        float4* const to = partials_of(gemm, item - gemm.whole_tiles, warp, kTileM);
 #pragma unroll
-        for (int i = 0; i < kTileM / 8; ++i)
-          to[i * 32] = {accumulators[0][4 * i], accumulators[0][4 * i + 1], accumulators[0][4 * i + 2], accumulators[0][4 * i + 3]};
+        for (int i = 0; i < kTileM / 8; ++i) to[i * 32] = four_of(accumulators[0] + 4 * i);
       }
     }
     packed.store_all(gemm.d_ld);
@@ -206,10 +198,7 @@ __global__ void __launch_bounds__(kWarpgroup) reduce_partials(const __grid_const
 #pragma unroll
     for (int i = 0; i < kTileM / 8; ++i) {
       const float4 more = from[i * 32];
-      accumulators[4 * i] += more.x;
-      accumulators[4 * i + 1] += more.y;
-      accumulators[4 * i + 2] += more.z;
-      accumulators[4 * i + 3] += more.w;
+      add_four(accumulators + 4 * i, more);
     }
   }
   PackedAccumulators<kTileM> packed;
@@ -233,8 +222,7 @@ ResidueGemm residue_gemm(const GemmCall& call) {
                       .items = static_cast<int>(call.plan.items()),
                       .split = call.plan.split,
                       .partials = static_cast<float4*>(args.workspace),
-                      .raster = Raster::of(static_cast<int>(tiles.across), static_cast<int>(tiles.down),
-                                           static_cast<int>(ceil_div(group_columns(problem.k), call.plan.tile.m)))};
+                      .raster = raster_in_bands(call, tiles.across, tiles.down)};
   for (std::int64_t i = 0; i < tiles.used; ++i) {
     const RowsOfResidue operand = rows_of_residue(rows, tiles.residues, i), d = rows_of_residue(args.d, tiles.residues, i);
     gemm.of[i] = {.rows = make_tensor_map(operand.view, kBox),

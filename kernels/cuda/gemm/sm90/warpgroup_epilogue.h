@@ -94,6 +94,27 @@ inline WarpgroupEpilogue warpgroup_epilogue(const GemmArgs& args) {
   return epilogue;
 }
 
+// Sends a subtile's accumulators to D, in 16 bits or, with `add` to what is there, in fp32.
+template <class T, class Staging>
+__device__ __forceinline__ void put_accumulators(const WarpgroupEpilogue& e, Staging& staging, const SubtileAt& at,
+                                                 const float (&z)[kSubtileValues], bool add) {
+  if (e.d.dtype == DType::f32) return staging.put(e.d_map, at, z, add);
+  staging.template put<T>(staging.next(), e.d_map, at, z);
+}
+
+// Whether columns of D from `col` on, so many, pass through the strips: TMA reaches all of them.
+__device__ __forceinline__ bool goes_through_staging(const WarpgroupEpilogue& e, int col, int columns) {
+  return e.through_staging && min(col + columns, e.cols) <= e.d.mapped_cols;
+}
+
+// A thread's accumulators, four at a time, as partial sums come and go.
+__device__ __forceinline__ float4 four_of(const float* accumulators) {
+  return {accumulators[0], accumulators[1], accumulators[2], accumulators[3]};
+}
+__device__ __forceinline__ void add_four(float* accumulators, const float4& more) {
+  accumulators[0] += more.x, accumulators[1] += more.y, accumulators[2] += more.z, accumulators[3] += more.w;
+}
+
 // A consumer's accumulators by alpha.
 template <int kMmaTiles, int kCount>
 __device__ __forceinline__ void scale(const Factor& alpha, float (&accumulators)[kMmaTiles][kCount]) {
@@ -325,7 +346,7 @@ struct TileEpilogue {
         staging(warp_staging),
         row(first_row),
         col(first_col),
-        through_staging(epilogue.through_staging && min(first_col + kColumns, epilogue.cols) <= epilogue.d.mapped_cols) {
+        through_staging(goes_through_staging(epilogue, first_col, kColumns)) {
     if (through_staging && e.bias.data != nullptr) load_bias_async(e, row_of(0), col, bias);
     if (through_staging && e.has_side) {
       for (int subtile = 0; subtile < min(kStagingBuffers, kAll); ++subtile) load_side_async(subtile);

@@ -37,6 +37,12 @@ struct WarpgroupGemm {
   }
 };
 
+// So many turns across D and down it, each of so many tiles across, in bands of group_columns(k) columns.
+inline Raster raster_in_bands(const GemmCall& call, std::int64_t across, std::int64_t down, std::int64_t tiles_of_turn = 1) {
+  return Raster::of(static_cast<int>(across), static_cast<int>(down),
+                    static_cast<int>(ceil_div(group_columns(call.problem.k), call.plan.tile.m * tiles_of_turn)));
+}
+
 inline WarpgroupGemm warpgroup_gemm(const GemmCall& call) {
   const GemmArgs& args = call.args;
   const GemmProblem& problem = call.problem;
@@ -45,9 +51,7 @@ inline WarpgroupGemm warpgroup_gemm(const GemmCall& call) {
   const ConstMatrixView &rows = along_m ? args.b : args.a, &cols = along_m ? args.a : args.b;
   const Fastest rows_fastest = fastest(along_m ? args.b_major : args.a_major),
                 cols_fastest = fastest(along_m ? args.a_major : args.b_major);
-  const auto raster =
-      Raster::of(static_cast<int>(call.plan.tiling.tiles_m), static_cast<int>(ceil_div(call.plan.tiling.tiles_n, call.plan.cluster)),
-                 static_cast<int>(ceil_div(group_columns(problem.k), call.plan.tile.m)));
+  const Raster raster = raster_in_bands(call, call.plan.tiling.tiles_m, ceil_div(call.plan.tiling.tiles_n, call.plan.cluster));
   const auto clusters = static_cast<int>(call.plan.blocks / call.plan.cluster);
   const TileAt reach = raster.reach(clusters);
   return {.rows = make_tensor_map(rows, kBox),
@@ -80,8 +84,12 @@ __device__ __forceinline__ void prefetch_first_k_tiles(const WarpgroupGemm& gemm
 }
 
 // Blocks that stay, alone or in pairs, take every `clusters`th turn of the raster from this one on, each its own of the cluster's tiles.
-__device__ __forceinline__ int first_tile_index(const WarpgroupGemm& gemm) { return cluster_of_cta(gemm.cluster); }
-__device__ __forceinline__ TileAt own_tile(const WarpgroupGemm& gemm, int tile_index) {
+template <class Gemm>
+__device__ __forceinline__ int first_tile_index(const Gemm& gemm) {
+  return cluster_of_cta(gemm.cluster);
+}
+template <class Gemm>
+__device__ __forceinline__ TileAt own_tile(const Gemm& gemm, int tile_index) {
   const TileAt tile = gemm.raster(tile_index);
   return {.m = tile.m, .n = tile.n * gemm.cluster + static_cast<int>(cluster_rank())};
 }
@@ -194,30 +202,31 @@ struct OperandStage {
   alignas(1024) std::byte cols[kColBoxes][kBoxBytes];  // [tile cols, 64]
 };
 
-// The box of 64 k from `k` on and 64 rows or columns from `other` on, into `to`.
-__device__ __forceinline__ void load_operand_box(void* to, const CUtensorMap& map, Fastest fastest, Mbarrier& full, int k, int other) {
-  tma_load(to, map, full, fastest == Fastest::k ? k : other, fastest == Fastest::k ? other : k);
+// Boxes of 64 k from `k` on, side by side from row or column `first` on: as many of these as a box has swizzled lines.
+template <int kBoxes, int kBytes>
+__device__ __forceinline__ void load_boxes(std::byte (&to)[kBoxes][kBytes], const CUtensorMap& map, Fastest fastest, Mbarrier& full, int k,
+                                           int first) {
+  for (int box = 0; box < kBoxes; ++box) {
+    const int other = first + box * (kBytes / 128);
+    tma_load(to[box], map, full, fastest == Fastest::k ? k : other, fastest == Fastest::k ? other : k);
+  }
 }
 
-template <int kTileRows, int kTileCols>
-__device__ __forceinline__ void load_stage(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k,
-                                           int row, int col) {
+template <class Stage>
+__device__ __forceinline__ void load_stage(Stage& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int row, int col) {
   mbarrier_arrive_expecting(full, stage.kBytes);
-  for (int box = 0; box < stage.kRowBoxes; ++box)
-    load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
-  for (int box = 0; box < stage.kColBoxes; ++box)
-    load_operand_box(stage.cols[box], gemm.cols, gemm.cols_fastest, full, k, col + box * kBox);
+  load_boxes(stage.rows, gemm.rows, gemm.rows_fastest, full, k, row);
+  load_boxes(stage.cols, gemm.cols, gemm.cols_fastest, full, k, col);
 }
 
 // The same where a cluster is a pair of blocks that have their columns in common, or one block alone: each of a pair loads every other box
 // of them, for both.
-template <int kTileRows, int kTileCols>
-__device__ __forceinline__ void load_stage_of_cluster(OperandStage<kTileRows, kTileCols>& stage, const WarpgroupGemm& gemm, Mbarrier& full,
-                                                      int k, int row, int col, unsigned rank) {
+template <class Stage>
+__device__ __forceinline__ void load_stage_of_cluster(Stage& stage, const WarpgroupGemm& gemm, Mbarrier& full, int k, int row, int col,
+                                                      unsigned rank) {
   if (gemm.cluster == 1) return load_stage(stage, gemm, full, k, row, col);
   mbarrier_arrive_expecting(full, stage.kBytes);
-  for (int box = 0; box < stage.kRowBoxes; ++box)
-    load_operand_box(stage.rows[box], gemm.rows, gemm.rows_fastest, full, k, row + box * kBox);
+  load_boxes(stage.rows, gemm.rows, gemm.rows_fastest, full, k, row);
   for (int pair = 0; pair < stage.kColBoxes; pair += 2) {
     const int box = pair + static_cast<int>(rank), other = col + box * kBox;
     if (box >= stage.kColBoxes) break;
@@ -273,23 +282,30 @@ __device__ __forceinline__ void multiply(P, const Stage& stage, const Ones& ones
   });
 }
 
-// Launches a kernel of one block per SM whose blocks come in clusters, and which may begin while the one before it ends.
+// Launches a kernel of one block per SM whose blocks come in clusters, or all run at once, and which may begin while the one before it
+// ends.
+enum class CtasRun : std::uint8_t { in_clusters, all_at_once, anyhow };
 template <class Kernel, class Gemm>
 void launch_clusters(CudaQueue& queue, const char* name, Kernel* kernel, const Gemm& gemm, std::int64_t blocks, int threads,
-                     std::size_t shared_bytes) {
+                     std::size_t shared_bytes, CtasRun how = CtasRun::in_clusters) {
   TW_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
   cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {.x = static_cast<unsigned>(gemm.cluster), .y = 1, .z = 1};
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  if (how == CtasRun::in_clusters) {
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {.x = static_cast<unsigned>(gemm.cluster), .y = 1, .z = 1};
+  } else {
+    attributes[1].id = cudaLaunchAttributeCooperative;
+    attributes[1].val.cooperative = 1;
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream_of(queue);
   config.attrs = attributes;
-  config.numAttrs = 2;
+  config.numAttrs = how == CtasRun::anyhow ? 1 : 2;
   cudaLaunchKernelEx(&config, kernel, gemm);
   TW_CUDA_LAUNCHED(name);
 }

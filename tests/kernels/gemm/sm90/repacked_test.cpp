@@ -6,7 +6,6 @@
 #include "kernels/gemm/catalog.h"
 #include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/sm90/persistent_deferred.h"
-#include "kernels/gemm/sm90/persistent_deferred_store.h"
 #include "tests/kernels/gemm/gpus.h"
 
 namespace tilewave {
