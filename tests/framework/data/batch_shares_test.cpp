@@ -13,7 +13,7 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 
 // A batch of random sentences, packed until one does not fit.
-Batch sentences(const BatchShape& shape, Random& random) {
+Batch packed_sentences(const BatchShape& shape, Random& random) {
   Packer packer(shape);
   for (;;) {
     const auto length = [&] { return 1 + random.below(static_cast<std::uint32_t>(shape.sequence)); };
@@ -70,7 +70,7 @@ TEST(BatchShares, HaveEverySequenceOnce) {
                                   BatchShape{.source_rows = 64, .target_rows = 64, .sequence = 64}}) {
     for (const std::int64_t ranks : {1, 2, 3, 4, 7}) {
       SCOPED_TRACE(testing::Message() << shape.target_rows << " rows on " << ranks << " ranks");
-      const Batch whole = sentences(shape, random);
+      const Batch whole = packed_sentences(shape, random);
       expect_whole(whole, share_shape(shape, ranks, SequenceLengths::any), ranks);
     }
   }
@@ -79,7 +79,7 @@ TEST(BatchShares, HaveEverySequenceOnce) {
 TEST(BatchShares, OfOneRankAreTheBatchItself) {
   Random random(random_key(7, 'o'));
   const BatchShape shape{.source_rows = 128, .target_rows = 100, .sequence = 20};
-  const Batch whole = sentences(shape, random);
+  const Batch whole = packed_sentences(shape, random);
   EXPECT_EQ(share_shape(shape, 1, SequenceLengths::any), shape);
   const std::vector<std::vector<BatchShare>> rounds = shares_of(whole, shape, 1);
   ASSERT_EQ(rounds.size(), 1u);
@@ -108,8 +108,8 @@ TEST(BatchShares, OfWholeWindowsNeedNoRoom) {
 TEST(BatchShares, TakeAnotherRoundWhereTheyDoNotFit) {
   const BatchShape shape{.source_rows = 0, .target_rows = 60, .sequence = 20};
   Packer packer(shape);
-  const Ids sentence(20, 3);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(packer.add({.source = {}, .target_in = sentence, .target_out = sentence}));
+  const Ids words(20, 3);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(packer.add({.source = {}, .target_in = words, .target_out = words}));
   const Batch whole = std::move(packer).take();
   const BatchShape share{.source_rows = 0, .target_rows = 30, .sequence = 20};
   const std::vector<std::vector<BatchShare>> rounds = shares_of(whole, share, 2);

@@ -430,14 +430,15 @@ TEST_F(Trainer, OtherChangesAreNamedAndRefused) {
 // Every key of a recipe: those that docs/use/reliability.md names may change when a run is resumed, and no other.
 TEST_F(Trainer, AResumedRunMayChangeWhatTheDocumentsSay) {
   const std::set<std::string> may_change = {"run.steps", "run.validate_every", "run.checkpoint_every", "run.keep", "run.keep_best",
-                                            "run.log", "guidelines.pad_vocabulary_to", "guidelines.row_pitch",
+                                            "run.log", "run.rank_timeout", "guidelines.pad_vocabulary_to", "guidelines.row_pitch",
                                             "guidelines.ffn_hidden_layout",
                                             // of the waves, for which this run does not ask
                                             "guidelines.wave_layer", "guidelines.wave_role", "guidelines.wave_limit"};
-  // What another value of is refused for itself, before the run is looked at; and the files, see ACorpusMayMove.
-  const std::set<std::string> refused_anyway = {"run.precision",         "gemm.engine", "guidelines.wave_tile",
-                                                "data.source",           "data.target", "data.validation_source",
-                                                "data.validation_target"};
+  // What another value of is refused for itself, before the run is looked at; and the files, see ACorpusMayMove. Another number of ranks
+  // takes other processes: tests/app/commands/ranks_test.cpp.
+  const std::set<std::string> refused_anyway = {
+      "run.ranks",   "run.precision",          "gemm.engine",           "guidelines.wave_tile", "data.source",
+      "data.target", "data.validation_source", "data.validation_target"};
   attempt(folder("begun"), {.stop_after = 4});
   Recipe recipe = small_recipe();
   const std::vector<Section> names = sections_of(recipe);
