@@ -34,7 +34,7 @@ struct ContextOptions {
   PitchPolicy pitch = PitchPolicy::aligned;
   ActivationLayout ffn_hidden_layout = ActivationLayout::token_major;
   GemmChoice gemm;
-  GemmPlans plans;  // these problems' plans; those of others are chosen when they are first asked for
+  GemmPlans plans;     // these problems' plans; those of others are chosen when they are first asked for
   Communicator ranks;  // that take each step together
 };
 

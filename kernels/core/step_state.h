@@ -19,14 +19,14 @@ struct PassPlace {
 };
 
 struct StepState {
-  std::int64_t step = 0;             // of the update under way, counted from 1
-  std::uint64_t seed = 0;            // of every random stream
-  double learning_rate = 0.0;        // of this step
-  double loss_scale = 1.0;           // multiplies the loss's gradient
-  double gradient_scale = 1.0;       // written by gradient_norm: the loss scale of the gradients that stand, divided out by adamw
-  double gradient_norm = 0.0;        // written by gradient_norm, loss scale divided out
-  double clip_factor = 1.0;          // written by gradient_norm: min(1, clip_norm / gradient_norm)
-  std::int64_t real_tokens = 0;      // target tokens that count, over every accumulated batch of the step
+  std::int64_t step = 0;         // of the update under way, counted from 1
+  std::uint64_t seed = 0;        // of every random stream
+  double learning_rate = 0.0;    // of this step
+  double loss_scale = 1.0;       // multiplies the loss's gradient
+  double gradient_scale = 1.0;   // written by gradient_norm: the loss scale of the gradients that stand, divided out by adamw
+  double gradient_norm = 0.0;    // written by gradient_norm, loss scale divided out
+  double clip_factor = 1.0;      // written by gradient_norm: min(1, clip_norm / gradient_norm)
+  std::int64_t real_tokens = 0;  // target tokens that count, over every accumulated batch of the step
   // Both are summed over ranks, side by side, where several of them take a step together.
   double loss = 0.0;                 // written by cross_entropy: nats a real target token, summed over the accumulated batches
   double stops = 0.0;                // ranks that were asked to stop

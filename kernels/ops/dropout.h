@@ -1,6 +1,7 @@
 // y = residual + keep(row, column) * x / (1 - probability), residual being 0 where absent.
 // keep is a function of (seed, step, first_site + site, logical row, logical column) alone (math/random.h), rows counted from the step
-// state's first one of that side, so the backward pass applies the same arguments to dy, and neither pitch, padding nor the number of threads changes a draw. y may be x or residual.
+// state's first one of that side, so the backward pass applies the same arguments to dy, and neither pitch, padding nor the number of
+// threads changes a draw. y may be x or residual.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ struct DropoutArgs {
   ConstMatrixView x;
   ConstMatrixView residual;
   MatrixView y;
-  double probability = 0.0;  // of an element to be dropped, in [0, 1)
-  std::uint32_t site = 0;    // which dropout of the pass this is; the step state says how many sites the passes before it had
+  double probability = 0.0;            // of an element to be dropped, in [0, 1)
+  std::uint32_t site = 0;              // which dropout of the pass this is; the step state says how many sites the passes before it had
   TokenSide side = TokenSide::target;  // whose rows these are
   const StepState* state = nullptr;
 };

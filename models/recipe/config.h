@@ -351,13 +351,14 @@ struct RunConfig {
           {.resumed = Resumed::may_change,
            .hashed = Hashed::where_set,
            .meaning = "`tensorboard`: event files beside metrics.jsonl, which TensorBoard reads (docs/use/runs.md)"});
-    visit("ranks", ranks,
-          {.unit = "processes",
-           .range = between(1, kMaxRanks),
-           .resumed = Resumed::may_change,
-           .hashed = Hashed::where_set,
-           .meaning = "that take each step together, a GPU or a part of the CPU's cores each; a batch's rows are the whole step's, and each "
-                      "takes its share of them (docs/use/many-gpus.md)"});
+    visit(
+        "ranks", ranks,
+        {.unit = "processes",
+         .range = between(1, kMaxRanks),
+         .resumed = Resumed::may_change,
+         .hashed = Hashed::where_set,
+         .meaning = "that take each step together, a GPU or a part of the CPU's cores each; a batch's rows are the whole step's, and each "
+                    "takes its share of them (docs/use/many-gpus.md)"});
     visit("rank_timeout", rank_timeout,
           {.unit = "seconds",
            .range = above(0),

@@ -171,7 +171,8 @@ struct StepTrace {
   std::int64_t matrix_flops() const;  // of matrix products, attention's included: what a device's peak is compared with
 };
 
-// Runs a step of one of run.ranks on a trace: no memory, no arithmetic. GEMMs that `plans` does not know are planned by the recipe's choice.
+// Runs a step of one of run.ranks on a trace: no memory, no arithmetic. GEMMs that `plans` does not know are planned by the recipe's
+// choice.
 StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const GemmPlans& plans = {});
 
 }  // namespace tilewave

@@ -165,7 +165,8 @@ TEST_F(OwnTokenizer, ACorpusOfTextTakesIt) {
   }
 }
 
-constexpr const char* kFramedPairs[][2] = {{"the model", "das Modell"}, {"naïve lines 日本語", "naive Zeilen 🙂"}, {"two  spaces", "zwei"}};
+constexpr const char* kFramedPairs[][2] = {
+    {"the model", "das Modell"}, {"naïve lines 日本語", "naive Zeilen 🙂"}, {"two  spaces", "zwei"}};
 
 // Where a target begins and ends is the tokenizer's to say; sources are as they are.
 TEST_F(OwnTokenizer, PairsAreFramedByItsIds) {
