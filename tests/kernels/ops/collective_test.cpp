@@ -167,10 +167,12 @@ class MpiRun : public ::testing::Test {
     if (const FoundLibrary mpi = find_mpi(); mpi.path.empty()) GTEST_SKIP() << mpi.refused << " Ranks on CPUs were NOT tried.";
   }
 
-  // As many processes of this program, for at most two minutes. Open MPI keeps memory until a process ends, which no sanitizer is to count.
+  // As many processes of this program, for at most two minutes; each runs all that is asked, whatever share of the tests this one has.
+  // Open MPI keeps memory until a process ends, which no sanitizer is to count.
   static Outcome ranks(int count, const std::string& tests) {
     const std::string program = std::filesystem::canonical("/proc/self/exe").string();
-    return shell(concat(kSanitized ? "export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0; " : "", "timeout 120 mpirun -n ", count,
+    return shell(concat(kSanitized ? "export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0; " : "",
+                        "unset GTEST_TOTAL_SHARDS GTEST_SHARD_INDEX; timeout 120 mpirun -n ", count,
                         " --oversubscribe --allow-run-as-root ", quoted(program), " --data ",
                         quoted(std::filesystem::absolute(test_environment().data).string()), " --gtest_filter=", quoted(tests)),
                  "/");
