@@ -94,6 +94,8 @@ std::optional<RunCost> cost_of_run(const PlanArguments& options, const PlannedRe
 
 int plan_recipe(const PlanArguments& options) {
   const Recipe asked = options.recipe.read(), recipe = predictable(asked);
+  TW_CHECK_INPUT(recipe.run.ranks % options.nodes == 0, "--nodes ", options.nodes, " cannot have as many of ", recipe.run.ranks,
+                 recipe.run.ranks == 1 ? " rank" : " ranks", " each; name a divisor, or another --ranks.");
   if (recipe != asked) std::cerr << "planned with tilewave's own GEMMs: a library's times and measured ones are not predicted\n";
   const PlannedDevice device = device_of(options);
   check_plannable(recipe, device.info);
@@ -223,6 +225,7 @@ void check_exercise(const PlanArguments& options) {
 int run_plan(PlanArguments options) {
   const bool exercise = options.exercise();
   TW_CHECK_INPUT(!exercise || options.ranks.wanted() == 0, "--ranks and --gpus share out a recipe's step; name a recipe.");
+  TW_CHECK_INPUT(!exercise || options.nodes == 1, "--nodes and --interconnect are of a recipe's ranks; name a recipe.");
   options.ranks.apply(options.recipe);
   TW_CHECK_INPUT(
       exercise != !options.recipe.path.empty(),

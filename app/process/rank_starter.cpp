@@ -80,22 +80,43 @@ void start_by_mpirun(const RankStart& start) {
                                 "or leave --ranks out."));
 }
 
-// A port and the one behind it that nobody listens at; another process may take them before the ranks do, which they then say.
+// Binds to a port of this machine for a moment; 0 lets the system choose. The port, or 0 where somebody has it.
+int bound_port(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  socklen_t size = sizeof(address);
+  const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  close(socket);
+  return bound ? ntohs(address.sin_port) : 0;
+}
+
+// A port that is free, as the one behind it is, where NCCL meets; another process may take them before the ranks do, which they then say.
 int free_port() {
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    std::array<int, 2> ports{};
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-    socklen_t size = sizeof(address);
-    const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                       getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-    ports[0] = ntohs(address.sin_port);
-    close(socket);
-    if (bound && ports[0] > 1024 && ports[0] < 65535) return ports[0];
+  constexpr int kMostAttempts = 100, kLastPort = 65535;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const int port = bound_port(0);
+    if (port > 0 && port < kLastPort && bound_port(port + 1) > 0) return port;
   }
-  throw Error("no port of this machine is free for the ranks to meet at; end what listens at so many.");
+  throw Error("no two neighbouring ports of this machine are free for the ranks to meet at; end what listens at so many.");
+}
+
+// One of them has ended or could not be started, and the others cannot go on without it.
+void stop_others() {
+  const auto running = [] { return std::any_of(processes.begin(), processes.end(), [](pid_t process) { return process > 0; }); };
+  const auto reap = [] {
+    for (volatile pid_t& process : processes) {
+      if (process > 0 && waitpid(process, nullptr, WNOHANG) == process) process = 0;
+    }
+  };
+  send_all(SIGTERM);
+  const auto end = std::chrono::steady_clock::now() + kMercy;
+  for (; running() && std::chrono::steady_clock::now() < end; reap()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  send_all(SIGKILL);
+  for (; running(); reap()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 void start_one_by_one(const RankStart& start) {
@@ -109,21 +130,6 @@ void start_one_by_one(const RankStart& start) {
                  concat("LOCAL_RANK=", rank), "MASTER_ADDR=127.0.0.1", concat("MASTER_PORT=", port)},
                 ".");
   }
-}
-
-// One of them has ended, and the others cannot go on without it.
-void stop_others() {
-  const auto running = [] { return std::any_of(processes.begin(), processes.end(), [](pid_t process) { return process > 0; }); };
-  const auto reap = [] {
-    for (volatile pid_t& process : processes) {
-      if (process > 0 && waitpid(process, nullptr, WNOHANG) == process) process = 0;
-    }
-  };
-  send_all(SIGTERM);
-  const auto end = std::chrono::steady_clock::now() + kMercy;
-  for (; running() && std::chrono::steady_clock::now() < end; reap()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  send_all(SIGKILL);
-  for (; running(); reap()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 // Waits for one of them: its rank (mpirun counts as 0) and how it ended.
@@ -150,7 +156,12 @@ int start_ranks(const RankStart& start) {
   TW_CHECK_INPUT(start.count <= static_cast<std::int64_t>(kMostProcesses), start.count, " ranks are more than the ", kMostProcesses,
                  " that one machine starts; start them with mpirun, srun or torchrun.");
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, pass_on);
-  start.on_gpus ? start_one_by_one(start) : start_by_mpirun(start);
+  try {
+    start.on_gpus ? start_one_by_one(start) : start_by_mpirun(start);
+  } catch (...) {
+    stop_others();
+    throw;
+  }
   int code = 0;
   for (std::int64_t left = start.on_gpus ? start.count : 1; left > 0; --left) {
     const Ended ended = wait_for_one();

@@ -188,6 +188,9 @@ void validate_forced(std::string_view choice) {
 }
 
 void validate_gemm(const Recipe& recipe) {
+  TW_CHECK_INPUT(recipe.run.ranks == 1 || plan_source(recipe.gemm.choice) != PlanSource::measure,
+                 "gemm.choice = \"measure\" would have each of run.ranks = ", recipe.run.ranks,
+                 " ranks choose for itself, and sums run in other orders; use \"model\", or a kernel's name.");
   const std::string_view choice = recipe.gemm.choice;
   const PlanSource source = plan_source(choice);
   if (source == PlanSource::forced) validate_forced(choice);

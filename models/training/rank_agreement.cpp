@@ -1,8 +1,6 @@
 #include "models/training/rank_agreement.h"
 
-#include <array>
 #include <sstream>
-#include <utility>
 #include <vector>
 
 #include "framework/distributed/host_name.h"
@@ -15,9 +13,16 @@ struct Fact {
   const char* what;
   std::string value;
 };
+// Files may lie elsewhere on another machine: what is in them is the corpus's fingerprint.
+Recipe without_paths(Recipe recipe) {
+  DataConfig& data = recipe.data;
+  for (std::string* const path : {&data.source, &data.target, &data.validation_source, &data.validation_target}) path->clear();
+  return recipe;
+}
+
 std::vector<Fact> facts_of(const Context& context, const ResolvedRecipe& resolved, const Corpus& corpus, const std::string& program) {
   return {{"tilewave", program},
-          {"recipe", hash_of(resolved.recipe)},
+          {"recipe", hash_of(without_paths(resolved.recipe))},
           {"corpus", concat(corpus.fingerprint())},
           {"rows of a step", concat(resolved.shapes.source_rows, " and ", resolved.shapes.target_rows)},
           {"kind of device", context.device().backend == Backend::cuda ? "cuda" : "cpu"}};

@@ -513,6 +513,38 @@ TEST_F(PlanCommand, SaysWhatADFfIsWorth) {
   EXPECT_GE(sizes, 6);
 }
 
+// What ranks say to each other takes the links' time, of which the step waits for what the backward pass does not hide.
+TEST_F(PlanCommand, PredictsWhatRanksAreWorth) {
+  const auto step_of = [&](const std::string& options) {
+    for (const json& object : objects(recipe("transformer_big.toml") + " --for h200 " + options)) {
+      if (object.at("kind") == "step") return object;
+    }
+    return json();
+  };
+  const json one = step_of("--set batch.source_tokens=2560 --set batch.target_tokens=2560"), two = step_of("--gpus 2"),
+             apart = step_of("--gpus 2 --nodes 2 --interconnect 5");
+  EXPECT_EQ(one.at("ranks"), 1);
+  EXPECT_EQ(one.at("links_us"), 0.0);
+  EXPECT_EQ(one.at("efficiency_fraction"), 1.0);
+  for (const json* step : {&two, &apart}) {
+    const auto number = [&](const char* name) { return step->at(name).get<double>(); };
+    EXPECT_EQ(step->at("ranks"), 2);
+    EXPECT_GT(number("exposed_links_us"), 0.0);
+    EXPECT_LT(number("exposed_links_us"), number("links_us"));
+    EXPECT_NEAR(number("efficiency_fraction"), 1.0 - number("exposed_links_us") / number("predicted_us"), 1e-9);
+  }
+  // Of 450 GB/s and 5, all but what each sum takes to begin.
+  EXPECT_GT(apart.at("links_us").get<double>(), 45.0 * two.at("links_us").get<double>());
+  EXPECT_LT(apart.at("efficiency_fraction").get<double>(), two.at("efficiency_fraction").get<double>());
+  EXPECT_NE(plan(recipe("transformer_big.toml") + " --for h200 --gpus 2").output.find("2 ranks: their sums take the links"),
+            std::string::npos);
+  for (const char* wrong : {"--gpus 3 --nodes 2 --interconnect 50", "--gpus 2 --nodes 2", "--gpus 2 --interconnect 50"}) {
+    const Outcome refused = plan(recipe("transformer_big.toml") + " --for h200 " + wrong);
+    EXPECT_EQ(refused.status, 2) << refused.output;
+    EXPECT_NE(refused.output.find("--nodes"), std::string::npos) << refused.output;
+  }
+}
+
 TEST_F(PlanCommand, RefusesWithASentence) {
   const auto expect = [&](const std::string& options, const std::string& part) {
     const Outcome outcome = plan(options);

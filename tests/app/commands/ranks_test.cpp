@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/app/process.h"
+#include "tests/sanitized.h"
 #include "tests/shell.h"
 
 namespace tilewave {
@@ -80,6 +81,8 @@ class Ranks : public testing::Test {
   void SetUp() override {
     ASSERT_TRUE(fs::exists(test_environment().program)) << "name the command line under test: --program FILE";
     if (!has_mpirun()) GTEST_SKIP() << "there is no mpirun; Debian: openmpi-bin";
+    // Open MPI keeps memory until a process ends, which no sanitizer is to count.
+    if (kSanitized) ::setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     write_text(folder_.path() / "pairs.toml", kPairs);
     write_text(folder_.path() / "text.toml", kText);
     std::string text;
@@ -192,6 +195,31 @@ TEST_F(Ranks, SayOnceWhatIsWrongWithAllOfThem) {
   ASSERT_NE(said, std::string::npos) << errors_;
   EXPECT_EQ(errors_.find("tilewave: run", said + 1), std::string::npos) << errors_;
   EXPECT_EQ(finish({"train", "pairs.toml", "--ranks", "2", "--gpus", "2"}), 2);
+}
+
+// Each would find its own way, so no first step is taken and no folder made.
+TEST_F(Ranks, ThatDifferAreNamedBeforeTheFirstStep) {
+  const std::string program = quoted(fs::absolute(test_environment().program).string()) + " train pairs.toml --device cpu --run differing";
+  fs::copy_file(folder_.path() / "target.txt", folder_.path() / "moved.txt");
+  const auto differ = [&](const std::string& difference) {
+    return shell("mpirun --oversubscribe --allow-run-as-root -n 1 " + program + " : -n 1 " + program + " --set " + difference,
+                 folder_.path());
+  };
+  for (const auto& [difference, what] : {std::pair{"run.seed=9", "recipe"}, {"data.target=source.txt", "corpus"}}) {
+    const Outcome outcome = differ(difference);
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find("tilewave: rank 1 on "), std::string::npos) << outcome.output;
+    EXPECT_NE(outcome.output.find(std::string(" has another ") + what + " than rank 0 on "), std::string::npos) << outcome.output;
+    EXPECT_FALSE(fs::exists(folder_.path() / "differing"));
+  }
+  const Outcome moved = differ("data.target=moved.txt");
+  EXPECT_EQ(moved.status, 0) << moved.output;
+}
+
+// Plans that each rank measures for itself would differ.
+TEST_F(Ranks, DoNotChooseEachForItself) {
+  EXPECT_EQ(finish(train("pairs.toml", "run", 2, {"--set", "gemm.choice=measure"})), 2);
+  EXPECT_NE(errors_.find("gemm.choice"), std::string::npos) << errors_;
 }
 
 // A step's commands that know one rank alone refuse a recipe of several, and say how to go on.
