@@ -96,8 +96,8 @@ int bound_port(int port) {
 
 // A port that is free, as the one behind it is, where NCCL meets; another process may take them before the ranks do, which they then say.
 int free_port() {
-  constexpr int kMostAttempts = 100, kLastPort = 65535;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  constexpr int kMaxAttempts = 100, kLastPort = 65535;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const int port = bound_port(0);
     if (port > 0 && port < kLastPort && bound_port(port + 1) > 0) return port;
   }
