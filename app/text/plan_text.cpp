@@ -103,8 +103,8 @@ std::string step_text(const StepText& text) {
 std::string ranks_text(const StepPlan& step, const DeviceInfo& device) {
   const std::string ranks = concat(step.ranks, " ranks");
   if (device.link_bytes_per_s <= 0.0) return concat(ranks, ": how fast their links are is not known, and they are left out of the time");
-  return concat(ranks, ": their sums take the links ", time_text(step.links_s), ", ", time_text(step.exposed_s),
-                " of it behind the backward pass; each does ", percent_text(step.efficiency()),
+  return concat(ranks, ": what they exchange takes the links ", time_text(step.links_s), ", ", time_text(step.exposed_s),
+                " of which the step waits for; each does ", percent_text(step.efficiency()),
                 " of what it would do alone. Rows that are advised are one rank's");
 }
 

@@ -61,6 +61,11 @@ void Variable::bind_gradient(Tensor gradient) const {
   node_->gradient = std::move(gradient);
 }
 
+void Variable::bind_value(Tensor value) const {
+  check_same_shape("leaf", "the value", node_->value.shape(), "what it is bound to", value.shape());
+  node_->value = std::move(value);
+}
+
 const Tensor& Variable::value() const {
   TW_CHECK(node_, "an empty Variable has no value.");
   TW_CHECK(node_->consumed_by.empty(), "the result of ", node_->operation, " was consumed by ", node_->consumed_by,

@@ -58,6 +58,8 @@ class Variable {
   // is bound before the first backward().
   static Variable leaf(Tensor value, Tensor gradient);
   void bind_gradient(Tensor gradient) const;
+  // A leaf's value may be without memory, a shape alone, until it is bound.
+  void bind_value(Tensor value) const;
 
   explicit operator bool() const { return node_ != nullptr; }
   const Tensor& value() const;  // throws where an operation has consumed it in place, or backward() has spent it

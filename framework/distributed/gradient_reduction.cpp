@@ -3,70 +3,74 @@
 #include <cstddef>
 #include <string>
 
+#include "kernels/ops/add.h"
+
 namespace tilewave {
-namespace {
 
-Queue links_of(Context& context) {
-  if (std::holds_alternative<CudaQueue>(context.queue())) return make_cuda_queue(context.device().index);
-  return context.queue();
-}
-
-}  // namespace
-
-GradientReduction::GradientReduction(Parameters& parameters) : parameters_(parameters), links_(links_of(parameters.context())) {
-  const std::vector<LayerGradients>& layers = parameters.layers();
+GradientReduction::GradientReduction(Parameters& parameters)
+    : parameters_(parameters), in_turns_(parameters.sharding() == Sharding::gradients) {
+  const std::vector<ParameterLayer>& layers = parameters.layers();
   TW_CHECK(!layers.empty(), "gradients that lie each by itself are not summed over ranks; place them by layer.");
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    for (const Parameter* parameter : layers[layer].parameters) layer_of_.emplace(parameter->variable.gradient().data(), layer);
+    for (const ParameterPlace& place : layers[layer].places) layer_of_.emplace(place.parameter->variable.value().data(), layer);
   }
 }
 
-// Launches that are timed one by one, and those of a trace, are the context's own.
-Queue& GradientReduction::queue() {
-  Context& context = parameters_.context();
-  const bool apart = std::holds_alternative<CudaQueue>(context.queue()) && !context.profiling();
-  return apart ? links_ : context.queue();
-}
-
-void GradientReduction::begin() {
+void GradientReduction::begin(PassKind kind) {
+  kind_ = kind;
   left_.clear();
-  for (const LayerGradients& layer : parameters_.layers()) left_.push_back(std::ssize(layer.parameters));
+  for (const ParameterLayer& layer : parameters_.layers()) left_.push_back(std::ssize(layer.places));
 }
 
 void GradientReduction::done(const Variable& leaf) {
-  const auto found = layer_of_.find(leaf.gradient().data());
+  const auto found = layer_of_.find(leaf.value().data());
   if (found == layer_of_.end()) return;  // no parameter of the model
   if (!leaf.gradient_written()) return;  // nothing reached it: finish() sees to it
   if (--left_[found->second] == 0) reduce(found->second);
 }
 
-void GradientReduction::finish() {
+void GradientReduction::finish(PassEnd end) {
   parameters_.zero_unwritten_gradients();
   for (std::size_t layer = 0; layer < left_.size(); ++layer) {
-    if (left_[layer] > 0) reduce(layer);
+    if (left_[layer] == 0) continue;
+    TW_CHECK(!in_turns_, parameters_.layers()[layer].name,
+             " has a parameter that no pass reaches, and the memory of its gradients is another layer's by now.");
+    reduce(layer);
   }
   Context& context = parameters_.context();
-  double* const sums = &context.step_state()->loss;  // and stops behind it
-  static_assert(offsetof(StepState, stops) == offsetof(StepState, loss) + sizeof(double));
-  launch({.x = {sums, 1, 2, 2, DType::f64}, .ranks = context.ranks()});
-  if (&queue() != &context.queue()) follow(context.queue(), links_);
+  if (end == PassEnd::last) {
+    double* const sums = &context.step_state()->loss;  // and stops behind it
+    static_assert(offsetof(StepState, stops) == offsetof(StepState, loss) + sizeof(double));
+    context.launch_beside(AllReduceArgs{.x = {sums, 1, 2, 2, DType::f64}, .ranks = context.ranks()});
+  }
+  context.await_ranks();
 }
 
 void GradientReduction::reduce(std::size_t layer) {
   left_[layer] = 0;
   Context& context = parameters_.context();
-  const LayerGradients& gradients = parameters_.layers()[layer];
+  const ParameterLayer& done = parameters_.layers()[layer];
   const std::string outer = context.layer();
-  context.set_layer(gradients.name);
-  launch({.x = gradients.flat.view(), .ranks = context.ranks()});
+  context.set_layer(done.name);
+  if (parameters_.sharding() == Sharding::none) {
+    context.launch_beside(AllReduceArgs{.x = done.gradients.view(), .ranks = context.ranks()});
+  } else {
+    sum_shares(done);
+  }
   context.set_layer(outer);
 }
 
-void GradientReduction::launch(const AllReduceArgs& args) {
+// The sums go to this rank's columns of the layer's memory, which are its share of the gradients unless layers take turns.
+void GradientReduction::sum_shares(const ParameterLayer& layer) {
   Context& context = parameters_.context();
-  if (&queue() == &context.queue()) return context.launch(args);
-  follow(links_, context.queue());
-  run(links_, args);
+  const ShareRange own = share_of(layer, context.ranks(), context.ranks().rank);
+  const MatrixView sums = layer.gradients.columns(own.first, own.count).view();
+  // The walk goes on to the layer before this one, whose memory is that of the one behind: wait for what is summed there.
+  if (in_turns_) context.await_ranks();
+  context.launch_beside(ReduceScatterArgs{.x = layer.gradients.view(), .y = sums, .ranks = context.ranks()});
+  if (!in_turns_) return;
+  const MatrixView share = layer.gradient_share.view();
+  context.launch_beside(AddArgs{.a = sums, .b = kind_ == PassKind::later ? ConstMatrixView(share) : ConstMatrixView(), .y = share});
 }
 
 }  // namespace tilewave

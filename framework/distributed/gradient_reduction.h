@@ -1,5 +1,6 @@
 // Gradients summed over ranks, a layer at a time, each as soon as the backward walk has written the last of it: on a GPU in a stream of
-// its own, beside what the walk still computes. What ranks say to each other is kernels/ops/collective.h's.
+// its own, beside what the walk still computes. Every rank gets all sums, or its share of them alone. What ranks say to each other is
+// kernels/ops/collective.h's.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +14,35 @@
 
 namespace tilewave {
 
+// The first pass of a step writes gradients, later ones add to them.
+enum class PassKind : std::uint8_t { first, later };
+// Behind the last one a step's gradients are complete.
+enum class PassEnd : std::uint8_t { more_follow, last };
+
 class GradientReduction {
  public:
   // The parameters' gradients lie by layer; they and their context outlive this.
   explicit GradientReduction(Parameters& parameters);
 
-  // Before the backward walk whose gradients are the step's last terms.
-  void begin();
+  // Whether a pass's gradients are summed over ranks: those of a step's last one, which have all terms; where layers take turns in the
+  // memory of gradients, those of every pass, which are added up in the ranks' shares.
+  bool wants(PassEnd end) const { return in_turns_ || end == PassEnd::last; }
+  // Before the backward walk of such a pass.
+  void begin(PassKind kind);
   // A leaf's gradient is complete.
   void done(const Variable& leaf);
-  // After the walk: gradients that nothing wrote become zero, layers that are left are summed, and so are the step state's loss and
-  // stops. Launches that follow wait for all of it.
-  void finish();
+  // After the walk: gradients that nothing wrote become zero, layers that are left are summed, and behind the last pass so are the step
+  // state's loss and stops. Launches that follow wait for all of it.
+  void finish(PassEnd end);
 
  private:
   void reduce(std::size_t layer);
-  void launch(const AllReduceArgs& args);
-  Queue& queue();
+  void sum_shares(const ParameterLayer& layer);
 
   Parameters& parameters_;
-  Queue links_;                                            // where collectives go: the context's queue but on a GPU
-  std::unordered_map<const void*, std::size_t> layer_of_;  // by the address of a gradient
+  bool in_turns_;
+  PassKind kind_ = PassKind::first;
+  std::unordered_map<const void*, std::size_t> layer_of_;  // by the address of a value
   std::vector<std::int64_t> left_;                         // gradients of each layer that are not complete
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <system_error>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "framework/tensor/host_tensor.h"
 #include "framework/tensor/random.h"
 #include "kernels/gemm/tiling.h"
+#include "kernels/ops/collective.h"
 #include "kernels/ops/convert.h"
 #include "kernels/ops/fill.h"
 
@@ -59,34 +61,38 @@ void draw_rows(std::vector<double>& elements, const RowsDrawn& rows, const Initi
 }
 
 // Each element is a function of its place alone, so that threads may share them out. In pieces: the whole as doubles is twice a tensor.
-void initialize(Context& context, const Tensor& tensor, const Initialization& initialization, std::uint64_t key) {
+void initialize(Context& context, const ParameterState& state, std::uint64_t seed) {
   if (context.tracing()) return;
   constexpr std::int64_t kPieceElements = 1 << 20;
+  const ParameterSpec& spec = state.parameter().spec;
+  const Shape& shape = spec.shape;
+  const std::uint64_t key = random_key(seed, hash(spec.name));
   const std::int64_t piece_rows =
-      std::clamp<std::int64_t>(kPieceElements / std::max<std::int64_t>(1, tensor.cols()), 1, std::max<std::int64_t>(1, tensor.rows()));
+      std::clamp<std::int64_t>(kPieceElements / std::max<std::int64_t>(1, shape.cols), 1, std::max<std::int64_t>(1, shape.rows));
   std::vector<double> elements;
-  for (std::int64_t first = 0; first < tensor.rows(); first += piece_rows) {
-    const RowsDrawn rows{.first = first, .last = std::min(first + piece_rows, tensor.rows()), .cols = tensor.cols()};
-    elements.assign(static_cast<std::size_t>((rows.last - first) * rows.cols), initialization.mean);
-    if (initialization.deviation > 0.0) draw_rows(elements, rows, initialization, key);
-    write_elements(context, tensor.slice_rows(first, rows.last - first), elements);
+  for (std::int64_t first = 0; first < shape.rows; first += piece_rows) {
+    const RowsDrawn rows{.first = first, .last = std::min(first + piece_rows, shape.rows), .cols = shape.cols};
+    elements.assign(static_cast<std::size_t>((rows.last - first) * rows.cols), spec.initialization.mean);
+    if (spec.initialization.deviation > 0.0) draw_rows(elements, rows, spec.initialization, key);
+    state.write(context, {.first_row = first, .rows = rows.last - first, .columns = shape.cols},
+                [&](std::int64_t row, std::int64_t column) { return elements[static_cast<std::size_t>(row * rows.cols + column)]; });
   }
-}
-
-// "decoder.3.ffn.up.weight" -> "decoder.3"; "embedding.weight" -> "embedding".
-std::string layer_of(const std::string& name) {
-  const std::size_t first = name.find('.'), second = first == std::string::npos ? first : name.find('.', first + 1);
-  return name.substr(0, second != std::string::npos ? second : first);
 }
 
 // The master, rounded to the compute copy's type.
 void refresh_compute_copy(Context& context, const Parameter& parameter) {
   const Tensor& compute = parameter.variable.value();
-  if (compute.data() == parameter.master.data() || context.tracing()) return;
+  if (!parameter.master || compute.data() == parameter.master.data() || context.tracing()) return;
   context.launch(ConvertArgs{.x = parameter.master.view(), .y = compute.view()});
 }
 
 }  // namespace
+
+Parameters::Parameters(Context& context, std::uint64_t seed, ParameterStorage storage)
+    : context_(context),
+      seed_(seed),
+      storage_(storage),
+      sharding_(storage == ParameterStorage::separate ? Sharding::none : context.options().sharding) {}
 
 Variable Parameters::add(const ParameterSpec& spec) {
   TW_CHECK(find(spec.name) == nullptr, "two parameters are called ", spec.name, "; give one of them another name.");
@@ -94,53 +100,104 @@ Variable Parameters::add(const ParameterSpec& spec) {
            spec.shape.rows, " rows.");
   const PrecisionTable& types = context_.precision();
   const Shape stored{spec.padded_rows == 0 ? spec.shape.rows : spec.padded_rows, spec.shape.cols};
-  Parameter parameter{.spec = spec, .variable = {}, .master = context_.persistent(stored, types.master)};
+  Parameter& parameter = parameters_.emplace_back(Parameter{.spec = spec, .variable = {}, .master = {}});
+  by_name_.emplace(parameter.spec.name, parameters_.size() - 1);
+  const Tensor later(nullptr, stored, stored.cols, types.compute);  // a shape, until place()
+  if (sharding_ != Sharding::none) return parameter.variable = Variable::leaf(later, {});
+  parameter.master = context_.persistent(stored, types.master);
   const Tensor compute = types.compute == types.master ? parameter.master : context_.persistent(stored, types.compute);
-  const bool separate = storage_ == GradientStorage::separate;
+  const bool separate = storage_ == ParameterStorage::separate;
   parameter.variable = Variable::leaf(compute, separate ? context_.persistent(stored, types.gradient) : Tensor());
-  const std::uint64_t key = random_key(seed_, hash(spec.name));
-  initialize(context_, parameter.logical_master(), spec.initialization, key);
+  initialize(context_, ParameterState(parameter, parameter.master), seed_);
   refresh_compute_copy(context_, parameter);
-  parameters_.push_back(std::move(parameter));
-  by_name_.emplace(parameters_.back().spec.name, &parameters_.back());
-  return parameters_.back().variable;
+  return parameter.variable;
 }
 
-void Parameters::place_gradients() {
-  if (storage_ == GradientStorage::separate) return;
-  TW_CHECK(layers_.empty(), "the gradients of these parameters have been placed already.");
-  for (const Parameter& parameter : parameters_) {
-    const std::string layer = layer_of(parameter.spec.name);
-    const auto known = std::find_if(layers_.begin(), layers_.end(), [&](const LayerGradients& other) { return other.name == layer; });
-    (known != layers_.end() ? *known : layers_.emplace_back(LayerGradients{.name = layer, .flat = {}, .parameters = {}}))
-        .parameters.push_back(&parameter);
+void Parameters::place() {
+  if (storage_ == ParameterStorage::separate) return;
+  TW_CHECK(layers_.empty(), "these parameters have been given their places already.");
+  const PrecisionTable& types = context_.precision();
+  const bool shares = sharding_ != Sharding::none;
+  layers_ =
+      layers_of(context_, parameters_, shares ? std::vector{types.gradient, types.master, types.compute} : std::vector{types.gradient});
+  const std::vector<Tensor> gradients = gradient_memory();
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    place_gradients(layers_[layer], gradients[layer]);
+    if (shares) place_sharded(layers_[layer]);
   }
+  places_.resize(parameters_.size());
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    const std::vector<ParameterPlace>& places = layers_[layer].places;
+    for (std::size_t place = 0; place < places.size(); ++place) places_[places[place].index] = {.layer = layer, .place = place};
+  }
+  if (!shares) return;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) initialize(context_, master(i), seed_);
+}
+
+// Each layer's own; where gradients are in shares, one of two that layers of one make take turns in. The backward walk is then at work on
+// the next layer while ranks sum this one.
+std::vector<Tensor> Parameters::gradient_memory() const {
   const DType dtype = context_.precision().gradient;
-  for (LayerGradients& layer : layers_) {
-    std::vector<std::int64_t> first;  // element of each
-    std::int64_t elements = 0;
-    const auto pitch_of = [&](const Shape& shape) {
-      return shape.rows == 1 || shape.cols == 1 ? shape.cols : context_.pitch_of(shape.cols, dtype);
-    };
-    for (const Parameter* parameter : layer.parameters) {
-      const Shape& shape = parameter->variable.shape();
-      first.push_back(elements);
-      elements += round_up(shape.rows * pitch_of(shape), kAlignment / size_of(dtype));
-    }
-    elements = round_up(elements, context_.ranks().count * kAlignment / size_of(dtype));  // shares of ranks are as aligned
-    layer.flat = context_.persistent({1, elements}, dtype);
-    const auto storage = std::make_shared<Tensor>(layer.flat);
-    for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
-      const Variable& variable = layer.parameters[i]->variable;
-      char* const data = static_cast<char*>(layer.flat.data()) + first[i] * size_of(dtype);
-      variable.bind_gradient(Tensor(std::shared_ptr<void>(storage, data), variable.shape(), pitch_of(variable.shape()), dtype));
-    }
+  std::vector<Tensor> memory;
+  struct Made {
+    std::vector<Tensor> buffers;
+    std::size_t layers = 0;
+  };
+  std::map<std::vector<std::int64_t>, Made> made;
+  for (const ParameterLayer& layer : layers_) {
+    std::vector<std::int64_t> make = {layer.elements};
+    for (const ParameterPlace& place : layer.places)
+      make.insert(make.end(), {place.first, place.elements, place.pitch, place.parameter->variable.cols()});
+    Made& same = made[make];
+    constexpr std::size_t kTurns = 2;
+    if (sharding_ != Sharding::gradients || same.buffers.size() < kTurns)
+      same.buffers.push_back(context_.persistent({1, layer.elements}, dtype));
+    memory.push_back(sharding_ == Sharding::gradients ? same.buffers[same.layers++ % kTurns] : same.buffers.back());
   }
+  return memory;
+}
+
+void Parameters::place_gradients(ParameterLayer& layer, const Tensor& gradients) const {
+  layer.gradients = gradients;
+  for (const ParameterPlace& place : layer.places) place.parameter->variable.bind_gradient(rows_in(gradients, place));
+}
+
+void Parameters::place_sharded(ParameterLayer& layer) {
+  const PrecisionTable& types = context_.precision();
+  const ShareRange own = share_of(layer, context_.ranks(), context_.ranks().rank);
+  const auto part_of = [&](const Tensor& whole) { return whole.columns(own.first, own.count); };
+  layer.compute = context_.persistent({1, layer.elements}, types.compute);
+  layer.master_share = types.master == types.compute ? part_of(layer.compute) : context_.persistent({1, own.count}, types.master);
+  layer.gradient_share = sharding_ == Sharding::gradients ? context_.persistent({1, own.count}, types.gradient) : part_of(layer.gradients);
+  for (const ParameterPlace& place : layer.places) place.parameter->variable.bind_value(rows_in(layer.compute, place));
+}
+
+void Parameters::gather_compute_copies() const {
+  if (sharding_ == Sharding::none) return;
+  const Communicator& ranks = context_.ranks();
+  for (const ParameterLayer& layer : layers_) {
+    const LayerScope scope(context_, layer.name);
+    const ShareRange own = share_of(layer, ranks, ranks.rank);
+    context_.launch_beside(
+        AllGatherArgs{.x = layer.compute.columns(own.first, own.count).view(), .y = layer.compute.view(), .ranks = ranks});
+  }
+  context_.await_ranks();
+}
+
+ParameterState Parameters::master(std::size_t index) const {
+  if (sharding_ == Sharding::none) return {parameters_[index], parameters_[index].master};
+  const ParameterLayer& layer = layers_[places_[index].layer];
+  return {layer, layer.places[places_[index].place], layer.master_share, parameters_[index].variable.value()};
+}
+
+ParameterState Parameters::state_in(const std::vector<Tensor>& shares, std::size_t index) const {
+  const ParameterLayer& layer = layers_[places_[index].layer];
+  return {layer, layer.places[places_[index].place], shares[places_[index].layer], {}};
 }
 
 const Parameter* Parameters::find(std::string_view name) const {
   const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : found->second;
+  return found == by_name_.end() ? nullptr : &parameters_[found->second];
 }
 
 std::int64_t Parameters::count() const {

@@ -1,5 +1,6 @@
 // AdamW with global-norm clipping: two launches per step, the norm over all gradients and the update of all parameters. The step
-// number, learning rate and loss scale come from the step state in device memory.
+// number, learning rate and loss scale come from the step state in device memory. Where ranks have shares of the parameters' state, each
+// updates its own, the norm's sum goes over all ranks, and compute copies are gathered from them.
 #pragma once
 
 #include <vector>
@@ -26,13 +27,18 @@ class AdamW {
   const AdamWOptions& options() const { return options_; }
 
   // Moments of the parameter at this place in Parameters::all(), for checkpoints.
-  const Tensor& first_moment(std::size_t index) const { return first_moments_[index]; }
-  const Tensor& second_moment(std::size_t index) const { return second_moments_[index]; }
+  ParameterState first_moment(std::size_t index) const { return moment(first_moments_, index); }
+  ParameterState second_moment(std::size_t index) const { return moment(second_moments_, index); }
 
  private:
+  void add_tensors();
+  void add_shares();
+  void measure_shares();
+  ParameterState moment(const std::vector<Tensor>& moments, std::size_t index) const;
+
   Parameters& parameters_;
   AdamWOptions options_;
-  std::vector<Tensor> first_moments_, second_moments_;
+  std::vector<Tensor> first_moments_, second_moments_;  // of each parameter, or of each layer's share
   std::vector<MatrixView> gradients_;
   std::vector<AdamWTensor> tensors_;
   Tensor workspace_;  // of the norm

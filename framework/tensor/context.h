@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "framework/tensor/pitch.h"
 #include "framework/tensor/precision.h"
 #include "framework/tensor/profiler.h"
+#include "framework/tensor/sharding.h"
 #include "framework/tensor/tensor.h"
 #include "kernels/core/communicator.h"
 #include "kernels/core/device.h"
@@ -34,8 +36,9 @@ struct ContextOptions {
   PitchPolicy pitch = PitchPolicy::aligned;
   ActivationLayout ffn_hidden_layout = ActivationLayout::token_major;
   GemmChoice gemm;
-  GemmPlans plans;     // these problems' plans; those of others are chosen when they are first asked for
-  Communicator ranks;  // that take each step together
+  GemmPlans plans;                     // these problems' plans; those of others are chosen when they are first asked for
+  Communicator ranks;                  // that take each step together
+  Sharding sharding = Sharding::none;  // among them
 };
 
 class Context {
@@ -60,6 +63,18 @@ class Context {
     TraceEntry entry = trace_entry(args);
     entry.layer = layer_;
     profiler_->time(queue_, std::move(entry), [&] { run(queue_, args); });
+  }
+
+  // What ranks do together, which on a GPU goes to a stream of its own, behind what the queue holds now; what is launched after
+  // await_ranks() waits for it. Launches that are timed one by one go to the queue itself.
+  template <class Args>
+  void launch_beside(const Args& args) {
+    if (!links_ || profiler_ != nullptr) return launch(args);
+    follow(*links_, queue_);
+    run(*links_, args);
+  }
+  void await_ranks() {
+    if (links_ && profiler_ == nullptr) follow(queue_, *links_);
   }
 
   // Times every launch from now on; null for none.
@@ -118,6 +133,7 @@ class Context {
 
  private:
   Queue queue_;
+  std::optional<Queue> links_;  // of several ranks on GPUs
   DeviceInfo device_;
   Options options_;
   PrecisionTable precision_;

@@ -16,10 +16,10 @@ RowsInMemory rows_of(const Tensor& tensor) {
 
 }  // namespace
 
-std::int64_t rows_of_piece(const Tensor& tensor, std::int64_t element_bytes) {
+std::int64_t rows_of_piece(const Shape& shape, std::int64_t element_bytes) {
   constexpr std::int64_t kPieceBytes = 1 << 20;
-  return std::clamp<std::int64_t>(kPieceBytes / std::max<std::int64_t>(1, tensor.cols() * element_bytes), 1,
-                                  std::max<std::int64_t>(1, tensor.rows()));
+  return std::clamp<std::int64_t>(kPieceBytes / std::max<std::int64_t>(1, shape.cols * element_bytes), 1,
+                                  std::max<std::int64_t>(1, shape.rows));
 }
 
 void write_elements(Context& context, const Tensor& tensor, const std::function<double(std::int64_t, std::int64_t)>& element) {

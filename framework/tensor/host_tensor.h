@@ -12,8 +12,9 @@
 
 namespace tilewave {
 
-// Rows of a tensor that are about a MiB of such elements, at least one: what is on the host at a time where a tensor goes over in pieces.
-std::int64_t rows_of_piece(const Tensor& tensor, std::int64_t element_bytes);
+// Rows of a matrix that are about a MiB of such elements, at least one: what is on the host at a time where a tensor goes over in pieces.
+std::int64_t rows_of_piece(const Shape& shape, std::int64_t element_bytes);
+inline std::int64_t rows_of_piece(const Tensor& tensor, std::int64_t element_bytes) { return rows_of_piece(tensor.shape(), element_bytes); }
 
 // Sets each element to element(row, column), rounded to the tensor's type.
 void write_elements(Context& context, const Tensor& tensor, const std::function<double(std::int64_t row, std::int64_t column)>& element);

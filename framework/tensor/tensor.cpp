@@ -29,6 +29,16 @@ Tensor Tensor::slice_rows(std::int64_t first, std::int64_t count) const {
   return part;
 }
 
+Tensor Tensor::as_rows(std::int64_t first, Shape shape, std::int64_t pitch) const {
+  TW_CHECK(rows() == 1 && first >= 0 && pitch >= shape.cols && first + (shape.rows - 1) * pitch + shape.cols <= cols(), "rows of shape ",
+           shape, " that lie ", pitch, " elements apart from element ", first, " on do not exist in a tensor of shape ", shape_, ".");
+  Tensor part = *this;
+  part.shape_ = shape;
+  part.pitch_ = pitch;
+  part.data_ = static_cast<char*>(data_) + first * size_of(dtype_);
+  return part;
+}
+
 void check_same_shape(const char* operation, const char* what_a, Shape a, const char* what_b, Shape b) {
   TW_CHECK(a == b, operation, ": ", what_a, " has shape ", a, " and ", what_b, " has shape ", b, "; they must be the same.");
 }

@@ -32,6 +32,8 @@ class Tensor {
   // The same memory seen as fewer columns or rows. Throw where the range reaches past the tensor.
   Tensor columns(std::int64_t first, std::int64_t count) const;
   Tensor slice_rows(std::int64_t first, std::int64_t count) const;
+  // Elements of a vector from `first` on, as rows of `pitch` elements each, the last one without what follows its columns.
+  Tensor as_rows(std::int64_t first, Shape shape, std::int64_t pitch) const;
 
  private:
   std::shared_ptr<void> storage_;

@@ -26,6 +26,7 @@ struct StepState {
   double gradient_scale = 1.0;   // written by gradient_norm: the loss scale of the gradients that stand, divided out by adamw
   double gradient_norm = 0.0;    // written by gradient_norm, loss scale divided out
   double clip_factor = 1.0;      // written by gradient_norm: min(1, clip_norm / gradient_norm)
+  double sum_of_squares = 0.0;   // of a rank's share of the gradients, summed over ranks where each has one
   std::int64_t real_tokens = 0;  // target tokens that count, over every accumulated batch of the step
   // Both are summed over ranks, side by side, where several of them take a step together.
   double loss = 0.0;                 // written by cross_entropy: nats a real target token, summed over the accumulated batches

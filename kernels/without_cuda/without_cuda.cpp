@@ -100,6 +100,8 @@ void run(CudaQueue&, const EmbeddingArgs&) { refuse(); }
 void run(CudaQueue&, const EmbeddingBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const FillArgs&) { refuse(); }
 void run(CudaQueue&, const GradientNormArgs&) { refuse(); }
+void run(CudaQueue&, const SumOfSquaresArgs&) { refuse(); }
+void run(CudaQueue&, const NormOfSquaresArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const MaxPoolArgs&) { refuse(); }

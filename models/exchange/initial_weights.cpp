@@ -171,15 +171,14 @@ struct HostPiece {
   }
 };
 
-void read(Context& context, const Pair& pair) {
+void read(Context& context, const ParameterState& state, const Pair& pair) {
   const bool vector = pair.parameter->spec.kind != ParameterKind::weight;  // [1, cols] here, [cols] there
-  const Tensor whole = pair.parameter->logical_master();
-  const Tensor tensor = vector ? whole.columns(pair.first, pair.count) : whole.slice_rows(pair.first, pair.count);
   const StoredTensor& stored = *pair.source.tensor;
-  const std::int64_t width = bits_of(stored.type) / 8, rows = tensor.rows(), cols = tensor.cols();
+  const std::int64_t width = bits_of(stored.type) / 8, rows = vector ? 1 : pair.count,
+                     cols = vector ? pair.count : pair.parameter->shape().cols;
   const std::int64_t skipped = pair.place.first_part * (vector ? cols : rows) / pair.place.taken * (vector ? 1 : cols);  // elements
-  const std::int64_t piece_rows = pair.place.transposed ? rows : rows_of_piece(tensor, width);
-  const bool narrow = tensor.dtype() == DType::f32;
+  const std::int64_t piece_rows = pair.place.transposed ? rows : rows_of_piece({rows, cols}, width);
+  const bool narrow = state.dtype() == DType::f32;
   HostPiece piece{.stride_row = pair.place.transposed ? 1 : cols,
                   .stride_column = pair.place.transposed ? rows : 1,
                   .type = stored.type,
@@ -189,10 +188,12 @@ void read(Context& context, const Pair& pair) {
     piece.first_row = first;
     piece.bytes.resize(static_cast<std::size_t>(count * cols * width));
     pair.source.file->read_part(stored, (skipped + first * cols) * width, piece.bytes);
-    write_elements(context, tensor.slice_rows(first, count), [&](std::int64_t row, std::int64_t column) {
+    const ParameterBlock block{
+        .first_row = vector ? 0 : pair.first + first, .rows = count, .first_column = vector ? pair.first : 0, .columns = cols};
+    state.write(context, block, [&](std::int64_t row, std::int64_t column) {
       const double value = piece.at(first + row, column);
       TW_CHECK_INPUT(std::isfinite(narrow ? static_cast<float>(value) : value), pair.source.file->path().string(), ": tensor \"",
-                     printable(stored.name), "\" holds ", value, ", which is no finite number of type ", name_of(tensor.dtype()),
+                     printable(stored.name), "\" holds ", value, ", which is no finite number of type ", name_of(state.dtype()),
                      "; take a file of a training run that has not diverged.");
       return value;
     });
@@ -243,7 +244,7 @@ WeightOrigin load_initial_weights(const InitialWeights& wanted, Parameters& para
                             .bytes = InputFile(file.path()).bytes(),
                             .sha256 = sha256_of_file(file.path())});
   }
-  for (const Pair& pair : found.pairs) read(parameters.context(), pair);
+  for (const Pair& pair : found.pairs) read(parameters.context(), parameters.master(*pair.parameter), pair);
   parameters.refresh_compute_copies();
   return origin;
 }

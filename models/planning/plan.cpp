@@ -122,21 +122,29 @@ void check_plannable(const Recipe& recipe, const DeviceInfo& device) {
                  "\"; use --set run.precision=", name_of(*instead), ".");
 }
 
+// What reads the sums of all ranks.
+static bool is_of_norm(std::string_view operation) {
+  return operation == GradientNormArgs::kOperation || operation == SumOfSquaresArgs::kOperation ||
+         operation == NormOfSquaresArgs::kOperation;
+}
+
 StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   StepPlan plan{.rows = (resolved.shapes.source_rows + resolved.shapes.target_rows) * resolved.recipe.batch.accumulate,
                 .bytes = trace.bytes(),
                 .parameters = trace.parameters,
                 .matrix_flops = trace.matrix_flops()};
   plan.ranks = resolved.recipe.run.ranks;
-  double links_free_s = 0.0;  // counted from the step's begin, as if nothing had waited yet
+  double links_free_s = 0.0;  // counted from the step's begin
+  const auto now_s = [&] { return plan.gemm_s + plan.other_s + plan.exposed_s; };
+  const auto await_links = [&] { plan.exposed_s += std::max(0.0, links_free_s - now_s()); };
   for (const TraceEntry& entry : trace.trace.entries) {
     const std::string layer = without_numbers(entry.layer);
     if (entry.collective) {
       const double seconds = static_cast<double>(entry.times) * predicted_seconds(entry, device);
       plan.links_s += seconds;
-      links_free_s = std::max(links_free_s, plan.gemm_s + plan.other_s) + seconds;
-    } else if (entry.operation == GradientNormArgs::kOperation) {
-      plan.exposed_s = std::max(plan.exposed_s, links_free_s - plan.gemm_s - plan.other_s);
+      links_free_s = std::max(links_free_s, now_s()) + seconds;
+    } else if (is_of_norm(entry.operation)) {
+      await_links();
     }
     if (entry.gemm && entry.plan) {
       plan.gemm_s += static_cast<double>(entry.times) * entry.plan->predicted_s;
@@ -161,6 +169,7 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
     same->cost.bytes += saturating_product(entry.cost.bytes, entry.times);
     same->predicted_s += predicted_s;
   }
+  await_links();
   std::stable_sort(plan.operations.begin(), plan.operations.end(),
                    [](const OperationLine& a, const OperationLine& b) { return a.predicted_s > b.predicted_s; });
   return plan;

@@ -1,6 +1,7 @@
 // What a step will cost, before it runs and without its device: every launch of the traced step, the GEMMs by their plans' predicted
 // times, the rest by kernels/gemm/cost/operation_time.h. A device whose bandwidth is not known, as a CPU's, has no times for the rest.
-// What ranks sum over their links begins when it is launched and the links are free, beside the backward pass; the optimizer waits for it.
+// What goes over the links between ranks begins when it is launched and the links are free, beside the backward pass; the optimizer waits
+// for sums, the step's end for the rest.
 #pragma once
 
 #include <cstdint>

@@ -58,6 +58,9 @@ inline constexpr std::array kNames<ScheduleKind> = {Named{ScheduleKind::constant
                                                     Named{ScheduleKind::cosine, "cosine"}, Named{ScheduleKind::linear, "linear"},
                                                     Named{ScheduleKind::warmup_stable_decay, "warmup_stable_decay"}};
 template <>
+inline constexpr std::array kNames<Sharding> = {Named{Sharding::none, "none"}, Named{Sharding::optimizer, "optimizer"},
+                                                Named{Sharding::gradients, "gradients"}};
+template <>
 inline constexpr std::array kNames<RunLog> = {Named{RunLog::none, "none"}, Named{RunLog::tensorboard, "tensorboard"}};
 template <>
 inline constexpr std::array kNames<Precision> = {
@@ -329,6 +332,7 @@ struct RunConfig {
   bool keep_best = false;
   RunLog log = RunLog::none;
   std::int64_t ranks = 1;
+  Sharding shard = Sharding::none;
   double rank_timeout = 15.0;
 
   template <class Visitor>
@@ -359,6 +363,11 @@ struct RunConfig {
          .hashed = Hashed::where_set,
          .meaning = "that take each step together, a GPU or a part of the CPU's cores each; a batch's rows are the whole step's, and each "
                     "takes its share of them (docs/use/many-gpus.md)"});
+    visit(
+        "shard", shard,
+        {.resumed = Resumed::may_change,
+         .hashed = Hashed::where_set,
+         .meaning = "what each rank keeps a share of: `optimizer` is masters and moments, `gradients` those too (ZeRO's stages 1 and 2)"});
     visit("rank_timeout", rank_timeout,
           {.unit = "seconds",
            .range = above(0),

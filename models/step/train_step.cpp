@@ -9,6 +9,7 @@
 #include "kernels/core/saturating.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/ops/attention.h"
+#include "kernels/ops/collective.h"
 
 namespace tilewave {
 
@@ -30,7 +31,8 @@ ContextOptions context_options(const Recipe& recipe) {
           .gemm = {.forced = recipe.gemm.engine != GemmEngine::tilewave ? std::string(name_of(recipe.gemm.engine))
                              : forced                                   ? recipe.gemm.choice
                                                                         : std::string(),
-                   .alignment_policy = recipe.gemm.alignment_policy}};
+                   .alignment_policy = recipe.gemm.alignment_policy},
+          .sharding = recipe.run.shard};
 }
 
 BatchShape batch_shape(const ResolvedRecipe& resolved) {
@@ -105,7 +107,8 @@ void TrainStep::launch_pass(PassKind kind, PassEnd end) {
   const DropoutRates rates{.hidden = recipe.model.dropout, .attention = recipe.model.attention_dropout};
   context_.use_arena((kind == PassKind::first ? first_pass_ : later_pass_).arena);
   context_.begin_step();
-  if (kind == PassKind::first) model_.parameters().reset_gradients();
+  const bool reduces = reduction_ && reduction_->wants(end);
+  if (kind == PassKind::first || model_.parameters().sharding() == Sharding::gradients) model_.parameters().reset_gradients();
   {
     const Variable logits = model_.logits(batch_, recipe.batch.sequence, rates);  // [target tokens, V_padded]
     const LayerScope scope(context_, "loss");
@@ -113,10 +116,10 @@ void TrainStep::launch_pass(PassKind kind, PassEnd end) {
                                                    .labels = batch_.target_out,
                                                    .vocabulary = resolved_.shapes.vocabulary,
                                                    .smoothing = recipe.optimizer.label_smoothing});
-    if (reduction_ && end == PassEnd::last) {
-      reduction_->begin();
+    if (reduces) {
+      reduction_->begin(kind);
       backward(context_, loss, {}, [this](const Variable& leaf) { reduction_->done(leaf); });
-      reduction_->finish();
+      reduction_->finish(end);
     } else {
       backward(context_, loss);
     }
@@ -337,7 +340,11 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   if (later > 0) {
     const std::size_t first = entries.size();
     result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });
-    for (std::size_t i = first; i < entries.size(); ++i) entries[i].times = entries[i].collective ? 1 : later;
+    // What the last pass alone does: of gradients in shares all but the sums of its loss.
+    const bool once = resolved.recipe.run.shard != Sharding::gradients;
+    for (std::size_t i = first; i < entries.size(); ++i) {
+      entries[i].times = entries[i].collective && (once || entries[i].operation == AllReduceArgs::kOperation) ? 1 : later;
+    }
   }
   result.update = layout_of([&] { step.launch_update(); });
   log_of(context.queue()) = nullptr;

@@ -57,11 +57,6 @@ enum class Update : std::uint8_t { yes, no };  // no: gradients stay for a look,
 // passes one of the first, one for the others and one of the update. On a CPU both are the same.
 enum class Launches : std::uint8_t { separate, captured };
 
-// The first pass of a step writes gradients, later ones add to them.
-enum class PassKind : std::uint8_t { first, later };
-// Behind the last one gradients are summed over ranks.
-enum class PassEnd : std::uint8_t { more_follow, last };
-
 // The batches of a step, one a pass.
 struct PassBatches {
   std::int64_t passes = 1;
@@ -107,6 +102,8 @@ class TrainStep {
 
   // This rank was asked to stop: the reports of the steps that are submitted from now on say so on every rank.
   void ask_to_stop() { stop_asked_ = true; }
+  // Of the optimizer's state this rank has its share alone.
+  bool shares() const { return model_.parameters().sharding() != Sharding::none; }
   // Passes that ranks made beyond a step's own, since a batch's sequences did not fit their shares at once.
   std::int64_t extra_passes() const { return extra_passes_; }
 

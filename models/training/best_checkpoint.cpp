@@ -17,8 +17,7 @@ void BestCheckpoint::go_on_from(std::int64_t step) {
   }
 }
 
-void BestCheckpoint::offer(TrainStep& step, TrainingState state, double validation_loss) {
-  if (found_ && found_->loss <= validation_loss) return;
+void BestCheckpoint::keep(TrainStep& step, TrainingState state, double validation_loss) {
   state.validation_loss = validation_loss;
   make_folder(folder_);
   save_training(folder_, step, state, 1);

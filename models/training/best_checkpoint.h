@@ -15,8 +15,10 @@ class BestCheckpoint {
 
   // Of a run that goes on from this step: one of a later step is of steps that are done again.
   void go_on_from(std::int64_t step);
-  // Saves the model where this is the least loss so far.
-  void offer(TrainStep& step, TrainingState state, double validation_loss);
+  // Whether this would be the least loss so far.
+  bool improves(double validation_loss) const { return !found_ || validation_loss < found_->loss; }
+  // Saves the model, whose loss this is.
+  void keep(TrainStep& step, TrainingState state, double validation_loss);
 
   const std::optional<BestValidation>& found() const { return found_; }
 

@@ -23,7 +23,10 @@ std::string first_nonfinite(TrainStep& step, const PassBatches& batches, std::in
                      " (", *bad, ")");
     }
   });
-  for (const Parameter& parameter : step.model().parameters().all()) context.inspected(parameter.spec.name, "the weight", parameter.master);
+  for (const Parameter& parameter : step.model().parameters().all()) {
+    const Tensor& weight = parameter.master ? parameter.master : parameter.variable.value();  // masters may be in ranks' shares
+    context.inspected(parameter.spec.name, "the weight", weight);
+  }
   step.submit(batches, number, Update::no);
   context.inspect({});
   return found.empty() ? "the sum of the gradients' squares" : found;

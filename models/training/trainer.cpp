@@ -85,10 +85,16 @@ class Run {
   }
 
   void keep_best(double validation_loss) {
-    if (!leads() || !resolved_.recipe.run.keep_best || !std::isfinite(validation_loss)) return;
+    if (!resolved_.recipe.run.keep_best || !std::isfinite(validation_loss)) return;
+    if (!first_decides(leads() && best_->improves(validation_loss))) return;
+    if (!leads()) return tell_shares(step_);
     files_->check_in_place();
-    best_->offer(step_, state_, validation_loss);
+    best_->keep(step_, state_, validation_loss);
   }
+
+  bool shares() const { return step_.shares(); }
+  // What all ranks save together, the first one decides; of a state that it knows alone, for itself.
+  bool first_decides(bool own) { return shares() ? exchange_values(context_.queue(), request_.ranks, own ? 1 : 0).front() != 0 : own; }
 
   TrainingResult train() {
     const std::int64_t steps = resolved_.recipe.run.steps;
@@ -117,6 +123,7 @@ class Run {
       const ProfiledSteps& profile = request_.profile;
       if (profile.contain(state_.step) && (last || signal_ != 0 || !profile.contain(state_.step + 1))) keep_profile();
       if (last || signal_ != 0 || (run.checkpoint_every > 0 && state_.step % run.checkpoint_every == 0)) save();
+      if (signal_ != 0 && !lost_.empty()) throw Error(lost_text());
     }
     return signal_ != 0 ? interrupted() : ended();
   }
@@ -288,6 +295,7 @@ class Run {
   }
 
   void save() {
+    if (!leads() && shares()) tell_shares(step_);
     if (!files_) return;
     files_->check_in_place();
     files_->sync();
@@ -297,15 +305,21 @@ class Run {
   }
 
   // What a person takes out of the folder while its run is under way: all that is known is saved, and the run ends with what is missing.
+  // Where ranks have shares, all of them save behind the next step.
   void check_folder() {
-    if (!files_) return;
+    if (!files_ || !lost_.empty()) return;
     files_->check_in_place();
-    const std::string lost = files_->missing();
-    if (lost.empty()) return;
+    lost_ = files_->missing();
+    if (lost_.empty()) return;
+    if (shares()) return step_.ask_to_stop();
     save();
-    throw Error(concat(files_->folder().string(), ": while its run was under way, this was removed, renamed or replaced: ", lost,
-                       "; the run has ended with step ", state_.step,
-                       ", whose checkpoint is saved: put back what there is of it, and go on with --resume."));
+    throw Error(lost_text());
+  }
+
+  std::string lost_text() const {
+    return concat(files_->folder().string(), ": while its run was under way, this was removed, renamed or replaced: ", lost_,
+                  "; the run has ended with step ", state_.step,
+                  ", whose checkpoint is saved: put back what there is of it, and go on with --resume.");
   }
 
   TrainingResult result() const {
@@ -346,8 +360,8 @@ class Run {
     result.validation_pairs = validation_pairs_;
     TW_CHECK(std::isfinite(result.validation.loss), "the validation loss is ", result.validation.loss,
              " after the last step, so the run has not ended as one; try a smaller optimizer.learning_rate.");
-    if (!leads()) return result;
     keep_best(result.validation.loss);
+    if (!leads()) return result;
     if (resolved_.recipe.run.keep_best) result.best = best_->found();
     if (stopped_by() == 0) {
       const TranslationLimits limits{.bytes = [this] { return room_for_decoding(); }, .interrupted = [this] { return stopped_by() != 0; }};
@@ -355,6 +369,7 @@ class Run {
     }
     if (signal_ != 0) return interrupted();
     check_folder();
+    TW_CHECK(lost_.empty(), lost_text());
     files_->keep_summary(result);
     files_->check_in_place();
     return result;
@@ -382,6 +397,7 @@ class Run {
   TrainingState state_;
   std::int64_t profiled_steps_ = 0;  // of those asked for, in this process
   int signal_ = 0;
+  std::string lost_;  // of the run's folder
   std::optional<RunFiles> files_;
   std::optional<BestCheckpoint> best_;
   std::optional<RankWatch> watch_;

@@ -75,12 +75,28 @@ TrainingState read_training_state(const std::filesystem::path& path) {
 }
 
 Checkpoint save_training(const std::filesystem::path& run_folder, TrainStep& step, const TrainingState& state, std::int64_t keep) {
-  return save_checkpoint(run_folder,
-                         {.step = state.step,
-                          .weights = weight_contents(step.model().parameters()),
-                          .optimizer = optimizer_contents(step.model().parameters(), step.optimizer()),
-                          .state = to_json(state, step)},
-                         static_cast<int>(keep));
+  Parameters& parameters = step.model().parameters();
+  CheckpointContents contents{.step = state.step,
+                              .weights = weight_contents(parameters),
+                              .optimizer = optimizer_contents(parameters, step.optimizer()),
+                              .state = to_json(state, step)};
+  bool told = false;
+  TensorSource& first = contents.weights.tensors.front();
+  first.stream = [&told, stream = first.stream](const ByteSink& sink) {
+    told = true;
+    stream(sink);
+  };
+  const Checkpoint checkpoint = save_checkpoint(run_folder, contents, static_cast<int>(keep));
+  if (!told && parameters.sharding() != Sharding::none) tell_shares(step);  // it is there already: the others tell all the same
+  return checkpoint;
+}
+
+void tell_shares(TrainStep& step) {
+  Parameters& parameters = step.model().parameters();
+  TW_CHECK(parameters.sharding() != Sharding::none, "the first rank knows all of a state that is not in shares.");
+  for (const SafetensorsContents& contents : {weight_contents(parameters), optimizer_contents(parameters, step.optimizer())}) {
+    for (const TensorSource& tensor : contents.tensors) tensor.stream([](std::span<const std::byte>) {});
+  }
 }
 
 TrainingState restore_training(const Checkpoint& checkpoint, TrainStep& step) {

@@ -31,7 +31,9 @@ std::string to_json(const TrainingState& state, TrainStep& step);
 // InputError, naming the file, where it is not what to_json wrote.
 TrainingState read_training_state(const std::filesystem::path& path);
 
+// Where ranks have shares of the state, the first one saves and the others tell theirs meanwhile.
 Checkpoint save_training(const std::filesystem::path& run_folder, TrainStep& step, const TrainingState& state, std::int64_t keep);
+void tell_shares(TrainStep& step);
 TrainingState restore_training(const Checkpoint& checkpoint, TrainStep& step);
 
 }  // namespace tilewave

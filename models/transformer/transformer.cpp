@@ -13,9 +13,9 @@ std::variant<EncoderDecoder, DecoderOnly> make(Parameters& parameters, const Mod
 
 Transformer::Transformer(Context& context, const ModelConfig& config, std::int64_t padded_vocabulary, std::uint64_t seed)
     : config_(config),
-      parameters_(context, seed, context.ranks().alone() ? GradientStorage::separate : GradientStorage::by_layer),
+      parameters_(context, seed, context.ranks().alone() ? ParameterStorage::separate : ParameterStorage::by_layer),
       architecture_(make(parameters_, config, padded_vocabulary)) {
-  parameters_.place_gradients();
+  parameters_.place();
 }
 
 Variable Transformer::logits(const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {

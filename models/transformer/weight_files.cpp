@@ -14,25 +14,23 @@ namespace {
 
 struct Entry {
   std::string name;
-  const Parameter* parameter = nullptr;
-  Tensor tensor;  // [rows, cols], logical
+  ParameterState state;
+
+  const Parameter& parameter() const { return state.parameter(); }
 };
 
-using TensorOf = std::function<Tensor(std::size_t index)>;
+using StateOf = std::function<ParameterState(std::size_t index)>;
 
-std::vector<Entry> entries(const Parameters& parameters, std::string_view prefix, const TensorOf& tensor_of) {
+std::vector<Entry> entries(const Parameters& parameters, std::string_view prefix, const StateOf& state_of) {
   std::vector<Entry> result;
   for (std::size_t i = 0; i < parameters.all().size(); ++i) {
-    const Parameter& parameter = parameters.all()[i];
-    result.push_back({.name = std::string(prefix) + parameter.spec.name,
-                      .parameter = &parameter,
-                      .tensor = tensor_of(i).slice_rows(0, parameter.shape().rows)});
+    result.push_back({.name = std::string(prefix) + parameters.all()[i].spec.name, .state = state_of(i)});
   }
   return result;
 }
 
 std::vector<Entry> weights(const Parameters& parameters, std::string_view prefix) {
-  return entries(parameters, prefix, [&](std::size_t i) { return parameters.all()[i].master; });
+  return entries(parameters, prefix, [&](std::size_t i) { return parameters.master(i); });
 }
 
 std::vector<Entry> moments(const Parameters& parameters, const AdamW& optimizer) {
@@ -54,22 +52,19 @@ void check_finite(const std::string& name, const std::vector<std::byte>& piece, 
 
 void add(SafetensorsContents& contents, Context& context, const std::vector<Entry>& tensors) {
   for (const Entry& entry : tensors) {
-    const auto stream = [&context, name = entry.name, tensor = entry.tensor](const ByteSink& sink) {
-      constexpr std::int64_t kPieceBytes = 4 << 20;
-      const std::int64_t row_bytes = tensor.cols() * size_of(tensor.dtype());
-      const std::int64_t piece_rows = std::clamp<std::int64_t>(kPieceBytes / row_bytes, 1, tensor.rows());
-      std::vector<std::byte> piece(static_cast<std::size_t>(piece_rows * row_bytes));
-      for (std::int64_t r = 0; r < tensor.rows(); r += piece_rows) {
-        const Tensor rows = tensor.slice_rows(r, std::min(piece_rows, tensor.rows() - r));
+    const auto stream = [&context, name = entry.name, state = entry.state](const ByteSink& sink) {
+      std::vector<std::byte> piece;
+      state.read(context, [&](const Tensor& rows) {
+        const std::int64_t bytes = rows.shape().elements() * size_of(rows.dtype());
+        piece.resize(static_cast<std::size_t>(bytes));
         read_rows(context, rows, piece.data());
-        const std::int64_t bytes = rows.rows() * row_bytes;
-        if (tensor.dtype() == DType::f32) check_finite<float>(name, piece, bytes);
-        if (tensor.dtype() == DType::f64) check_finite<double>(name, piece, bytes);
-        sink(std::span(piece).first(static_cast<std::size_t>(bytes)));
-      }
+        if (rows.dtype() == DType::f32) check_finite<float>(name, piece, bytes);
+        if (rows.dtype() == DType::f64) check_finite<double>(name, piece, bytes);
+        sink(piece);
+      });
     };
     contents.tensors.push_back(
-        {.name = entry.name, .type = stored_type(entry.tensor.dtype()), .shape = file_shape(*entry.parameter), .stream = stream});
+        {.name = entry.name, .type = stored_type(entry.state.dtype()), .shape = file_shape(entry.parameter()), .stream = stream});
   }
 }
 
@@ -78,7 +73,7 @@ void check(const SafetensorsReader& reader, const std::vector<Entry>& wanted) {
   std::set<std::string_view> names;
   for (const Entry& entry : wanted) {
     names.insert(entry.name);
-    const std::vector<std::int64_t> shape = file_shape(*entry.parameter);
+    const std::vector<std::int64_t> shape = file_shape(entry.parameter());
     const StoredTensor* tensor = reader.find(entry.name);
     TW_CHECK_INPUT(tensor != nullptr, file, ": has no tensor \"", entry.name, "\" of shape ", shape_text(shape),
                    ", which the recipe's model needs; take a file written for this model, or change the recipe.");
@@ -99,23 +94,24 @@ void check(const SafetensorsReader& reader, const std::vector<Entry>& wanted) {
 
 template <class Stored>
 void read(const SafetensorsReader& reader, Context& context, const Entry& entry) {
-  const Tensor& tensor = entry.tensor;
-  const bool narrow = tensor.dtype() == DType::f32;
-  const std::int64_t piece_rows = rows_of_piece(tensor, sizeof(Stored));
+  const auto& [rows, cols] = entry.parameter().shape();
+  const DType dtype = entry.state.dtype();
+  const bool narrow = dtype == DType::f32;
+  const std::int64_t piece_rows = rows_of_piece(entry.parameter().shape(), sizeof(Stored));
   std::vector<Stored> elements;
-  for (std::int64_t first = 0; first < tensor.rows(); first += piece_rows) {
-    const Tensor piece = tensor.slice_rows(first, std::min(piece_rows, tensor.rows() - first));
-    const std::int64_t before = first * tensor.cols();  // elements
-    elements.resize(static_cast<std::size_t>(piece.shape().elements()));
+  for (std::int64_t first = 0; first < rows; first += piece_rows) {
+    const ParameterBlock piece{.first_row = first, .rows = std::min(piece_rows, rows - first), .columns = cols};
+    const std::int64_t before = first * cols;  // elements
+    elements.resize(static_cast<std::size_t>(piece.rows * cols));
     reader.read_part(reader.at(entry.name), before * static_cast<std::int64_t>(sizeof(Stored)),
                      std::as_writable_bytes(std::span(elements)));
     const auto bad = std::find_if_not(elements.begin(), elements.end(),
                                       [&](Stored value) { return std::isfinite(narrow ? static_cast<float>(value) : value); });
     TW_CHECK_INPUT(bad == elements.end(), reader.path().string(), ": tensor \"", entry.name, "\" holds ", *bad, " at element ",
-                   before + (bad - elements.begin()), ", which is no finite number of type ", name_of(tensor.dtype()),
+                   before + (bad - elements.begin()), ", which is no finite number of type ", name_of(dtype),
                    "; take a file of a training run that has not diverged.");
-    write_elements(context, piece, [&](std::int64_t row, std::int64_t column) {
-      return static_cast<double>(elements[static_cast<std::size_t>(row * tensor.cols() + column)]);
+    entry.state.write(context, piece, [&, width = cols](std::int64_t row, std::int64_t column) {
+      return static_cast<double>(elements[static_cast<std::size_t>(row * width + column)]);
     });
   }
 }
@@ -143,7 +139,7 @@ std::map<std::string, std::string> file_metadata(const Parameters& parameters, s
   std::map<std::string, std::string> result = {{"tilewave", std::string(content)}};
   if (const Parameter* embedding = parameters.find("embedding.token.weight")) {
     result["vocabulary"] = std::to_string(embedding->shape().rows);
-    result["vocabulary_padded"] = std::to_string(embedding->master.rows());
+    result["vocabulary_padded"] = std::to_string(embedding->variable.rows());
   }
   return result;
 }
@@ -153,7 +149,9 @@ void add_weights(SafetensorsContents& contents, Parameters& parameters, std::str
 }
 
 void add_gradients(SafetensorsContents& contents, Parameters& parameters, std::string_view prefix) {
-  add(contents, parameters.context(), entries(parameters, prefix, [&](std::size_t i) { return parameters.all()[i].variable.gradient(); }));
+  add(contents, parameters.context(), entries(parameters, prefix, [&](std::size_t i) {
+        return ParameterState(parameters.all()[i], parameters.all()[i].variable.gradient());
+      }));
 }
 
 void add_moments(SafetensorsContents& contents, Parameters& parameters, const AdamW& optimizer) {

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tilewave::HWY_NAMESPACE {
 namespace {
 
-double sum_of_squares(CpuQueue& queue, std::span<const MatrixView> gradients) {
+double squares_of(CpuQueue& queue, std::span<const MatrixView> gradients) {
   std::vector<std::vector<double>> row_sums;
   for (const MatrixView& gradient : gradients) row_sums.emplace_back(static_cast<std::size_t>(gradient.rows));
   const auto ranges = row_ranges(gradients, [](const MatrixView& gradient) { return gradient; });
@@ -46,11 +46,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tilewave {
 
-HWY_EXPORT(sum_of_squares);
+HWY_EXPORT(squares_of);
 
 void run(CpuQueue& queue, const GradientNormArgs& args) {
   check(args);
-  finish_gradient_norm(HWY_DYNAMIC_DISPATCH(sum_of_squares)(queue, args.gradients), args.clip_norm, args.scaling, *args.state);
+  finish_gradient_norm(HWY_DYNAMIC_DISPATCH(squares_of)(queue, args.gradients), args.clip_norm, args.scaling, *args.state);
+}
+
+void run(CpuQueue& queue, const SumOfSquaresArgs& args) {
+  check(args);
+  args.state->sum_of_squares = HWY_DYNAMIC_DISPATCH(squares_of)(queue, args.gradients);
+}
+
+void run(CpuQueue&, const NormOfSquaresArgs& args) {
+  check(args);
+  finish_gradient_norm(args.state->sum_of_squares, args.clip_norm, args.scaling, *args.state);
 }
 
 }  // namespace tilewave

@@ -86,29 +86,37 @@ __global__ void __launch_bounds__(kWarp) sum_tensors(const __grid_constant__ Nor
   if (threadIdx.x == 0) table.tensor_sums[table.first_tensor + blockIdx.x] = sum;
 }
 
-struct FinishArgs {
-  const double* tensor_sums = nullptr;
+struct TensorSums {
+  const double* sums = nullptr;
   std::int64_t tensors = 0;
-  double clip_norm = 0.0;
-  LossScaling scaling;
-  StepState* state = nullptr;
 };
 
-__global__ void __launch_bounds__(kWarp) finish(const FinishArgs args) {
+__device__ __forceinline__ double sum_by_warp(const TensorSums& all) {
   double sum = 0.0;
-  for (std::int64_t i = threadIdx.x; i < args.tensors; i += kWarp) sum += args.tensor_sums[i];
-  sum = fold_warp(sum, Sum());
-  if (threadIdx.x == 0) finish_gradient_norm(sum, args.clip_norm, args.scaling, *args.state);
+  for (std::int64_t i = threadIdx.x; i < all.tensors; i += kWarp) sum += all.sums[i];
+  return fold_warp(sum, Sum());
 }
 
-}  // namespace
+__global__ void __launch_bounds__(kWarp) finish(const TensorSums all, double clip_norm, const LossScaling scaling, StepState* state) {
+  const double sum = sum_by_warp(all);
+  if (threadIdx.x == 0) finish_gradient_norm(sum, clip_norm, scaling, *state);
+}
 
-void run(CudaQueue& queue, const GradientNormArgs& args) {
-  check(args);
+__global__ void __launch_bounds__(kWarp) keep_sum(const TensorSums all, StepState* state) {
+  const double sum = sum_by_warp(all);
+  if (threadIdx.x == 0) state->sum_of_squares = sum;
+}
+
+__global__ void finish_with_sum(double clip_norm, const LossScaling scaling, StepState* state) {
+  finish_gradient_norm(state->sum_of_squares, clip_norm, scaling, *state);
+}
+
+template <class Args>
+TensorSums launch_sums(CudaQueue& queue, const Args& args) {
   const auto tensors = static_cast<std::int64_t>(args.gradients.size());
   const std::int64_t cols = gradient_norm_workspace_cols(args.gradients);
-  TW_CHECK(args.workspace.dtype == DType::f64 && args.workspace.rows == 1 && args.workspace.cols >= cols,
-           "gradient_norm: the workspace is ", name_of(args.workspace.dtype), " [", args.workspace.rows, ", ", args.workspace.cols,
+  TW_CHECK(args.workspace.dtype == DType::f64 && args.workspace.rows == 1 && args.workspace.cols >= cols, args.kOperation,
+           ": the workspace is ", name_of(args.workspace.dtype), " [", args.workspace.rows, ", ", args.workspace.cols,
            "]; on a GPU it must be f64 [1, ", cols, "] or wider.");
   double* const tensor_sums = args.workspace.row<double>(0);
   std::int64_t block = 0;
@@ -132,9 +140,29 @@ void run(CudaQueue& queue, const GradientNormArgs& args) {
     sum_tensors<<<static_cast<unsigned>(table.count), kWarp, 0, stream_of(queue)>>>(table);
     TW_CUDA_LAUNCHED("sum_tensors");
   }
-  finish<<<1, kWarp, 0, stream_of(queue)>>>(FinishArgs{
-      .tensor_sums = tensor_sums, .tensors = tensors, .clip_norm = args.clip_norm, .scaling = args.scaling, .state = args.state});
+  return {.sums = tensor_sums, .tensors = tensors};
+}
+
+}  // namespace
+
+void run(CudaQueue& queue, const GradientNormArgs& args) {
+  check(args);
+  const TensorSums sums = launch_sums(queue, args);
+  finish<<<1, kWarp, 0, stream_of(queue)>>>(sums, args.clip_norm, args.scaling, args.state);
   TW_CUDA_LAUNCHED("gradient_norm");
+}
+
+void run(CudaQueue& queue, const SumOfSquaresArgs& args) {
+  check(args);
+  const TensorSums sums = launch_sums(queue, args);
+  keep_sum<<<1, kWarp, 0, stream_of(queue)>>>(sums, args.state);
+  TW_CUDA_LAUNCHED("sum_of_squares");
+}
+
+void run(CudaQueue& queue, const NormOfSquaresArgs& args) {
+  check(args);
+  finish_with_sum<<<1, 1, 0, stream_of(queue)>>>(args.clip_norm, args.scaling, args.state);
+  TW_CUDA_LAUNCHED("norm_of_squares");
 }
 
 }  // namespace tilewave

@@ -536,7 +536,7 @@ TEST_F(PlanCommand, PredictsWhatRanksAreWorth) {
   // Of 450 GB/s and 5, all but what each sum takes to begin.
   EXPECT_GT(apart.at("links_us").get<double>(), 45.0 * two.at("links_us").get<double>());
   EXPECT_LT(apart.at("efficiency_fraction").get<double>(), two.at("efficiency_fraction").get<double>());
-  EXPECT_NE(plan(recipe("transformer_big.toml") + " --for h200 --gpus 2").output.find("2 ranks: their sums take the links"),
+  EXPECT_NE(plan(recipe("transformer_big.toml") + " --for h200 --gpus 2").output.find("2 ranks: what they exchange takes the links"),
             std::string::npos);
   for (const char* wrong : {"--gpus 3 --nodes 2 --interconnect 50", "--gpus 2 --nodes 2", "--gpus 2 --interconnect 50"}) {
     const Outcome refused = plan(recipe("transformer_big.toml") + " --for h200 " + wrong);

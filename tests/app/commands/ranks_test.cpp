@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "framework/io/safetensors_reader.h"
 #include "tests/app/process.h"
 #include "tests/sanitized.h"
 #include "tests/shell.h"
@@ -133,6 +135,24 @@ class Ranks : public testing::Test {
       }
     }
   }
+  // The last weights and moments of two runs.
+  void expect_near(const std::string& run, const std::string& other) const {
+    for (const char* file : {"weights.safetensors", "optimizer.safetensors"}) {
+      const SafetensorsReader own(checkpoint(run, 6) / file), others(checkpoint(other, 6) / file);
+      ASSERT_EQ(own.tensors().size(), others.tensors().size());
+      for (const StoredTensor& tensor : own.tensors()) {
+        const auto values_of = [&](const SafetensorsReader& reader) {
+          std::vector<double> values(static_cast<std::size_t>(tensor.bytes) / sizeof(double));
+          reader.read(reader.at(tensor.name), std::as_writable_bytes(std::span(values)));
+          return values;
+        };
+        const std::vector<double> values = values_of(own), expected = values_of(others);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          ASSERT_NEAR(values[i], expected[i], 1e-9 * (std::abs(expected[i]) + 1e-3)) << tensor.name << " at " << i;
+        }
+      }
+    }
+  }
   // Goes on for some steps, on so many ranks, and is what one rank would have become.
   void expect_goes_on(const std::string& run, int ranks) {
     int saved = 0;
@@ -148,9 +168,10 @@ class Ranks : public testing::Test {
     ASSERT_EQ(finish(train("pairs.toml", run + "_by_one", 1, more)), 0) << errors_;
     expect_same_steps(run, run + "_by_one", Validations::may_be_cut);
   }
-  std::string weights(const std::string& run, int step) const {
-    return file_text(folder_.path() / run / "checkpoints" / ("step-0000000" + std::to_string(step)) / "weights.safetensors");
+  fs::path checkpoint(const std::string& run, int step) const {
+    return folder_.path() / run / "checkpoints" / ("step-0000000" + std::to_string(step));
   }
+  std::string weights(const std::string& run, int step) const { return file_text(checkpoint(run, step) / "weights.safetensors"); }
 
   TemporaryFolder folder_;
   std::string output_, errors_;
@@ -220,6 +241,55 @@ TEST_F(Ranks, ThatDifferAreNamedBeforeTheFirstStep) {
 TEST_F(Ranks, DoNotChooseEachForItself) {
   EXPECT_EQ(finish(train("pairs.toml", "run", 2, {"--set", "gemm.choice=measure"})), 2);
   EXPECT_NE(errors_.find("gemm.choice"), std::string::npos) << errors_;
+}
+
+// Whatever ranks have shares of, steps are one's; and who goes on, with shares or without, goes on with the same.
+TEST_F(Ranks, KeepSharesOfTheState) {
+  const Arguments best = {"--set", "run.keep_best=true"};
+  for (const std::string recipe : {"pairs", "text"}) {
+    SCOPED_TRACE(recipe);
+    ASSERT_EQ(finish(train(recipe + ".toml", recipe + "1", 1, best)), 0) << errors_;
+    for (const std::string shard : {"optimizer", "gradients"}) {
+      for (const int ranks : {2, 3}) {
+        const std::string run = recipe + "_" + shard + std::to_string(ranks);
+        Arguments more = best;
+        more.insert(more.end(), {"--set", "run.shard=" + shard});
+        ASSERT_EQ(finish(train(recipe + ".toml", run, ranks, more)), 0) << errors_;
+        expect_same_steps(run, recipe + "1");
+        expect_near(run, recipe + "1");
+        EXPECT_TRUE(fs::exists(folder_.path() / run / "best" / "checkpoints"));
+      }
+    }
+  }
+}
+
+TEST_F(Ranks, GoOnWithSharesAndWithout) {
+  const Arguments half = {"--set", "run.steps=3", "--set", "run.validate_every=0"};
+  Arguments begun = half;
+  begun.insert(begun.end(), {"--set", "run.shard=gradients"});
+  ASSERT_EQ(finish(train("pairs.toml", "whole", 1, {"--set", "run.validate_every=0"})), 0) << errors_;
+  ASSERT_EQ(finish(train("pairs.toml", "shares", 3, begun)), 0) << errors_;
+  ASSERT_EQ(finish(train("pairs.toml", "all", 3, half)), 0) << errors_;
+  const auto goes_on = [&](const std::string& from, int ranks, const std::string& shard) {
+    const std::string run = from + "_to_" + shard + std::to_string(ranks);
+    fs::copy(folder_.path() / from, folder_.path() / run, fs::copy_options::recursive);
+    const Arguments more = {"--resume", "--set", "run.steps=6", "--set", "run.validate_every=0", "--set", "run.shard=" + shard};
+    ASSERT_EQ(finish(train("pairs.toml", run, ranks, more)), 0) << errors_;
+    expect_same_steps(run, "whole");
+  };
+  goes_on("shares", 1, "none");
+  goes_on("shares", 2, "optimizer");
+  goes_on("all", 2, "gradients");
+  // What another number of ranks has loaded is what was saved, to the last bit.
+  const std::string saved = weights("shares", 3);
+  ASSERT_FALSE(saved.empty());
+  for (const int ranks : {1, 2}) {
+    const std::string run = "again" + std::to_string(ranks);
+    const Arguments more = {
+        "--weights", (checkpoint("shares", 3) / "weights.safetensors").string(), "--set", "run.steps=1", "--set", "run.shard=optimizer"};
+    ASSERT_EQ(finish(train("pairs.toml", run, ranks, more)), 0) << errors_;
+    EXPECT_TRUE(weights(run, 0) == saved);
+  }
 }
 
 // A step's commands that know one rank alone refuse a recipe of several, and say how to go on.

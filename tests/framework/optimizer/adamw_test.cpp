@@ -112,9 +112,9 @@ TEST_F(AdamWTest, PaddingRowsStayZero) {
   }
   const std::vector<double> zeros(9, 0.0);
   EXPECT_EQ(read_elements(context, parameters.find("weight")->master.slice_rows(5, 3)), zeros);
-  EXPECT_EQ(read_elements(context, optimizer->first_moment(0).slice_rows(5, 3)), zeros);
-  EXPECT_EQ(read_elements(context, optimizer->second_moment(0).slice_rows(5, 3)), zeros);
-  EXPECT_GT(norm(HostMatrix(context, optimizer->first_moment(0))), 0.0);
+  EXPECT_EQ(read_elements(context, optimizer->first_moment(0).whole().slice_rows(5, 3)), zeros);
+  EXPECT_EQ(read_elements(context, optimizer->second_moment(0).whole().slice_rows(5, 3)), zeros);
+  EXPECT_GT(norm(HostMatrix(context, optimizer->first_moment(0).whole())), 0.0);
 }
 
 TEST_F(AdamWTest, PaddingChangesNoBitOfTheNorm) {
@@ -141,7 +141,7 @@ TEST_F(AdamWTest, WritesNothingOnceSomethingIsNotFinite) {
   optimizer->update();
   EXPECT_EQ(context.read_step_state().found_nonfinite, 1);
   EXPECT_EQ(masters(), before);
-  EXPECT_EQ(norm(HostMatrix(context, optimizer->first_moment(0))), 0.0);
+  EXPECT_EQ(norm(HostMatrix(context, optimizer->first_moment(0).whole())), 0.0);
   // The flag is sticky: a good gradient changes nothing until the host clears it.
   set_gradients(1, 1.0);
   optimizer->update();

@@ -82,6 +82,31 @@ TYPED_TEST(GradientNorm, ResultsDoNotDependOnTheNumberOfThreads) {
       [&](CpuQueue& queue) { return std::vector{Matrix<double>::row_of({measure(queue, all, 0.0).gradient_norm})}; });
 }
 
+// What ranks sum between the two parts; here two ranks have half of the tensors each.
+TYPED_TEST(GradientNorm, OfSharesIsThatOfAll) {
+  CpuQueue queue = make_cpu_queue(2);
+  auto all = gradients<TypeParam>();
+  const LossScaling scaling{.enabled = true, .growth_interval = 1};
+  StepState whole{.loss_scale = 4.0, .loss = 1.0}, first = whole, second = whole;
+  std::vector<MatrixView> views;
+  for (Matrix<TypeParam>& gradient : all) views.push_back(gradient.view());
+  run(queue, GradientNormArgs{.gradients = views, .clip_norm = 1.0, .scaling = scaling, .state = &whole});
+  const std::span<const MatrixView> both = views;
+  run(queue, SumOfSquaresArgs{.gradients = both.first(2), .state = &first, .workspace = {}});
+  run(queue, SumOfSquaresArgs{.gradients = both.subspan(2), .state = &second, .workspace = {}});
+  first.sum_of_squares += second.sum_of_squares;
+  run(queue, NormOfSquaresArgs{.clip_norm = 1.0, .scaling = scaling, .state = &first});
+  EXPECT_NEAR(first.gradient_norm, whole.gradient_norm, 1e-13 * whole.gradient_norm);
+  EXPECT_NEAR(first.clip_factor, whole.clip_factor, 1e-13 * whole.clip_factor);
+  EXPECT_EQ(first.loss_scale, 8.0);
+  EXPECT_EQ(first.loss_scale, whole.loss_scale);
+  EXPECT_EQ(first.gradient_scale, 4.0);
+  EXPECT_EQ(first.found_nonfinite, 0);
+  first.sum_of_squares = std::numeric_limits<double>::infinity();  // of any rank
+  run(queue, NormOfSquaresArgs{.clip_norm = 1.0, .state = &first});
+  EXPECT_EQ(first.found_nonfinite, 1);
+}
+
 StepState scale(CpuQueue& queue, bool finite, const LossScaling& scaling, StepState state) {
   Matrix<float> gradient = Matrix<float>::filled(1, 4, finite ? 2.0F : std::numeric_limits<float>::infinity());
   const std::vector<MatrixView> views{gradient.view()};

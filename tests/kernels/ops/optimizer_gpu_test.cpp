@@ -32,9 +32,11 @@ std::vector<Matrix<T>> gradients() {
   return all;
 }
 
+enum class Parts : std::uint8_t { whole, two };
+
 template <class T>
 StepState measure_on_gpu(Queue& queue, const std::vector<Matrix<T>>& all, const GradientNormArgs& given, const StepState& before,
-                         Pitch pitch = Pitch::aligned) {
+                         Pitch pitch = Pitch::aligned, Parts parts = Parts::whole) {
   std::vector<std::unique_ptr<Twin<T>>> twins;
   std::vector<MatrixView> views;
   for (const Matrix<T>& gradient : all) {
@@ -47,7 +49,12 @@ StepState measure_on_gpu(Queue& queue, const std::vector<Matrix<T>>& all, const 
   args.gradients = views;
   args.state = state.get();
   args.workspace = workspace.view();
-  run(queue, args);
+  if (parts == Parts::whole) {
+    run(queue, args);
+  } else {
+    run(queue, SumOfSquaresArgs{.gradients = args.gradients, .state = args.state, .workspace = args.workspace});
+    run(queue, NormOfSquaresArgs{.clip_norm = args.clip_norm, .scaling = args.scaling, .state = args.state});
+  }
   EXPECT_TRUE(workspace.fetch().guards_intact());
   return state.read();
 }
@@ -68,6 +75,9 @@ TYPED_TEST(GpuOptimizer, TheNormIsTheCpus) {
   EXPECT_EQ(odd.found_nonfinite, 0);
   EXPECT_EQ(odd.gradient_norm, aligned.gradient_norm) << "bits depend on the pitch";
   EXPECT_EQ(measure_on_gpu(this->queue_, all, {}, before).clip_factor, 1.0);
+  const StepState two = measure_on_gpu(this->queue_, all, {.clip_norm = 1.0}, before, Pitch::aligned, Parts::two);
+  EXPECT_EQ(two.gradient_norm, aligned.gradient_norm) << "bits depend on where the sum is read";
+  EXPECT_EQ(two.clip_factor, aligned.clip_factor);
 }
 
 TYPED_TEST(GpuOptimizer, PaddingChangesNoBitOfTheNorm) {

@@ -6,10 +6,52 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+#include "kernels/core/device_profiles.h"
 #include "tests/models/training/small_runs.h"
 
 namespace tilewave {
 namespace {
+
+// A rank's bytes of weights, gradients and moments fall as its share does. On a GPU in bf16 a parameter has 18: a master, two moments and a
+// gradient of 4, 2 that are computed with; a CPU in fp32 computes with the master.
+TEST(ShardedStep, ARankHoldsItsShare) {
+  constexpr int kRanks = 4;
+  const auto bytes = [](const DeviceInfo& device, const std::string& precision, const std::string& shard) {
+    const Recipe recipe = small_recipe({"model.d_model=256", "model.d_ff=1024", "model.decoder_layers=20", "model.vocabulary=2000",
+                                        "run.precision=" + precision, "run.ranks=" + std::to_string(kRanks), "run.shard=" + shard,
+                                        "batch.source_tokens=192", "batch.target_tokens=192"});
+    const StepTrace trace = trace_step(resolve(recipe), device);
+    return static_cast<double>(trace.persistent_bytes) / static_cast<double>(trace.parameters);
+  };
+  const DeviceInfo gpu = device_profile("h100").device;
+  EXPECT_NEAR(bytes(probe_cpu(1), "fp32", "none"), 16.0, 0.03 * 16.0);
+  EXPECT_NEAR(bytes(probe_cpu(1), "fp32", "optimizer"), 8.0 + 8.0 / kRanks, 0.03 * 10.0);
+  EXPECT_NEAR(bytes(gpu, "bf16", "none"), 18.0, 0.03 * 18.0);
+  EXPECT_NEAR(bytes(gpu, "bf16", "optimizer"), 6.0 + 12.0 / kRanks, 0.03 * 9.0);
+  // Of the gradients the shares, two layers of twenty, and what has no like: the embedding and the encoder's one layer.
+  EXPECT_LT(bytes(gpu, "bf16", "gradients"), 2.0 + 16.0 / kRanks + 4.0 * 0.2);
+  EXPECT_GT(bytes(gpu, "bf16", "gradients"), 2.0 + 16.0 / kRanks);
+}
+
+// Of several passes the shares are told in each, the loss once.
+TEST(ShardedStep, EveryPassSumsGradientsThatTakeTurns) {
+  const auto launches = [](const std::string& shard, std::string_view operation) {
+    const Recipe recipe = small_recipe({"run.ranks=2", "run.shard=" + shard, "batch.accumulate=3"});
+    std::int64_t count = 0;
+    for (const TraceEntry& entry : trace_step(resolve(recipe), probe_cpu(1)).trace.entries) {
+      if (entry.operation == operation) count += entry.times;
+    }
+    return count;
+  };
+  const std::int64_t layers = launches("optimizer", "all_gather");
+  EXPECT_GT(layers, 4);
+  EXPECT_EQ(launches("optimizer", "reduce_scatter"), layers);
+  EXPECT_EQ(launches("gradients", "reduce_scatter"), 3 * layers);
+  EXPECT_EQ(launches("gradients", "all_gather"), layers);
+  EXPECT_EQ(launches("none", "all_reduce"), layers + 1);  // and the loss
+  EXPECT_EQ(launches("gradients", "all_reduce"), 2);      // the loss and the norm
+  EXPECT_EQ(launches("none", "all_gather"), 0);
+}
 
 class TrainStepOf : public testing::TestWithParam<std::vector<std::string>> {
  protected:

@@ -89,8 +89,8 @@ void expect_zero_padding(SmallRun& run) {
     expect_zero("", parameter.master);
     expect_zero(", compute copy", parameter.variable.value());
     expect_zero(", gradient", parameter.variable.gradient());
-    expect_zero(", first moment", run.step.optimizer().first_moment(i));
-    expect_zero(", second moment", run.step.optimizer().second_moment(i));
+    expect_zero(", first moment", run.step.optimizer().first_moment(i).whole());
+    expect_zero(", second moment", run.step.optimizer().second_moment(i).whole());
   }
 }
 

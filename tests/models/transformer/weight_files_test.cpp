@@ -26,8 +26,8 @@ struct Model {
     return elements([](const Parameter& parameter, std::size_t) { return parameter.logical_master(); });
   }
   std::vector<double> moments() {
-    std::vector<double> all = elements([&](const Parameter&, std::size_t i) { return step.optimizer().first_moment(i); });
-    const std::vector<double> second = elements([&](const Parameter&, std::size_t i) { return step.optimizer().second_moment(i); });
+    std::vector<double> all = elements([&](const Parameter&, std::size_t i) { return step.optimizer().first_moment(i).whole(); });
+    const std::vector<double> second = elements([&](const Parameter&, std::size_t i) { return step.optimizer().second_moment(i).whole(); });
     all.insert(all.end(), second.begin(), second.end());
     return all;
   }
@@ -142,7 +142,7 @@ TEST_F(WeightFiles, MomentsComeBackAsTheyWere) {
   std::vector<double> expected;
   for (const bool second : {false, true}) {
     for (std::size_t i = 0; i < parameters.all().size(); ++i) {
-      const Tensor& moment = second ? trained.step.optimizer().second_moment(i) : trained.step.optimizer().first_moment(i);
+      const Tensor& moment = second ? trained.step.optimizer().second_moment(i).whole() : trained.step.optimizer().first_moment(i).whole();
       const std::vector<double> own = read_elements(trained.context, moment);
       expected.insert(expected.end(), own.begin(), own.end());
     }
