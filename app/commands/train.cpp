@@ -12,7 +12,7 @@
 #include "app/options/command.h"
 #include "app/options/version.h"
 #include "app/options/weight_options.h"
-#include "app/process/rank_starter.h"
+#include "app/process/join_ranks.h"
 #include "app/process/stop_signals.h"
 #include "app/text/adjustments.h"
 #include "app/text/losses.h"
@@ -21,9 +21,7 @@
 #include "app/text/step_table.h"
 #include "app/text/terminal.h"
 #include "app/text/units.h"
-#include "framework/distributed/exchange_values.h"
 #include "framework/distributed/host_name.h"
-#include "framework/distributed/rank_environment.h"
 #include "framework/io/file.h"
 #include "framework/io/json_lines.h"
 #include "kernels/core/device_profiles.h"
@@ -231,63 +229,12 @@ int dump_first_batches(const TrainArguments& options) {
   return 0;
 }
 
-// This process among those that were started together, and the device that is its own.
-struct Joined {
-  Communicator ranks;
-  DeviceOptions device;
-
-  bool speaks() const { return ranks.rank == 0; }
-};
-
 // What a recipe says of ranks and what started this process must not differ, but where the recipe leaves it at one.
 Recipe for_ranks(Recipe recipe, const RankEnvironment& started) {
   TW_CHECK_INPUT(recipe.run.ranks == 1 || recipe.run.ranks == started.count, "run.ranks = ", recipe.run.ranks, ", and ", started.variable,
                  " says that ", started.count, " ranks were started; make them agree, or leave run.ranks out.");
   recipe.run.ranks = started.count;
   return recipe;
-}
-
-Communicator join_cpus(const RankEnvironment& started) {
-  TW_CHECK_INPUT(started.starter == RankStarter::mpi, started.variable,
-                 " was set as torchrun does it, and on CPUs ranks speak MPI: start them with mpirun, or with --ranks.");
-  const Communicator ranks = join_mpi();
-  TW_CHECK(ranks.count == started.count, started.variable, " says that ", started.count, " ranks were started, and MPI knows ", ranks.count,
-           "; is the libmpi that `tilewave devices` names the one that mpirun belongs to?");
-  return ranks;
-}
-
-// NCCL's id comes through MPI, or, as torchrun has no MPI, from NCCL's own meeting place at MASTER_PORT + 1.
-Communicator join_gpus(const RankEnvironment& started, CudaQueue queue) {
-  if (started.starter == RankStarter::torchrun) {
-    const std::string place = concat(started.address, ':', started.port + 1);
-    setenv("NCCL_COMM_ID", place.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
-    return join_nccl(queue, make_nccl_id(), started.rank, started.count);
-  }
-  const Communicator hosts = join_cpus(started);
-  Queue cpu = make_cpu_queue(1);
-  const NcclId id = exchange_values(cpu, hosts, started.rank == 0 ? make_nccl_id() : NcclId{}).front();
-  Communicator ranks = join_nccl(queue, id, started.rank, started.count);
-  ranks.mpi = hosts.mpi;
-  return ranks;
-}
-
-bool on_gpus(const DeviceOptions& device) {
-  return device.device.starts_with("cuda") || (device.device == "auto" && !probe_cuda().usable.empty());
-}
-
-Joined join(const RankEnvironment& started, DeviceOptions device) {
-  if (on_gpus(device)) {
-    const std::int64_t here = std::ssize(probe_cuda().usable);
-    TW_CHECK(started.local_count <= here, started.local_count, " ranks on this machine want a GPU each, and ",
-             here == 1 ? "one is" : concat(here, " are"), " here; start fewer, or --device cpu.");
-    TW_CHECK_INPUT(device.device == "auto" || device.device == "cuda", "--device ", device.device,
-                   " names one GPU, and each rank takes its own; say --device cuda.");
-    device.device = concat("cuda:", started.local_rank);
-    return {.ranks = join_gpus(started, make_cuda_queue(started.local_rank)), .device = device};
-  }
-  device.device = "cpu";
-  if (device.threads == 0) device.threads = std::max(1, thread_count(make_cpu_queue()) / started.local_count);
-  return {.ranks = join_cpus(started), .device = device};
 }
 
 // Without a rank no other can end in order: what is in memory is lost, and the last checkpoint stands.
@@ -321,11 +268,9 @@ int train_recipe(const TrainArguments& given) {
   check_output_folder("--run", options.run);
   Recipe recipe = options.recipe.read();
   const RankEnvironment started = rank_environment();
-  if (started.count == 1 && recipe.run.ranks > 1) {
-    return start_ranks({.count = recipe.run.ranks, .on_gpus = on_gpus(options.device), .arguments = own_arguments()});
-  }
+  if (started.count == 1 && recipe.run.ranks > 1) return start_ranks(recipe.run.ranks, options.device);
   recipe = for_ranks(std::move(recipe), started);
-  const Joined joined = started.count > 1 ? join(started, options.device) : Joined{.ranks = {}, .device = options.device};
+  const JoinedRanks joined = join_ranks(started, options.device);
   if (given.recipe.path != options.recipe.path) recipe.name = std::filesystem::absolute(options.run / "").parent_path().filename().string();
   const DeviceInfo device = joined.device.probe();
   ProgressDisplay display(recipe.run.steps);

@@ -85,7 +85,8 @@ inline std::string advised_but_lacking(const std::vector<std::string>& words, co
     const std::size_t end = std::min(said.find_first_not_of(kLetters, at), said.size());
     const std::string option = said.substr(at, end - at);
     const bool begins = at == 0 || std::string_view(" (\"=").find(said[at - 1]) != std::string_view::npos;
-    if (!begins || option.size() < 4 || std::isdigit(static_cast<unsigned char>(option[2])) != 0 || option == "--help") continue;
+    const bool rule = option.find_first_not_of('-') == std::string::npos;  // as mpirun draws them
+    if (!begins || rule || option.size() < 4 || std::isdigit(static_cast<unsigned char>(option[2])) != 0 || option == "--help") continue;
     if (std::any_of(words.begin(), words.end(), [&](const std::string& word) { return word.starts_with(option); })) continue;
     CommandPath path = command_in(words);
     const std::size_t clause = said.find_last_of(".;:\n", at) + 1;  // npos + 1 is 0

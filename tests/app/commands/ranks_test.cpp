@@ -1,17 +1,22 @@
 // tilewave train on several ranks of this machine's CPUs: any number of them takes the steps that one would, goes on with what another
 // number has saved, and ends as one where one of them ends.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "framework/io/safetensors_reader.h"
+#include "framework/tensor/random.h"
 #include "tests/app/process.h"
 #include "tests/sanitized.h"
 #include "tests/shell.h"
@@ -153,13 +158,31 @@ class Ranks : public testing::Test {
       }
     }
   }
-  // Goes on for some steps, on so many ranks, and is what one rank would have become.
-  void expect_goes_on(const std::string& run, int ranks) {
+  // The processes that mpirun has started for a run.
+  std::vector<int> ranks_of(const std::string& run) const {
+    std::istringstream found(shell("pgrep -f '[t]rain pairs.toml .*--run " + run + "'", folder_.path()).output);
+    std::vector<int> ranks;
+    for (int id = 0; found >> id;) {
+      std::ifstream environment("/proc/" + std::to_string(id) + "/environ");
+      const std::string words{std::istreambuf_iterator<char>(environment), {}};
+      if (words.find("OMPI_COMM_WORLD_RANK=") != std::string::npos) ranks.push_back(id);
+    }
+    return ranks;
+  }
+  // 0: nothing is saved.
+  int newest_step(const std::string& run) const {
+    const fs::path checkpoints = folder_.path() / run / "checkpoints";
     int saved = 0;
-    for (const fs::directory_entry& checkpoint : fs::directory_iterator(folder_.path() / run / "checkpoints")) {
+    if (!fs::exists(checkpoints)) return saved;
+    for (const fs::directory_entry& checkpoint : fs::directory_iterator(checkpoints)) {
       const std::string name = checkpoint.path().filename().string();
       if (name.starts_with("step-")) saved = std::max(saved, std::stoi(name.substr(5)));
     }
+    return saved;
+  }
+  // Goes on for some steps, on so many ranks, and is what one rank would have become.
+  void expect_goes_on(const std::string& run, int ranks) {
+    const int saved = newest_step(run);
     ASSERT_GT(saved, 0);
     const Arguments more = {"--set", "run.steps=" + std::to_string(saved + 4)};
     Arguments resumed = more;
@@ -177,7 +200,10 @@ class Ranks : public testing::Test {
   std::string output_, errors_;
 };
 
-TEST_F(Ranks, TakeTheStepsOfOne) {
+// What sanitizers look at too.
+class RanksTogether : public Ranks {};
+
+TEST_F(RanksTogether, TakeTheStepsOfOne) {
   for (const std::string recipe : {"pairs", "text"}) {
     SCOPED_TRACE(recipe);
     ASSERT_EQ(finish(train(recipe + ".toml", recipe + "1", 1)), 0) << errors_;
@@ -244,7 +270,7 @@ TEST_F(Ranks, DoNotChooseEachForItself) {
 }
 
 // Whatever ranks have shares of, steps are one's; and who goes on, with shares or without, goes on with the same.
-TEST_F(Ranks, KeepSharesOfTheState) {
+TEST_F(RanksTogether, KeepSharesOfTheState) {
   const Arguments best = {"--set", "run.keep_best=true"};
   for (const std::string recipe : {"pairs", "text"}) {
     SCOPED_TRACE(recipe);
@@ -308,6 +334,32 @@ TEST_F(Ranks, EndTogetherWhereOneIsKilled) {
   EXPECT_EQ(process.wait(), 1);
   EXPECT_NE(process.errors().find("signal 9"), std::string::npos) << process.errors();
   expect_goes_on("killed", 2);
+}
+
+// Any rank, at any moment, again and again: a step that was saved is never taken twice, and the run becomes what one rank makes of it.
+TEST_F(Ranks, LoseNothingHoweverOftenOneIsKilled) {
+  constexpr int kKills = kSanitized ? 5 : 20;
+  Random random(20);
+  int saved = 0;
+  for (int kill = 0; kill < kKills; ++kill) {
+    SCOPED_TRACE(testing::Message() << "kill " << kill);
+    Arguments more = {"--set", "run.steps=100000",
+                      "--set", "run.rank_timeout=3",
+                      "--set", "run.checkpoint_every=2",
+                      "--set", "run.validate_every=1000",
+                      "--set", "run.shard=" + std::string(kill % 2 == 0 ? "gradients" : "none")};
+    if (fs::exists(folder_.path() / "often")) more.emplace_back("--resume");
+    Process process(folder_.path(), train("pairs.toml", "often", 2 + kill % 2, more));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random.next() % 1500));
+    std::vector<int> victims;
+    while (victims.empty()) victims = ranks_of("often");
+    ::kill(victims[random.next() % victims.size()], SIGKILL);
+    EXPECT_NE(process.wait(), 0);
+    const int before = std::exchange(saved, newest_step("often"));
+    EXPECT_GE(saved, before);
+  }
+  EXPECT_GT(saved, kKills) << "the runs hardly got under way";
+  expect_goes_on("often", 3);
 }
 
 // One that stands still, and is not dead, is named and ends all.
