@@ -10,5 +10,6 @@ Command add_bench_step(CLI::App& bench);
 Command add_bench_op(CLI::App& bench);
 Command add_bench_attention(CLI::App& bench);
 Command add_bench_calibrate(CLI::App& bench);
+Command add_bench_collectives(CLI::App& bench);
 
 }  // namespace tilewave

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "app/options/command.h"
+#include "app/options/join_ranks.h"
 #include "app/options/version.h"
 #include "app/options/weight_options.h"
-#include "app/process/join_ranks.h"
 #include "app/process/stop_signals.h"
 #include "app/text/adjustments.h"
 #include "app/text/losses.h"

@@ -45,8 +45,9 @@ void DeviceOptions::add_to(CLI::App& command) {
 }
 
 void RankOptions::add_to(CLI::App& command) {
-  CLI::Option* own = command.add_option("--ranks", ranks, "processes that take each step together; run.ranks of the recipe")
-                         ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}));
+  CLI::Option* own =
+      command.add_option("--ranks", ranks, "processes at work together, each a part of the CPU or a GPU; run.ranks of a recipe")
+          ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}));
   command.add_option("--gpus", gpus, "short for --ranks N --device cuda: a GPU each")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
       ->excludes(own);

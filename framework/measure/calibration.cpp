@@ -303,6 +303,22 @@ void save_calibration(const std::filesystem::path& path, const Calibration& cali
   write_file_atomically(path, object.text() + "\n");
 }
 
+void save_links(const std::filesystem::path& path, const LinkConstants& links, const DeviceInfo& device) {
+  Calibration stored{.model = cost_model_of(device)};
+  stored.model.operations.link_share = links.share;
+  stored.model.operations.link_hop_s = links.hop_s;
+  std::error_code code;
+  if (stored.model.source == CostModelSource::calibrated && std::filesystem::exists(path, code)) {
+    const nlohmann::json object = nlohmann::json::parse(read_file(path, kMaxBytes));
+    stored.points = object.value("points", stored.points);
+    stored.error_before = object.value("error_before", 0.0);
+    stored.error_after = object.value("error_after", 0.0);
+    stored.operation_error_before = object.value("operation_error_before", 0.0);
+    stored.operation_error_after = object.value("operation_error_after", 0.0);
+  }
+  save_calibration(path, stored, device);
+}
+
 std::string use_calibration(DeviceInfo& device) {
   const std::filesystem::path path = calibration_path(device);
   std::error_code code;

@@ -40,6 +40,12 @@ double constant_at(std::string_view constant, double coordinate);
 std::filesystem::path calibration_path(const DeviceInfo& device);
 void save_calibration(const std::filesystem::path& path, const Calibration& calibration, const DeviceInfo& device);
 
+// What links were measured to be, beside what else is stored of the device: the share of the printed rate, and a hop's latency.
+struct LinkConstants {
+  double share = 0.0, hop_s = 0.0;
+};
+void save_links(const std::filesystem::path& path, const LinkConstants& links, const DeviceInfo& device);
+
 // Gives the device its stored calibration, if there is one. What there is to say about it: nothing where there is none, a sentence
 // where a file is there that cannot be used (unreadable, another driver's) and the defaults stay.
 std::string use_calibration(DeviceInfo& device);

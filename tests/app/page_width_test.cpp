@@ -94,6 +94,7 @@ std::map<std::string, std::vector<Case>> cases() {
       {"report", {}},    // a path, and
       {"evaluate", {}},  // lines that are wrapped, of a run that has ended
       {"bench calibrate", {}},
+      {"bench collectives", {}},  // of several processes: tests/app/commands/ranks_test.cpp
   };
 }
 

@@ -77,28 +77,6 @@ double attention_seconds(const AttentionWork& work, const DeviceInfo& device) {
   return rows * (keys + passing.keys) * flops_a_key / (passing.fraction * peak) + (work.dropout ? rows * keys / draws : 0.0);
 }
 
-// A ring: each rank sends to the next one. A sum that all have goes around twice, the first time as shares that are added to; a broadcast's
-// pieces follow each other.
-struct Ring {
-  std::int64_t hops = 0;
-  double link_bytes = 0.0;  // that pass a link, in one direction
-};
-Ring ring_of(const CollectiveWork& work) {
-  const std::int64_t others = work.ranks - 1;
-  const auto bytes = static_cast<double>(work.bytes);
-  const double once = bytes * static_cast<double>(others) / static_cast<double>(work.ranks);
-  switch (work.kind) {
-    case CollectiveKind::all_reduce:
-      return {.hops = 2 * others, .link_bytes = 2.0 * once};
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_gather:
-      return {.hops = others, .link_bytes = once};
-    case CollectiveKind::broadcast:
-      return {.hops = others, .link_bytes = bytes};
-  }
-  return {};
-}
-
 double collective_seconds(const TraceEntry& entry, const DeviceInfo& device) {
   const M& model = cost_model_of(device).operations;
   const double memory_s =
@@ -121,6 +99,22 @@ double latency_of(OperationNumber copy_share, const M& model) {
 }
 
 }  // namespace
+
+Ring ring_of(const CollectiveWork& work) {
+  const std::int64_t others = work.ranks - 1;
+  const auto bytes = static_cast<double>(work.bytes);
+  const double once = bytes * static_cast<double>(others) / static_cast<double>(work.ranks);
+  switch (work.kind) {
+    case CollectiveKind::all_reduce:
+      return {.hops = 2 * others, .link_bytes = 2.0 * once};
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_gather:
+      return {.hops = others, .link_bytes = once};
+    case CollectiveKind::broadcast:
+      return {.hops = others, .link_bytes = bytes};
+  }
+  return {};
+}
 
 double predicted_seconds(const TraceEntry& entry, const DeviceInfo& device) {
   TW_CHECK(!entry.gemm, "a GEMM's plan says what it takes.");

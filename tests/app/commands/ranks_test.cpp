@@ -263,6 +263,29 @@ TEST_F(Ranks, ThatDifferAreNamedBeforeTheFirstStep) {
   EXPECT_EQ(moved.status, 0) << moved.output;
 }
 
+// Every operation at every size, the slowest rank's time; and links that are finite numbers.
+TEST_F(Ranks, TellWhatTheirLinksAre) {
+  ASSERT_EQ(finish({"bench", "collectives", "--ranks", "3", "--device", "cpu", "--most", "1", "--rounds", "2", "--json"}), 0) << errors_;
+  std::istringstream in(output_);
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(lines.size(), 5u * 4u + 1u) << "4 KiB to 1 MiB by fours, four operations each; the links";
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    EXPECT_EQ(lines[i].at("ranks"), 3);
+    EXPECT_GE(lines[i].at("bytes").get<double>(), 4096.0);
+    EXPECT_GT(lines[i].at("time_us").get<double>(), 0.0);
+    EXPECT_LE(lines[i].at("lower_quartile_us").get<double>(), lines[i].at("upper_quartile_us").get<double>());
+  }
+  EXPECT_EQ(lines[0].at("operation"), "all_reduce");
+  EXPECT_EQ(lines[3].at("operation"), "broadcast");
+  EXPECT_GT(lines.back().at("fitted_link_bytes_per_s").get<double>(), 0.0);
+  EXPECT_GT(lines.back().at("fitted_hop_us").get<double>(), 0.0);
+  ASSERT_EQ(finish({"bench", "collectives", "--ranks", "2", "--device", "cpu", "--most", "1", "--rounds", "1"}), 0) << errors_;
+  EXPECT_EQ(output_.find("2 ranks on "), 0u) << output_;
+  EXPECT_EQ(finish({"bench", "collectives"}), 2);
+  EXPECT_NE(errors_.find("--ranks or --gpus"), std::string::npos) << errors_;
+}
+
 // Plans that each rank measures for itself would differ.
 TEST_F(Ranks, DoNotChooseEachForItself) {
   EXPECT_EQ(finish(train("pairs.toml", "run", 2, {"--set", "gemm.choice=measure"})), 2);

@@ -151,6 +151,29 @@ TEST_F(StoredCalibration, IsThisDevicesAlone) {
   EXPECT_EQ(updated.cost_model, nullptr);
 }
 
+// Links are kept beside what else was fitted, of which they change nothing; and by themselves.
+TEST_F(StoredCalibration, LinksJoinWhatIsStored) {
+  DeviceInfo device = h200();
+  save_links(calibration_path(device), {.share = 0.7, .hop_s = 3e-6}, device);
+  EXPECT_EQ(use_calibration(device), "");
+  EXPECT_DOUBLE_EQ(cost_model_of(device).operations.link_share, 0.7);
+  EXPECT_DOUBLE_EQ(cost_model_of(device).wgmma_fraction, default_cost_model(device.name).wgmma_fraction);
+  Calibration calibration{.points = 7, .error_after = 0.25};
+  calibration.model.wgmma_fraction = 0.5;
+  save_calibration(calibration_path(device), calibration, device);
+  DeviceInfo again = h200();
+  EXPECT_EQ(use_calibration(again), "");
+  save_links(calibration_path(again), {.share = 0.6, .hop_s = 4e-6}, again);
+  EXPECT_EQ(use_calibration(again), "");
+  EXPECT_DOUBLE_EQ(cost_model_of(again).wgmma_fraction, 0.5);
+  EXPECT_DOUBLE_EQ(cost_model_of(again).operations.link_share, 0.6);
+  EXPECT_DOUBLE_EQ(cost_model_of(again).operations.link_hop_s, 4e-6);
+  std::ifstream stored(calibration_path(again));
+  const std::string text{std::istreambuf_iterator<char>(stored), {}};
+  EXPECT_NE(text.find("\"points\": 7"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"error_after\": 0.25"), std::string::npos) << text;
+}
+
 TEST_F(StoredCalibration, WhatCannotBeUsedIsSaid) {
   const auto said = [&](const std::string& text) {
     write(text);

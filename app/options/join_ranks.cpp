@@ -1,4 +1,4 @@
-#include "app/process/join_ranks.h"
+#include "app/options/join_ranks.h"
 
 #include <algorithm>
 #include <cstdlib>
