@@ -32,17 +32,20 @@ std::string question_text(const ConvolutionQuestion& question) {
   return text;
 }
 
-std::string launches_text(const ConvolutionPhase& phase, const DeviceInfo& device) {
-  std::string text;
-  for (const ConvolutionLaunch& launch : phase.launches) {
-    text += concat(text.empty() ? "" : " + ", launch.operation);
-    if (launch.predicted_s > 0.0 && device.backend == Backend::cuda) text += ' ' + time_text(launch.predicted_s);
-  }
-  return text;
-}
-
 // NAN where it is not known.
 double seconds_or_nan(double seconds, const DeviceInfo& device) { return seconds > 0.0 ? predicted_or_nan(seconds, device) : NAN; }
+
+std::string launches_text(const ConvolutionPhase& phase, const DeviceInfo& device) {
+  const double seconds = seconds_or_nan(phase.launched_s(), device);
+  if (phase.launches.size() == 1) return concat("tilewave's ", phase.launches.front().operation, " takes ", time_text(seconds));
+  std::string names, times;
+  for (const ConvolutionLaunch& launch : phase.launches) {
+    names += concat(names.empty() ? "" : " and ", launch.operation);
+    times += concat(times.empty() ? "" : " + ", launch.operation, ' ', time_text(launch.predicted_s));
+  }
+  return std::isfinite(seconds) ? concat("tilewave's ", times, " take ", time_text(seconds))
+                                : concat("what tilewave's ", names, " take is not known");
+}
 
 // The waves, and their tail where there is one.
 std::string waves_text(const ConvolutionPhase& phase) {
@@ -59,15 +62,14 @@ void print_convolution(std::ostream& stream, const ConvolutionText& text, const 
   line(concat(question_text(question), " on ", device_text(device)));
   line(concat("each output is a dot product of ", count_text(question.dot_product()), " elements"));
   for (const ConvolutionPhase& phase : phases) {
-    const double implicit_s = seconds_or_nan(phase.implicit_s, device), launched_s = seconds_or_nan(phase.launched_s(), device);
-    std::string sentence = concat(name_of(phase.role), ": an implicit GEMM is predicted to take ", time_text(implicit_s));
+    std::string sentence =
+        concat(name_of(phase.role), ": an implicit GEMM is predicted to take ", time_text(seconds_or_nan(phase.implicit_s, device)));
     if (phase.floor_s > 0.0) sentence += concat(", the roofline time is ", time_text(phase.floor_s));
-    sentence += concat("; tilewave's ", launches_text(phase, device), " take ", time_text(launched_s));
-    line(sentence);
+    line(concat(sentence, "; ", launches_text(phase, device)));
     if (phase.gemm_flops > phase.flops)
       line(concat("  its GEMM of M x N x K has ",
                   number_text(static_cast<double>(phase.gemm_flops) / static_cast<double>(phase.flops), "%.3g"),
-                  " times the convolution's products: most are with zeros between the outputs of a stride"));
+                  " times the convolution's products; the others are with zeros, beside the outputs or between those of a stride"));
   }
   line(
       "an implicit GEMM reads pixels where they lie. tilewave has none yet: its time is a plan's for a GEMM of that size, and no kernel's");

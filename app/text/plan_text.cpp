@@ -325,9 +325,7 @@ void print_convolution_answer(std::ostream& stream, const ConvolutionText& text,
   if (device.info.backend != Backend::cuda) return;
   std::vector<GemmLine> lines;
   for (const ConvolutionPhase& phase : text.phases) lines.push_back({.plan = phase.plan});
-  stream << wrapped(concat(times_text(device, lines, true), "; im2col and col2im are taken to be as fast as operations nobody measured"),
-                    page)
-         << '\n';
+  stream << wrapped(concat(times_text(device, lines, true), "; im2col and col2im are not measured"), page) << '\n';
 }
 
 void print_operation_answer(std::ostream& stream, const OperationAnswer& answer, const PlannedDevice& device, const Page& page) {

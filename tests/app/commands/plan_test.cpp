@@ -482,6 +482,9 @@ TEST_F(PlanCommand, AnswersOfAConvolution) {
   }
   const std::string strided = plan("--convolution '8x56x56x64->128,3x3,stride=2,pad=1' --for h200").output;
   EXPECT_NE(strided.find("\n  its GEMM of M x N x K has 4 times the convolution's products"), std::string::npos) << strided;
+  EXPECT_NE(plan("--convolution '8x16x16x64->64,1x1' --for h200").output.find("; tilewave's gemm takes "), std::string::npos);
+  EXPECT_NE(plan("--convolution '1x8x8x3->4,3x3' --device cpu").output.find("; what tilewave's im2col and gemm take is not known\n"),
+            std::string::npos);
   const json cpu = objects("--convolution '1x8x8x3->4,3x3' --device cpu").at(1);
   EXPECT_TRUE(cpu.at("predicted_us").is_null());
   EXPECT_GT(cpu.at("tiles"), 0);

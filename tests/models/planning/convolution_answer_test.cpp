@@ -5,40 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "kernels/core/error.h"
-#include "kernels/gemm/guide_tiles.h"
-#include "tests/models/planning/problems.h"
+#include "tests/models/planning/convolutions.h"
 
 namespace tilewave {
 namespace {
 
 using Launches = std::vector<std::string>;
-
-ConvolutionQuestion asked(const Images& images, std::int64_t outputs, const ConvolutionFilter& filter, std::string_view key) {
-  return {.images = images, .filter = filter, .outputs = outputs, .plans = [&gpu = device(key)](const GemmProblem& problem) {
-            return gemm_candidates(problem, gpu);
-          }};
-}
-
-// In one tile, M by N as the guide has them.
-ConvolutionQuestion in_tile(ConvolutionQuestion question, Tile tile, std::string_view key) {
-  question.plans = [tile, &gpu = device(key)](const GemmProblem& problem) {
-    const Tile own = problem.role == GemmRole::wgrad ? tile : Tile{.m = tile.n, .n = tile.m};
-    return std::vector{plan_guide_tile(problem, own, gpu, assumed_blocks_per_sm(own).blocks)};
-  };
-  return question;
-}
-
-constexpr ConvolutionFilter same(std::int64_t taps, std::int64_t stride = 1, std::int64_t dilation = 1) {
-  const std::int64_t padding = dilation * (taps - 1) / 2;
-  return {.height = taps,
-          .width = taps,
-          .stride_down = stride,
-          .stride_across = stride,
-          .padding_down = padding,
-          .padding_across = padding,
-          .dilation_down = dilation,
-          .dilation_across = dilation};
-}
 
 Launches names_of(const ConvolutionPhase& phase) {
   Launches names;
@@ -47,8 +19,8 @@ Launches names_of(const ConvolutionPhase& phase) {
 }
 
 TEST(ConvolutionAnswer, TheGuidesFourthTable) {
-  const ConvolutionQuestion question = asked({.count = 3, .channels = 5, .height = 20, .width = 18}, 7,
-                                             {.height = 3, .width = 5, .stride_down = 2, .padding_across = 1}, "v100");
+  const ConvolutionQuestion question = convolution({.count = 3, .channels = 5, .height = 20, .width = 18}, 7,
+                                                   {.height = 3, .width = 5, .stride_down = 2, .padding_across = 1}, "v100");
   EXPECT_EQ(question.result(), (Images{.count = 3, .channels = 7, .height = 9, .width = 16}));
   const std::vector<ConvolutionPhase> phases = answer(question, device("v100"));
   ASSERT_EQ(phases.size(), 3U);
@@ -69,15 +41,15 @@ TEST(ConvolutionAnswer, TheGuidesFourthTable) {
 
 // Deep Learning Performance 7.3: 1,152; 7.3.2: 383.8; figure 20: 160 and 164 tiles; 7.4.1: effective r.
 TEST(ConvolutionAnswer, TheGuidesWorkedNumbers) {
-  EXPECT_EQ(asked({.count = 1, .channels = 128, .height = 8, .width = 8}, 64, same(3), "v100").dot_product(), 1152);
-  const ConvolutionQuestion wide = asked({.count = 256, .channels = 64, .height = 56, .width = 56}, 128, same(3), "v100");
+  EXPECT_EQ(convolution({.count = 1, .channels = 128, .height = 8, .width = 8}, 64, same(3), "v100").dot_product(), 1152);
+  const ConvolutionQuestion wide = convolution({.count = 256, .channels = 64, .height = 56, .width = 56}, 128, same(3), "v100");
   for (const ConvolutionPhase& phase : answer(wide, device("v100"))) {
     EXPECT_NEAR(intensity({.flops = phase.flops, .bytes = phase.bytes}), 383.8, 0.05);
   }
   for (const Tile tile : {Tile{.m = 128, .n = 128}, Tile{.m = 256, .n = 64}}) {
     const auto figure20 = [&](std::int64_t count) {
-      const ConvolutionQuestion question = asked({.count = count, .channels = 256, .height = 16, .width = 16}, 256, same(3), "v100");
-      return answer(in_tile(question, tile, "v100"), device("v100"));
+      const ConvolutionQuestion question = convolution({.count = count, .channels = 256, .height = 16, .width = 16}, 256, same(3), "v100");
+      return answer_in_tile(question, tile, "v100");
     };
     const std::vector<ConvolutionPhase> full = figure20(40), more = figure20(41);
     for (const std::size_t i : {0U, 1U}) {
@@ -102,8 +74,8 @@ TEST(ConvolutionAnswer, AWeightGradientsTilesHoldChannelsOfOneElement) {
   constexpr Tile k64x64 = {.m = 64, .n = 64};
   for (std::int64_t taps = 1; taps <= 7; taps += 2) {
     const auto useful = [&](std::int64_t channels) {
-      const ConvolutionQuestion question = asked({.count = 2, .channels = channels, .height = 9, .width = 9}, 64, same(taps), "v100");
-      return answer(in_tile(question, k64x64, "v100"), device("v100"))[2];
+      const ConvolutionQuestion question = convolution({.count = 2, .channels = channels, .height = 9, .width = 9}, 64, same(taps), "v100");
+      return answer_in_tile(question, k64x64, "v100")[2];
     };
     EXPECT_DOUBLE_EQ(useful(32).useful_fraction, 0.5) << taps;
     EXPECT_DOUBLE_EQ(useful(64).useful_fraction, 1.0) << taps;
@@ -111,14 +83,15 @@ TEST(ConvolutionAnswer, AWeightGradientsTilesHoldChannelsOfOneElement) {
     EXPECT_EQ(useful(32).tiles, taps * taps);
     EXPECT_EQ(useful(65).tiles, 2 * taps * taps);
   }
+  EXPECT_DOUBLE_EQ(tile_waves(32 * 9, 64, k64x64, 1).useful_fraction, 0.9) << "as one matrix the filter would count";
 }
 
 TEST(ConvolutionAnswer, SaysWhatIsLaunched) {
   const Images images{.count = 8, .channels = 64, .height = 28, .width = 28};
-  const std::vector<ConvolutionPhase> three = answer(asked(images, 128, same(3), "h200"), device("h200")),
-                                      one = answer(asked(images, 128, same(1), "h200"), device("h200")),
-                                      patch =
-                                          answer(asked(images, 128, {.height = 1, .width = 4, .stride_across = 4}, "h200"), device("h200"));
+  const std::vector<ConvolutionPhase> three = answer(convolution(images, 128, same(3), "h200"), device("h200")),
+                                      one = answer(convolution(images, 128, same(1), "h200"), device("h200")),
+                                      patch = answer(convolution(images, 128, {.height = 1, .width = 4, .stride_across = 4}, "h200"),
+                                                     device("h200"));
   EXPECT_EQ(names_of(three[0]), (Launches{"im2col", "gemm"}));
   EXPECT_EQ(names_of(three[1]), (Launches{"gemm", "col2im"}));
   EXPECT_EQ(names_of(three[2]), (Launches{"im2col", "gemm"}));
@@ -135,7 +108,7 @@ TEST(ConvolutionAnswer, SaysWhatIsLaunched) {
 
 // Of a plan that memory bounds, repeated pixels are not waited for.
 TEST(ConvolutionAnswer, AnImplicitGemmReadsNoColumns) {
-  const ConvolutionQuestion question = asked({.count = 32, .channels = 64, .height = 56, .width = 56}, 16, same(3), "v100");
+  const ConvolutionQuestion question = convolution({.count = 32, .channels = 64, .height = 56, .width = 56}, 16, same(3), "v100");
   const ConvolutionPhase forward = answer(question, device("v100"))[0];
   EXPECT_LT(forward.implicit_s, forward.plan.predicted_s);
   EXPECT_GE(forward.implicit_s, forward.floor_s);
@@ -143,7 +116,7 @@ TEST(ConvolutionAnswer, AnImplicitGemmReadsNoColumns) {
 
 TEST(ConvolutionAnswer, ACpusTimesOfCopiesAreNotKnown) {
   const DeviceInfo cpu = probe_cpu(2);
-  ConvolutionQuestion question = asked({.count = 1, .channels = 3, .height = 8, .width = 8}, 4, same(3), "v100");
+  ConvolutionQuestion question = convolution({.count = 1, .channels = 3, .height = 8, .width = 8}, 4, same(3), "v100");
   question.precision = Precision::fp32;
   question.plans = [&cpu](const GemmProblem& problem) { return gemm_candidates(problem, cpu); };
   for (const ConvolutionPhase& phase : answer(question, cpu)) {
@@ -163,8 +136,8 @@ TEST(ConvolutionAnswer, RefusesWhatCannotBeConvolved) {
     return std::string();
   };
   const Images images{.count = 1, .channels = 3, .height = 4, .width = 4};
-  EXPECT_NE(refusal(asked(images, 8, {.height = 5}, "v100")).find("convolution: a filter of 5 x 3 does not fit"), std::string::npos);
-  EXPECT_NE(refusal(asked(images, 0, {}, "v100")).find("0 channels come out"), std::string::npos);
+  EXPECT_NE(refusal(convolution(images, 8, {.height = 5}, "v100")).find("convolution: a filter of 5 x 3 does not fit"), std::string::npos);
+  EXPECT_NE(refusal(convolution(images, 0, {}, "v100")).find("0 channels come out"), std::string::npos);
 }
 
 }  // namespace
