@@ -125,6 +125,7 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"", "--layer", Completion::none},
     {"", "--tile", Completion::none},
     {"plan", "--gemm", Completion::none},
+    {"plan", "--convolution", Completion::none},
     {"bench gemm", "--seed", Completion::none},
     {"check", "--plant", Completion::none},
     {"train", "--profile", Completion::none},

@@ -23,7 +23,7 @@ struct PlanArguments {
   RecipeOptions recipe;
   DeviceOptions device;
   std::string profile;
-  std::string gemm, layer, tile, precision, policy = "any";
+  std::string gemm, layer, convolution, tile, precision, policy = "any";
   std::vector<std::string> operation;  // its name, and its shape where that is said
   std::int64_t steps = 0, tokens = 0;  // of a run; 0: not given
   double price = 0.0;                  // of a GPU for an hour; 0: not given
@@ -37,7 +37,7 @@ struct PlanArguments {
   std::filesystem::path draw;
   bool beta = false, json = false;
 
-  bool exercise() const { return !gemm.empty() || !layer.empty() || !operation.empty(); }
+  bool exercise() const { return !gemm.empty() || !layer.empty() || !convolution.empty() || !operation.empty(); }
 };
 
 // The device to plan for: --for, else the one of --device; exercises without a GPU are the guide's, on its V100. With the SMs of --sm.
@@ -118,23 +118,29 @@ int plan_recipe(const PlanArguments& options) {
   return exit_code_of(settings);
 }
 
-// How the options have a GEMM planned.
-std::function<GemmPlan(const GemmProblem&)> planner_of(const PlanArguments& options, const DeviceInfo& device) {
-  if (options.tile.empty()) {
-    const AlignmentPolicy policy = options.policy == "strict" ? AlignmentPolicy::strict : AlignmentPolicy::any;
-    return [&device, policy](const GemmProblem& problem) { return choose(problem, device, {.forced = {}, .alignment_policy = policy}); };
-  }
-  const Tile tile = tile_of({"--tile", options.tile});
+AlignmentPolicy policy_of(const PlanArguments& options) {
+  return options.policy == "strict" ? AlignmentPolicy::strict : AlignmentPolicy::any;
+}
+
+// A plan in the tile that --tile names, M by N as problem.h has them.
+GemmPlan plan_in_tile(const PlanArguments& options, const GemmProblem& problem, Tile tile, const DeviceInfo& device) {
   TW_CHECK_INPUT(device.backend == Backend::cuda, "--tile ", options.tile, " counts on a GPU's SMs, and ", device.name,
                  " is none; name a GPU with --for.");
   const BlocksPerSm blocks =
       options.blocks_per_sm > 0 ? BlocksPerSm{options.blocks_per_sm, "as --blocks-per-sm says"} : assumed_blocks_per_sm(tile);
-  return [&device, tile, blocks](const GemmProblem& problem) {
-    GemmPlan plan = plan_guide_tile(problem, tile, device, blocks.blocks);
-    plan.reason = concat("in ", tile.m, "x", tile.n, " with ", blocks.blocks, blocks.blocks == 1 ? " CTA" : " CTAs",
-                         " of it per SM at a time, ", blocks.source);
-    return plan;
-  };
+  GemmPlan plan = plan_guide_tile(problem, tile, device, blocks.blocks);
+  plan.reason = concat("in ", tile.m, "x", tile.n, " with ", blocks.blocks, blocks.blocks == 1 ? " CTA" : " CTAs",
+                       " of it per SM at a time, ", blocks.source);
+  return plan;
+}
+
+// How the options have a GEMM planned.
+std::function<GemmPlan(const GemmProblem&)> planner_of(const PlanArguments& options, const DeviceInfo& device) {
+  if (options.tile.empty()) {
+    return [&](const GemmProblem& problem) { return choose(problem, device, {.forced = {}, .alignment_policy = policy_of(options)}); };
+  }
+  const Tile tile = tile_of({"--tile", options.tile});
+  return [&, tile](const GemmProblem& problem) { return plan_in_tile(options, problem, tile, device); };
 }
 
 // Its tiles by the waves that they run in.
@@ -159,12 +165,14 @@ Precision precision_for(const PlanArguments& options, const DeviceInfo& device) 
   return precision;
 }
 
+PitchPolicy pitch_of(const PlanArguments& options) { return options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed; }
+
 int plan_gemms(const PlanArguments& options) {
   if (!options.draw.empty()) check_output_file("--draw", options.draw);
   const PlannedDevice planned_for = device_of(options);
   const DeviceInfo& device = planned_for.info;
   const GemmQuestion asked = {.precision = precision_for(options, device),
-                              .pitch = options.pitch == "aligned" ? PitchPolicy::aligned : PitchPolicy::packed,
+                              .pitch = pitch_of(options),
                               .reads_c = options.beta,
                               .plan = planner_of(options, device)};
   std::vector<GemmQuestion> questions;
@@ -207,14 +215,48 @@ int plan_operation(const PlanArguments& options) {
   return 0;
 }
 
+// The plans for an implicit GEMM. A tile of --tile is the guide's, whose M is the pixels; problem.h's is the outputs but for wgrad.
+std::function<std::vector<GemmPlan>(const GemmProblem&)> convolution_planner_of(const PlanArguments& options, const DeviceInfo& device) {
+  if (options.tile.empty()) {
+    return [&](const GemmProblem& problem) {
+      return gemm_candidates(problem, device, {.forced = {}, .alignment_policy = policy_of(options)});
+    };
+  }
+  const Tile tile = tile_of({"--tile", options.tile}), turned = {.m = tile.n, .n = tile.m};
+  return [&, tile, turned](const GemmProblem& problem) {
+    return std::vector{plan_in_tile(options, problem, problem.role == GemmRole::wgrad ? tile : turned, device)};
+  };
+}
+
+int plan_convolution(const PlanArguments& options) {
+  const PlannedDevice planned_for = device_of(options);
+  const DeviceInfo& device = planned_for.info;
+  const ConvolutionLayer layer = convolution_of({"--convolution", options.convolution});
+  const ConvolutionQuestion question = {.images = layer.images,
+                                        .filter = layer.filter,
+                                        .outputs = layer.outputs,
+                                        .precision = precision_for(options, device),
+                                        .pitch = pitch_of(options),
+                                        .alignment_policy = policy_of(options),
+                                        .plans = convolution_planner_of(options, device)};
+  const std::vector<ConvolutionPhase> phases = answer(question, device);
+  const ConvolutionText text{.question = question, .phases = phases, .device = device};
+  options.json ? print_convolution_json(std::cout, text) : print_convolution_answer(std::cout, text, planned_for, options.page.of_stdout());
+  return 0;
+}
+
 void check_exercise(const PlanArguments& options) {
-  TW_CHECK_INPUT(options.recipe.overrides.empty() && options.switches.empty(),
-                 "--set and --switch change a recipe, and --gemm, --layer and --op take none: --precision and --pitch say how they lie.");
+  TW_CHECK_INPUT(
+      options.recipe.overrides.empty() && options.switches.empty(),
+      "--set and --switch change a recipe, and --gemm, --layer, --convolution and --op take none: --precision and --pitch say how "
+      "they lie.");
   TW_CHECK_INPUT(options.steps == 0 && options.tokens == 0,
-                 "--steps and --tokens are a run's, and --gemm, --layer and --op are no recipe; name one.");
+                 "--steps and --tokens are a run's, and --gemm, --layer, --convolution and --op are no recipe; name one.");
   TW_CHECK_INPUT(options.policy == "any" || options.tile.empty(), "--policy ", options.policy, " chooses a kernel, and --tile ",
                  options.tile, " is one of the guide's; leave out either.");
-  const bool operation = !options.operation.empty();
+  const bool operation = !options.operation.empty(), convolution = !options.convolution.empty();
+  TW_CHECK_INPUT(!convolution || (options.gemm.empty() && options.layer.empty() && !operation && !options.beta), "--convolution ",
+                 options.convolution, " is three GEMMs of its own: it goes with none of --gemm, --layer, --op and --beta.");
   TW_CHECK_INPUT(!operation || !options.beta, "--beta is a GEMM's, and --op ", options.operation.empty() ? "" : options.operation.front(),
                  " is none; leave it out.");
   TW_CHECK_INPUT(!operation || (options.gemm.empty() && options.layer.empty() && options.tile.empty() && options.policy == "any"), "--op ",
@@ -229,19 +271,22 @@ int run_plan(PlanArguments options) {
   options.ranks.apply(options.recipe);
   TW_CHECK_INPUT(
       exercise != !options.recipe.path.empty(),
-      "plan takes a recipe, or --gemm MxNxK, or --layer out<-in@tokens, or --op NAME ROWSxCOLS: one kind of them, and not none.");
+      "plan takes a recipe, or --gemm MxNxK, or --layer out<-in@tokens, or --convolution NxHxWxC->K,RxS, or --op NAME ROWSxCOLS: one kind "
+      "of them, and not none.");
   if (exercise) check_exercise(options);
   TW_CHECK_INPUT((options.nodes > 1) == (options.interconnect_gb > 0.0),
                  "--nodes N and --interconnect RATE go together: several machines, and what a GPU sends to another one in GB/s.");
   TW_CHECK_INPUT(options.price == 0.0 || options.steps > 0 || options.tokens > 0,
                  "--price is what an hour costs, and nobody said how many: add --steps N or --tokens N.");
-  TW_CHECK_INPUT(exercise || options.tile.empty(),
-                 "--tile goes with --gemm and --layer; a recipe's tiles are forced with --set gemm.choice=<kernel>/<M>x<N>.");
+  TW_CHECK_INPUT(
+      exercise || options.tile.empty(),
+      "--tile goes with --gemm, --layer and --convolution; a recipe's tiles are forced with --set gemm.choice=<kernel>/<M>x<N>.");
   TW_CHECK_INPUT(options.draw.empty() || (!options.gemm.empty() && options.layer.empty()), "--draw ", options.draw.string(),
                  ": a picture is of one GEMM's tiles; name it with --gemm MxNxK.");
   TW_CHECK_INPUT(options.profile.empty() || options.device.device == "auto", "--for ", options.profile, " and --device ",
                  options.device.device, " name two devices; a plan is made for one.");
   if (!options.operation.empty()) return plan_operation(options);
+  if (!options.convolution.empty()) return plan_convolution(options);
   return exercise ? plan_gemms(options) : plan_recipe(options);
 }
 
@@ -262,11 +307,16 @@ Command add_plan(CLI::App& program) {
       ->type_name("KEY=VALUE,VALUE");
   command->add_option("--gemm", options->gemm, "this GEMM alone")->type_name("MxNxK");
   command->add_option("--layer", options->layer, "this layer's three GEMMs alone")->type_name("OUT<-IN@TOKENS");
+  command
+      ->add_option("--convolution", options->convolution,
+                   "this convolution's three GEMMs alone: images of H x W x C into K channels by a filter of R x S")
+      ->excludes(command->get_option("recipe"))
+      ->type_name("NxHxWxC->K,RxS[,stride=1][,pad=same][,dilation=1]");
   command->add_option("--op", options->operation, "an operation that is no GEMM, layer_norm for example, on rows x columns")
       ->expected(1, 2)
       ->excludes(command->get_option("recipe"))
       ->type_name("NAME ROWSxCOLS");
-  command->add_option("--tile", options->tile, "with --gemm or --layer: this tile, as the guide counts")->type_name("MxN");
+  command->add_option("--tile", options->tile, "with --gemm, --layer or --convolution: this tile, as the guide counts")->type_name("MxN");
   command
       ->add_option("--blocks-per-sm", options->blocks_per_sm,
                    "with --tile: CTAs of it on an SM at a time (default: the guide's number, or what is assumed)")
@@ -276,13 +326,15 @@ Command add_plan(CLI::App& program) {
       ->excludes(command->get_option("recipe"))
       ->type_name("FILE");
   command->add_option("--sm", options->sms, "so many SMs instead of the device's")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--precision", options->precision, "with --gemm, --layer or --op: fp32, tf32, bf16, fp16 or fp64")
+  command->add_option("--precision", options->precision, "with --gemm, --layer, --convolution or --op: fp32, tf32, bf16, fp16 or fp64")
       ->excludes(command->get_option("recipe"));
-  command->add_option("--pitch", options->pitch, "with --gemm or --layer: how rows follow one another")
+  command->add_option("--pitch", options->pitch, "with --gemm, --layer or --convolution: how rows follow one another")
       ->check(CLI::IsMember({"packed", "aligned"}))
       ->excludes(command->get_option("recipe"))
       ->capture_default_str();
-  command->add_option("--policy", options->policy, "with --gemm or --layer: where Tensor Cores multiply, as gemm.alignment_policy")
+  command
+      ->add_option("--policy", options->policy,
+                   "with --gemm, --layer or --convolution: where Tensor Cores multiply, as gemm.alignment_policy")
       ->check(CLI::IsMember({"any", "strict"}))
       ->excludes(command->get_option("recipe"))
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/core/convolution.h"
 #include "kernels/core/error.h"
 #include "kernels/gemm/tiling.h"
 
@@ -23,15 +24,24 @@ struct Matrix {
   std::int64_t rows = 0, cols = 0;
 };
 
+// A convolution of so many channels out.
+struct ConvolutionLayer {
+  Images images;
+  ConvolutionFilter filter;
+  std::int64_t outputs = 0;
+};
+
 struct Literal {
   std::string_view option;  // "--layer"
   std::string_view text;
 };
 
-Layer layer_of(const Literal& literal);                      // "512<-128@1536"
-Layer gemm_of(const Literal& literal);                       // "MxNxK", as the layer whose forward GEMM it is
-Tile tile_of(const Literal& literal);                        // "256x128", M by N
-Matrix matrix_of(const Literal& literal);                    // "65536x1024", rows by columns
+Layer layer_of(const Literal& literal);    // "512<-128@1536"
+Layer gemm_of(const Literal& literal);     // "MxNxK", as the layer whose forward GEMM it is
+Tile tile_of(const Literal& literal);      // "256x128", M by N
+Matrix matrix_of(const Literal& literal);  // "65536x1024", rows by columns
+// "NxHxWxC->K,RxS", and in any order ",stride=2", ",pad=1" or ",pad=same", ",dilation=2"; "2x1" is a number down and another one across.
+ConvolutionLayer convolution_of(const Literal& literal);     // "256x56x56x64->128,3x3,pad=same"
 std::vector<std::int64_t> range_of(const Literal& literal);  // "first:last:step", at most 10,000 numbers
 
 // A layer or a GEMM, one of whose sizes is a range: "2304x8:6400:8x4096" has a size for N from 8 to 6400.

@@ -318,6 +318,16 @@ void print_exercise(std::ostream& stream, const ExerciseText& text, const Page& 
   print_gemms(stream, {.lines = text.lines, .device = device, .step_s = seconds}, page);
 }
 
+void print_convolution_answer(std::ostream& stream, const ConvolutionText& text, const PlannedDevice& device, const Page& page) {
+  print_convolution(stream, text, page);
+  stream << '\n';
+  print_device(stream, device.info, precision_table(text.question.precision), page);
+  if (device.info.backend != Backend::cuda) return;
+  std::vector<GemmLine> lines;
+  for (const ConvolutionPhase& phase : text.phases) lines.push_back({.plan = phase.plan});
+  stream << wrapped(concat(times_text(device, lines, true), "; im2col and col2im are not measured"), page) << '\n';
+}
+
 void print_operation_answer(std::ostream& stream, const OperationAnswer& answer, const PlannedDevice& device, const Page& page) {
   print_operation(stream, answer, device.info, page);
   if (device.info.backend != Backend::cuda) return;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/text/convolution_text.h"
 #include "app/text/page.h"
 #include "models/planning/gemm_answer.h"
 #include "models/planning/operation_answer.h"
@@ -37,6 +38,7 @@ struct ExerciseText {
 };
 void print_exercise(std::ostream& stream, const ExerciseText& text, const Page& page);
 
+void print_convolution_answer(std::ostream& stream, const ConvolutionText& text, const PlannedDevice& device, const Page& page);
 void print_operation_answer(std::ostream& stream, const OperationAnswer& answer, const PlannedDevice& device, const Page& page);
 
 }  // namespace tilewave

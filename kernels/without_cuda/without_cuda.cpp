@@ -21,6 +21,7 @@
 #include "kernels/ops/embedding.h"
 #include "kernels/ops/fill.h"
 #include "kernels/ops/gradient_norm.h"
+#include "kernels/ops/im2col.h"
 #include "kernels/ops/layer_norm.h"
 #include "kernels/ops/pool.h"
 #include "kernels/ops/repeat_heads.h"
@@ -93,6 +94,7 @@ void run(CudaQueue&, const AveragePoolBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const BatchNormArgs&) { refuse(); }
 void run(CudaQueue&, const BatchNormBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const BroadcastArgs&) { refuse(); }
+void run(CudaQueue&, const Col2imArgs&) { refuse(); }
 void run(CudaQueue&, const ConvertArgs&) { refuse(); }
 void run(CudaQueue&, const CrossEntropyArgs&) { refuse(); }
 void run(CudaQueue&, const DropoutArgs&) { refuse(); }
@@ -102,6 +104,7 @@ void run(CudaQueue&, const FillArgs&) { refuse(); }
 void run(CudaQueue&, const GradientNormArgs&) { refuse(); }
 void run(CudaQueue&, const SumOfSquaresArgs&) { refuse(); }
 void run(CudaQueue&, const NormOfSquaresArgs&) { refuse(); }
+void run(CudaQueue&, const Im2colArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const MaxPoolArgs&) { refuse(); }

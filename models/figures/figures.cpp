@@ -9,7 +9,7 @@
 namespace tilewave {
 namespace {
 
-constexpr std::string_view kNoConvolution = "tilewave has no convolution";
+constexpr std::string_view kNoConvolution = "convolutions have no figures yet";
 
 Figure not_here(std::string_view name, std::string_view references, std::string_view shows, std::string_view reason) {
   return {.name = name, .references = references, .shows = shows, .absent = reason};

@@ -68,6 +68,7 @@ std::map<std::string, std::vector<Case>> cases() {
         {{"plan", "--layer", "4096<-1024@2560", "--for", "h200", "--sm", "66"}, true},
         {{"plan", "--gemm", "8192x128x8192", "--for", "v100", "--tile", "256x128"}, true},
         {{"plan", "--op", "layer_norm", "65536x1024", "--for", "h200"}, false},
+        {{"plan", "--convolution", "256x56x56x64->128,3x3,pad=same", "--for", "h200"}, true},
         {{"plan", recipe("tiny.toml"), "--for", "h200", "--steps", "1000", "--price", "2.5"}, true}}},
       {"ablate", {{with(ablate, switches), true}, {with(ablate, too_large), true}}},
       {"bench gemm",

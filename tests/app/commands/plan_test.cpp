@@ -450,6 +450,46 @@ TEST_F(PlanCommand, AnswersOfWhatIsNoGemm) {
   EXPECT_GT(norm.at("predicted_us"), norm.at("least_us"));
 }
 
+// Deep Learning Performance, table 4 and figure 20, and what tilewave launches for it.
+TEST_F(PlanCommand, AnswersOfAConvolution) {
+  const std::string figure20 = "--convolution '40x16x16x256->512,3x3,pad=same' --for v100 --tile 128x128";
+  const std::vector<json> lines = objects(figure20);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0].at("kind"), "convolution");
+  EXPECT_EQ(lines[0].at("dot_product"), 2304);
+  EXPECT_EQ(lines[0].at("output_height"), 16);
+  const char* const roles[] = {"forward", "dgrad", "wgrad"};
+  const std::int64_t sizes[][3] = {{10240, 512, 2304}, {10240, 256, 4608}, {2304, 512, 10240}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const json& phase = lines[i + 1];
+    EXPECT_EQ(phase.at("role"), roles[i]);
+    EXPECT_EQ(phase.at("m"), sizes[i][0]);
+    EXPECT_EQ(phase.at("n"), sizes[i][1]);
+    EXPECT_EQ(phase.at("k"), sizes[i][2]);
+    EXPECT_EQ(phase.at("tile"), "128x128");
+    EXPECT_GT(phase.at("predicted_us"), phase.at("implicit_us"));
+  }
+  EXPECT_EQ(lines[2].at("tiles"), 160);
+  EXPECT_EQ(lines[2].at("blocks_per_sm"), 2);
+  EXPECT_EQ(lines[1].at("launches").at(0).at("operation"), "im2col");
+  EXPECT_EQ(objects("--convolution '8x16x16x64->64,1x1' --for h200").at(1).at("launches").size(), 1U);
+  EXPECT_EQ(objects("--convolution '1x16x16x3->8,3x3,dilation=2' --for h200").at(0).at("effective_height"), 5);
+  const std::string text = plan(figure20).output;
+  for (const char* part : {"a 3x3 convolution of 40x16x16x256 into 40x16x16x512, stride 1, padding 1 on Tesla V100-SXM2-32GB (80 SMs)\n",
+                           "each output is a dot product of 2,304 elements\n", "\nforward: an implicit GEMM is predicted to take ",
+                           "; tilewave's im2col ", " + gemm ", "tilewave has none yet", "\ndgrad", "10,240", "4,608"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  const std::string strided = plan("--convolution '8x56x56x64->128,3x3,stride=2,pad=1' --for h200").output;
+  EXPECT_NE(strided.find("\n  its GEMM of M x N x K has 4 times the convolution's products"), std::string::npos) << strided;
+  EXPECT_NE(plan("--convolution '8x16x16x64->64,1x1' --for h200").output.find("; tilewave's gemm takes "), std::string::npos);
+  EXPECT_NE(plan("--convolution '1x8x8x3->4,3x3' --device cpu").output.find("; what tilewave's im2col and gemm take is not known\n"),
+            std::string::npos);
+  const json cpu = objects("--convolution '1x8x8x3->4,3x3' --device cpu").at(1);
+  EXPECT_TRUE(cpu.at("predicted_us").is_null());
+  EXPECT_GT(cpu.at("tiles"), 0);
+}
+
 // Hours, money, and the error to expect.
 TEST_F(PlanCommand, AnswersWhatARunCosts) {
   const std::string big = recipe("transformer_big.toml") + " --for h200";
@@ -555,7 +595,7 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect(recipe("tiny.toml") + " --gemm 1x2x3", "plan takes a recipe, or --gemm");
   expect(recipe("tiny.toml") + " --for h300", "no profile of a device called \"h300\"; there are v100, t4,");
   expect(recipe("tiny.toml") + " --for h200 --device cpu", "name two devices");
-  expect(recipe("tiny.toml") + " --tile 128x128", "--tile goes with --gemm and --layer");
+  expect(recipe("tiny.toml") + " --tile 128x128", "--tile goes with --gemm, --layer and --convolution");
   expect(recipe("tiny.toml") + " --precision fp16", "recipe excludes --precision");
   expect(recipe("tiny.toml") + " --pitch aligned", "recipe excludes --pitch");
   expect("--gemm 1x2x3 --set run.precision=fp16", "--set and --switch change a recipe");
@@ -568,6 +608,14 @@ TEST_F(PlanCommand, RefusesWithASentence) {
   expect("--op softmax 8x8 --gemm 1x2x3 --for h200", "--op softmax is no GEMM");
   expect("--op softmax 8x8 --set run.steps=1", "--set and --switch change a recipe");
   expect("--op softmax 8x8 --beta --for h200", "--beta is a GEMM's, and --op softmax is none");
+  expect("--convolution 1x8x8x3 --for h200", "--convolution 1x8x8x3: a convolution is written NxHxWxC->K,RxS[,stride=1]");
+  expect("--convolution '1x8x8x4->4,3x3,groups=4' --for h200", "grouped and depthwise convolutions are not here");
+  expect("--convolution '1x8x8x4->4,9x9' --for h200", "a filter of 9 x 9 does not fit in an image of 8 x 8");
+  expect("--convolution '1x8x8x4->4,3x3' --gemm 1x2x3", "--convolution 1x8x8x4->4,3x3 is three GEMMs of its own");
+  expect("--convolution '1x8x8x4->4,3x3' --beta", "it goes with none of --gemm, --layer, --op and --beta.");
+  expect("--convolution '1x8x8x4->4,3x3' --draw a.svg", "a picture is of one GEMM's tiles");
+  expect("--convolution '1x8x8x4->4,3x3' --device cpu --tile 128x128", "counts on a GPU's SMs");
+  expect(recipe("tiny.toml") + " --convolution '1x8x8x4->4,3x3'", "--convolution");
   expect(recipe("tiny.toml") + " --beta", "--beta");
   expect(recipe("tiny.toml") + " --op softmax", "recipe excludes --op");
   expect("--gemm 1x2x3 --for v100 --policy strict --tile 128x128", "--policy strict chooses a kernel, and --tile 128x128");

@@ -53,6 +53,47 @@ TEST(Literals, WhatIsWrittenOtherwiseIsOneSentenceWithTheOptionAndAnExample) {
   }
 }
 
+TEST(Literals, AConvolutionAndWhatMayFollowIt) {
+  const auto read = [](const std::string& text) { return convolution_of({"--convolution", text}); };
+  const ConvolutionLayer plain = read("256x55x56x64->128,3x5");
+  EXPECT_EQ(plain.images, (Images{.count = 256, .channels = 64, .height = 55, .width = 56}));
+  EXPECT_EQ(plain.filter, (ConvolutionFilter{.height = 3, .width = 5}));
+  EXPECT_EQ(plain.outputs, 128);
+  EXPECT_EQ(
+      read("1x9x9x3->8,3x5,pad=2x1,dilation=1x2,stride=3").filter,
+      (ConvolutionFilter{
+          .height = 3, .width = 5, .stride_down = 3, .stride_across = 3, .padding_down = 2, .padding_across = 1, .dilation_across = 2}));
+  // pad=same has a filter's reach to go by, wherever the dilation stands.
+  for (const char* text : {"1x9x9x3->8,3x5,pad=same,dilation=2", "1x9x9x3->8,3x5,dilation=2,pad=same"}) {
+    EXPECT_EQ(read(text).filter.padding_down, 2);
+    EXPECT_EQ(read(text).filter.padding_across, 4);
+  }
+  EXPECT_EQ(read("1x9x9x3->8,3x3,pad=0").filter.padding_down, 0);
+}
+
+TEST(Literals, AConvolutionWrittenOtherwiseIsAnsweredWithAnExample) {
+  const auto sentence = [](const std::string& text) { return refusal([&] { (void)convolution_of({"--convolution", text}); }); };
+  for (const char* text : {"", "1x9x9x3", "1x9x9x3->8", "1x9x9x3->8,", "1x9x9x3->8,3", "1x9x9x3->8,3x3,", "1x9x9->8,3x3", "1x9x9x0->8,3x3",
+                           "1x9x9x3->8,3x3,stride", "1x9x9x3->8,3x3,stride=", "1x9x9x3->8,3x3,stride=0", "1x9x9x3->8,3x3,stride=2x",
+                           "1x9x9x3->8,3x3,stride=1x2x3", "1x9x9x3->8,3x3,pad=-1", "1x9x9x3->8,3x3,dilation=same", "1x9x9x3->8,3x3,,pad=1",
+                           "1x9x9x3->8,3x3,depth=2", "1x9x9x3<-8,3x3", "1x9x9x3->8,3x3 "}) {
+    const std::string answered = sentence(text);
+    EXPECT_TRUE(answered.starts_with(concat("--convolution ", text, ": a convolution is written NxHxWxC->K,RxS[,stride=1]"))) << answered;
+    EXPECT_TRUE(answered.ends_with("for example 256x56x56x64->128,3x3,pad=same.")) << answered;
+  }
+  for (const char* text : {"groups=2", "group=32", "depthwise", "depthwise=1"}) {
+    const std::string answered = sentence(concat("1x9x9x32->32,3x3,", text));
+    EXPECT_NE(answered.find(concat("grouped and depthwise convolutions are not here, and every output has all channels; leave out ", text)),
+              std::string::npos)
+        << answered;
+  }
+  EXPECT_NE(sentence("1x9x9x3->8,2x3,pad=same").find("the filter reaches over 2 x 3, an even number; take an odd filter, or say pad=0x1."),
+            std::string::npos);
+  EXPECT_NE(sentence("1x4x4x3->8,3x3,dilation=2").find("a filter of 3 x 3, dilated to 5 x 5, does not fit in an image of 4 x 4"),
+            std::string::npos);
+  EXPECT_NE(sentence("2147483647x9x9x3->2147483647,3x3").find("ask for fewer"), std::string::npos);
+}
+
 TEST(Literals, ProductsThatNobodyCountsAreRefused) {
   EXPECT_NE(refusal([] { (void)layer_of({"--layer", "2147483647<-2147483647@2147483647"}); }).find("ask for fewer"), std::string::npos);
   EXPECT_NE(refusal([] { (void)gemm_of({"--gemm", "2147483647x2147483647x2147483647"}); }).find("--gemm 2147483647x"), std::string::npos);

@@ -1,6 +1,9 @@
-// Batch normalization and pooling on a GPU against the CPU in double, in both layouts; bits that depend on neither pitch, passes nor run.
+// Batch normalization, pooling and the columns of convolutions on a GPU against the CPU in double, in both layouts; bits that depend on
+// neither pitch, passes nor run.
+#include "kernels/ops/im2col.h"
 #include "tests/kernels/gpu_operations.h"
 #include "tests/kernels/ops/batch_norm_problem.h"
+#include "tests/kernels/ops/im2col_problem.h"
 #include "tests/kernels/ops/pool_problem.h"
 
 namespace tilewave {
@@ -187,6 +190,47 @@ TYPED_TEST(GpuImages, PoolingIsTheCpus) {
       expect_rounded(b.fetch(), other_average.values(), places);
       expect_rounded(da.fetch(), from_average.values(), places);
       expect_rounded(da_added.fetch(), added_average.values(), places + 1);
+    }
+  }
+}
+
+// Copies to the bit, and sums of an order that neither pitch nor run changes.
+TYPED_TEST(GpuImages, ColumnsOfConvolutionsAreTheCpus) {
+  using T = TypeParam;
+  Random random(12);
+  std::vector<ConvolutionCase> cases = convolution_cases();
+  cases.push_back({{.count = 3, .channels = 72, .height = 29, .width = 31},
+                   {.stride_down = 2, .stride_across = 2, .padding_down = 1, .padding_across = 1}});
+  for (const ConvolutionCase& c : cases) {
+    const std::int64_t outputs = convolved(c.images, c.filter, 1).rows(), width = c.filter.taps() * c.images.channels;
+    const auto x = Matrix<T>::uniform(c.images.rows(), c.images.channels, random), dcolumns = Matrix<T>::uniform(outputs, width, random),
+               earlier = Matrix<T>::uniform(c.images.rows(), c.images.channels, random);
+    const Matrix<double> wide_x = converted<double>(x), wide_dcolumns = converted<double>(dcolumns);
+    Matrix<double> columns(outputs, width), dx(c.images.rows(), c.images.channels), added = converted<double>(earlier);
+    const auto forward = [&](const ConstMatrixView& from, const MatrixView& to) {
+      return Im2colArgs{.x = from, .columns = to, .images = c.images, .filter = c.filter};
+    };
+    const auto back = [&](const ConstMatrixView& from, const MatrixView& to, bool accumulate) {
+      return Col2imArgs{.dcolumns = from, .dx = to, .accumulate = accumulate, .images = c.images, .filter = c.filter};
+    };
+    run(this->cpu_, forward(wide_x.view(), columns.view()));
+    run(this->cpu_, back(wide_dcolumns.view(), dx.view(), false));
+    run(this->cpu_, back(wide_dcolumns.view(), added.view(), true));
+    std::vector<double> first;
+    for (const Pitch pitch : kPitches) {
+      SCOPED_TRACE(concat(text_of(c), pitch == Pitch::odd ? ", odd pitch" : ", aligned pitch"));
+      Queue& queue = this->queue_;
+      Twin<T> device_x(queue, x, pitch), device_columns(queue, outputs, width, pitch), device_dcolumns(queue, dcolumns, pitch),
+          device_dx(queue, c.images.rows(), c.images.channels, pitch), device_added(queue, earlier, pitch);
+      run(queue, forward(device_x.view(), device_columns.view()));
+      run(queue, back(device_dcolumns.view(), device_dx.view(), false));
+      run(queue, back(device_dcolumns.view(), device_added.view(), true));
+      EXPECT_EQ(device_columns.fetch().values(), columns.values());
+      EXPECT_TRUE(device_columns.fetch().guards_intact());
+      expect_rounded(device_dx.fetch(), dx.values(), c.filter.taps());
+      expect_rounded(device_added.fetch(), added.values(), c.filter.taps() + 1);
+      if (first.empty()) first = device_dx.fetch().values();
+      EXPECT_EQ(device_dx.fetch().values(), first) << "bits depend on the pitch";
     }
   }
 }

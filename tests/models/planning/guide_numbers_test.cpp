@@ -12,6 +12,7 @@
 #include "models/planning/launch_limit.h"
 #include "models/planning/plan.h"
 #include "models/recipe/guidelines.h"
+#include "tests/models/planning/convolutions.h"
 #include "tests/models/planning/problems.h"
 
 namespace tilewave {
@@ -35,26 +36,6 @@ double crossover(std::string_view key) {
 std::int64_t wave_free_period(std::int64_t out, Tile tile, std::int64_t sms) {
   return columns_of_whole_waves(sms, ceil_div(out, tile.m)) * tile.n;
 }
-
-// A convolution's three GEMMs (DL, Table 4), and what they come from.
-struct Convolution {
-  std::int64_t n = 1, h = 0, w = 0, c = 0, k = 0, r = 3, s = 3, dilation = 1;  // stride 1, padded so that P x Q = H x W
-
-  constexpr std::int64_t effective_r() const { return dilation * (r - 1) + 1; }  // DL, section 7.4.1
-  constexpr std::int64_t dot_product() const { return c * r * s; }               // of one output
-  GemmProblem forward() const { return gemm(n * h * w, k, dot_product()); }
-  GemmProblem dgrad() const { return gemm(n * h * w, c, k * r * s); }
-  GemmProblem wgrad() const { return gemm(dot_product(), k, n * h * w); }
-  // The useful part of tiles that hold channels of one element of the filter each, as the guide's kernels have them (DL, 7.3.4.2).
-  double wgrad_useful(Tile tile) const {
-    const std::int64_t tiles = r * s * tile_waves(c, k, tile, 1).tiles;
-    return static_cast<double>(wgrad().m * wgrad().n) / static_cast<double>(tiles * tile.m * tile.n);
-  }
-  // Forward: every input, weight and output moved once, though the GEMM's A repeats inputs.
-  double forward_intensity() const {
-    return intensity({.flops = forward().flops(), .bytes = 2 * (n * h * w * c + dot_product() * k + n * h * w * k)});
-  }
-};
 
 // Pooling over a window of window x window at every element, 2 bytes each: every input and output moved once.
 double pooling_intensity(std::int64_t window) {
@@ -100,12 +81,14 @@ std::vector<Number> numbers() {
   const auto count = [](std::int64_t value) { return static_cast<double>(value); };
   const DeviceProfile& v100 = device_profile("v100");
   const auto ratio = [](std::string_view key) { return ops_per_byte(device(key), DType::f16, MathMode::ieee); };
-  const Convolution figure20{.n = 40, .h = 16, .w = 16, .c = 256, .k = 256};
-  const auto figure20_at = [&](std::int64_t n, Tile tile) {
-    Convolution at = figure20;
-    at.n = n;
-    return tile_waves(at.forward().m, at.forward().n, tile, 2 * kV100);
+  const auto figure20 = [&](std::int64_t n, Tile tile) {
+    return answer_in_tile(convolution({.count = n, .channels = 256, .height = 16, .width = 16}, 256, same(3), "v100"), tile, "v100");
   };
+  const std::vector<ConvolutionPhase> full = figure20(40, k128x128), more = figure20(41, k128x128);
+  const ConvolutionPhase &forward_of_20 = full[0], &dgrad_of_20 = full[1], &wgrad_of_20 = full[2];
+  const ConvolutionQuestion wide = convolution({.count = 256, .channels = 64, .height = 56, .width = 56}, 128, same(3), "v100"),
+                            narrow = convolution({.count = 8, .channels = 32, .height = 16, .width = 16}, 64, same(3), "v100");
+  const ConvolutionPhase wide_forward = answer(wide, device("v100"))[0];
   const LayerGemm layer{.out = 4096, .in = 1024, .tokens = 512};
   const auto in_role = [&](GemmRole role) {
     LayerGemm one = layer;
@@ -237,27 +220,29 @@ std::vector<Number> numbers() {
       {"", "H200: 4224 in 128x256", h200_wide.wave_efficiency, 0.82, 5e-3},
 
       // Convolutions.
-      {"DL table 4", "forward M = NPQ", count(figure20.forward().m), 40 * 16 * 16},
-      {"DL table 4", "forward N = K", count(figure20.forward().n), 256},
-      {"DL table 4", "forward K = CRS", count(figure20.forward().k), 256 * 9},
-      {"DL table 4", "activation gradient M = NHW", count(figure20.dgrad().m), 40 * 16 * 16},
-      {"DL table 4", "activation gradient N = C", count(figure20.dgrad().n), 256},
-      {"DL table 4", "activation gradient K = KRS", count(figure20.dgrad().k), 256 * 9},
-      {"DL table 4", "weight gradient M = CRS", count(figure20.wgrad().m), 256 * 9},
-      {"DL table 4", "weight gradient N = K", count(figure20.wgrad().n), 256},
-      {"DL table 4", "weight gradient K = NPQ", count(figure20.wgrad().k), 40 * 16 * 16},
-      {"DL 7.3", "a 3x3 filter over 128 channels", count(Convolution{.c = 128}.dot_product()), 1152},
+      {"DL table 4", "forward M = NPQ", count(forward_of_20.m), 40 * 16 * 16},
+      {"DL table 4", "forward N = K", count(forward_of_20.n), 256},
+      {"DL table 4", "forward K = CRS", count(forward_of_20.k), 256 * 9},
+      {"DL table 4", "activation gradient M = NHW", count(dgrad_of_20.m), 40 * 16 * 16},
+      {"DL table 4", "activation gradient N = C", count(dgrad_of_20.n), 256},
+      {"DL table 4", "activation gradient K = KRS", count(dgrad_of_20.k), 256 * 9},
+      {"DL table 4", "weight gradient M = CRS", count(wgrad_of_20.m), 256 * 9},
+      {"DL table 4", "weight gradient N = K", count(wgrad_of_20.n), 256},
+      {"DL table 4", "weight gradient K = NPQ", count(wgrad_of_20.k), 40 * 16 * 16},
+      {"DL 7.3", "a 3x3 filter over 128 channels",
+       count(convolution({.count = 1, .channels = 128, .height = 8, .width = 8}, 8, same(3), "v100").dot_product()), 1152},
       {"DL fig. 20", "blocks of 128x128 an SM", count(guide_blocks_per_sm(k128x128)), 2},
       {"DL fig. 20", "blocks of 256x64 an SM", count(guide_blocks_per_sm({.m = 256, .n = 64})), 2},
-      {"DL fig. 20", "N = 40: tiles", count(figure20_at(40, k128x128).tiles), 160},
-      {"DL fig. 20", "N = 40: waves", figure20_at(40, k128x128).waves, 1},
-      {"DL fig. 20", "N = 41: tiles", count(figure20_at(41, k128x128).tiles), 164},
-      {"DL fig. 20", "N = 41: tail", count(figure20_at(41, k128x128).tail_tiles), 4},
-      {"DL fig. 20", "N = 40 in 256x64: tiles", count(figure20_at(40, {.m = 256, .n = 64}).tiles), 160},
-      {"DL fig. 20", "N = 41 in 256x64: tail", count(figure20_at(41, {.m = 256, .n = 64}).tail_tiles), 4},
-      {"DL 7.3.2", "256x56x56x64 -> 128 channels", Convolution{.n = 256, .h = 56, .w = 56, .c = 64, .k = 128}.forward_intensity(), 383.8,
-       0.05},
-      {"DL 7.4.1", "a 3x3 filter dilated by 2", count(Convolution{.dilation = 2}.effective_r()), 5},
+      {"DL fig. 20", "N = 40: tiles", count(forward_of_20.tiles), 160},
+      {"DL fig. 20", "N = 40: waves", forward_of_20.waves, 1},
+      {"DL fig. 20", "N = 41: tiles", count(more[0].tiles), 164},
+      {"DL fig. 20", "N = 41: tail", count(more[0].tail_tiles), 4},
+      {"DL fig. 20", "N = 40 in 256x64: tiles", count(figure20(40, {.m = 256, .n = 64})[0].tiles), 160},
+      {"DL fig. 20", "N = 41 in 256x64: tail", count(figure20(41, {.m = 256, .n = 64})[0].tail_tiles), 4},
+      {"DL 7.3.2", "256x56x56x64 -> 128 channels", intensity({.flops = wide_forward.flops, .bytes = wide_forward.bytes}), 383.8, 0.05},
+      {"DL 7.3.4.2", "C = 32 in a weight gradient's 64x64 tiles: useful",
+       answer_in_tile(narrow, {.m = 64, .n = 64}, "v100")[2].useful_fraction, 0.5},
+      {"DL 7.4.1", "a 3x3 filter dilated by 2", count(same(3, 1, 2).effective_height()), 5},
   };
 }
 
@@ -265,22 +250,6 @@ TEST(Guide, EveryWorkedNumber) {
   for (const Number& number : numbers()) {
     EXPECT_NEAR(number.computed, number.printed, number.tolerance) << number.where << ": " << number.what;
   }
-}
-
-// DL 7.3.4.2: channels alone decide what 64x64 tiles leave of a weight gradient; as one matrix, CRS high, the filter would too.
-TEST(Guide, AWeightGradientsTilesAreFilledByChannelsWhateverTheFilter) {
-  constexpr Tile k64x64 = {.m = 64, .n = 64};
-  for (std::int64_t r = 1; r <= 7; ++r) {
-    for (std::int64_t s = 1; s <= 7; ++s) {
-      const auto of = [&](std::int64_t channels) { return Convolution{.n = 1, .h = 8, .w = 8, .c = channels, .k = 64, .r = r, .s = s}; };
-      EXPECT_DOUBLE_EQ(of(32).wgrad_useful(k64x64), 0.5) << r << " x " << s;
-      EXPECT_DOUBLE_EQ(of(64).wgrad_useful(k64x64), 1.0) << r << " x " << s;
-      EXPECT_DOUBLE_EQ(of(96).wgrad_useful(k64x64), 0.75) << r << " x " << s;
-      EXPECT_LE(of(32).wgrad_useful(k64x64), tile_waves(of(32).wgrad().m, of(32).wgrad().n, k64x64, 1).useful_fraction);
-    }
-  }
-  const GemmProblem three_by_three = Convolution{.n = 1, .h = 8, .w = 8, .c = 32, .k = 64}.wgrad();
-  EXPECT_DOUBLE_EQ(tile_waves(three_by_three.m, three_by_three.n, k64x64, 1).useful_fraction, 0.9);
 }
 
 // MM 2.2: "a smaller power of two still helps". K a multiple of 8, 4, 2 and 1 elements of 2 bytes, in rows that follow one another.
