@@ -72,26 +72,26 @@ TEST(Literals, AConvolutionAndWhatMayFollowIt) {
 }
 
 TEST(Literals, AConvolutionWrittenOtherwiseIsAnsweredWithAnExample) {
-  const auto sentence = [](const std::string& text) { return refusal([&] { (void)convolution_of({"--convolution", text}); }); };
+  const auto said_of = [](const std::string& text) { return refusal([&] { (void)convolution_of({"--convolution", text}); }); };
   for (const char* text : {"", "1x9x9x3", "1x9x9x3->8", "1x9x9x3->8,", "1x9x9x3->8,3", "1x9x9x3->8,3x3,", "1x9x9->8,3x3", "1x9x9x0->8,3x3",
                            "1x9x9x3->8,3x3,stride", "1x9x9x3->8,3x3,stride=", "1x9x9x3->8,3x3,stride=0", "1x9x9x3->8,3x3,stride=2x",
                            "1x9x9x3->8,3x3,stride=1x2x3", "1x9x9x3->8,3x3,pad=-1", "1x9x9x3->8,3x3,dilation=same", "1x9x9x3->8,3x3,,pad=1",
                            "1x9x9x3->8,3x3,depth=2", "1x9x9x3<-8,3x3", "1x9x9x3->8,3x3 "}) {
-    const std::string answered = sentence(text);
+    const std::string answered = said_of(text);
     EXPECT_TRUE(answered.starts_with(concat("--convolution ", text, ": a convolution is written NxHxWxC->K,RxS[,stride=1]"))) << answered;
     EXPECT_TRUE(answered.ends_with("for example 256x56x56x64->128,3x3,pad=same.")) << answered;
   }
   for (const char* text : {"groups=2", "group=32", "depthwise", "depthwise=1"}) {
-    const std::string answered = sentence(concat("1x9x9x32->32,3x3,", text));
+    const std::string answered = said_of(concat("1x9x9x32->32,3x3,", text));
     EXPECT_NE(answered.find(concat("grouped and depthwise convolutions are not here, and every output has all channels; leave out ", text)),
               std::string::npos)
         << answered;
   }
-  EXPECT_NE(sentence("1x9x9x3->8,2x3,pad=same").find("the filter reaches over 2 x 3, an even number; take an odd filter, or say pad=0x1."),
+  EXPECT_NE(said_of("1x9x9x3->8,2x3,pad=same").find("the filter reaches over 2 x 3, an even number; take an odd filter, or say pad=0x1."),
             std::string::npos);
-  EXPECT_NE(sentence("1x4x4x3->8,3x3,dilation=2").find("a filter of 3 x 3, dilated to 5 x 5, does not fit in an image of 4 x 4"),
+  EXPECT_NE(said_of("1x4x4x3->8,3x3,dilation=2").find("a filter of 3 x 3, dilated to 5 x 5, does not fit in an image of 4 x 4"),
             std::string::npos);
-  EXPECT_NE(sentence("2147483647x9x9x3->2147483647,3x3").find("ask for fewer"), std::string::npos);
+  EXPECT_NE(said_of("2147483647x9x9x3->2147483647,3x3").find("ask for fewer"), std::string::npos);
 }
 
 TEST(Literals, ProductsThatNobodyCountsAreRefused) {

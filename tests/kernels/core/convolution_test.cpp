@@ -44,21 +44,20 @@ TEST(Convolution, ADilatedFilterReachesFarther) {
 
 TEST(Convolution, SaysWhatCannotBeConvolved) {
   const Images images{.count = 2, .channels = 3, .height = 4, .width = 5};
-  const auto sentence = [](const Images& of, const ConvolutionFilter& filter) { return refuse_convolution(of, filter); };
-  EXPECT_EQ(sentence(images, {}), "");
-  EXPECT_EQ(sentence(images, {.height = 7, .padding_down = 1}),
+  const auto refusal = [](const Images& of, const ConvolutionFilter& filter) { return refuse_convolution(of, filter); };
+  EXPECT_EQ(refusal(images, {}), "");
+  EXPECT_EQ(refusal(images, {.height = 7, .padding_down = 1}),
             "a filter of 7 x 3 does not fit in an image of 4 x 5 with padding 1 and 0, and nothing would come out; pad by more, or take a "
             "smaller filter.");
-  EXPECT_NE(sentence(images, {.dilation_across = 3}).find("a filter of 3 x 3, dilated to 3 x 7, does not fit"), std::string::npos);
-  EXPECT_NE(sentence(images, {.stride_down = 0}).find("strides 0 and 1"), std::string::npos);
-  EXPECT_NE(sentence(images, {.dilation_across = 0}).find("dilated by 1 and 0"), std::string::npos);
-  EXPECT_NE(sentence(images, {.height = 0}).find("the filter is 0 x 3"), std::string::npos);
-  EXPECT_NE(sentence(images, {.padding_across = -1}).find("the padding is 0 and -1"), std::string::npos);
-  EXPECT_NE(sentence({.count = 2, .channels = 0, .height = 4, .width = 5}, {}).find("images are 2 of 0 channels, 4 x 5"),
-            std::string::npos);
-  EXPECT_NE(sentence(with_layout(images, ImageLayout::nchw), {}).find("images are in nchw; convolution takes nhwc"), std::string::npos);
+  EXPECT_NE(refusal(images, {.dilation_across = 3}).find("a filter of 3 x 3, dilated to 3 x 7, does not fit"), std::string::npos);
+  EXPECT_NE(refusal(images, {.stride_down = 0}).find("strides 0 and 1"), std::string::npos);
+  EXPECT_NE(refusal(images, {.dilation_across = 0}).find("dilated by 1 and 0"), std::string::npos);
+  EXPECT_NE(refusal(images, {.height = 0}).find("the filter is 0 x 3"), std::string::npos);
+  EXPECT_NE(refusal(images, {.padding_across = -1}).find("the padding is 0 and -1"), std::string::npos);
+  EXPECT_NE(refusal({.count = 2, .channels = 0, .height = 4, .width = 5}, {}).find("images are 2 of 0 channels, 4 x 5"), std::string::npos);
+  EXPECT_NE(refusal(with_layout(images, ImageLayout::nchw), {}).find("images are in nchw; convolution takes nhwc"), std::string::npos);
   const std::int64_t many = std::int64_t{1} << 30;
-  EXPECT_NE(sentence({.count = many, .channels = many, .height = many, .width = many}, {}).find("ask for fewer"), std::string::npos);
+  EXPECT_NE(refusal({.count = many, .channels = many, .height = many, .width = many}, {}).find("ask for fewer"), std::string::npos);
 }
 
 // Joined rows of x are the columns exactly where the predicate says so: of every small image and filter, numbers compared.
