@@ -68,18 +68,19 @@ TEST_F(Dependencies, AreFoundWhereTheyAre) {
 }
 
 TEST_F(Dependencies, ThatAreMissingAreNamedWithTheirPackages) {
-  const std::string missing = "-D CMAKE_DISABLE_FIND_PACKAGE_tomlplusplus=ON -D CMAKE_DISABLE_FIND_PACKAGE_GTest=ON";
+  const std::string missing =
+      "-D CMAKE_DISABLE_FIND_PACKAGE_tomlplusplus=ON -D CMAKE_DISABLE_FIND_PACKAGE_PNG=ON -D CMAKE_DISABLE_FIND_PACKAGE_GTest=ON";
   const struct {
     std::string manager, advice;
-  } cases[] = {{"apt-get", "; install it with: sudo apt-get install libtomlplusplus-dev libgtest-dev "},
-               {"dnf", "; install it with: sudo dnf install tomlplusplus-devel gtest-devel "},
-               {"pacman", "; install it with: sudo pacman -S --needed tomlplusplus gtest "},
-               {"brew", "; install it with: brew install tomlplusplus googletest "},
+  } cases[] = {{"apt-get", "; install it with: sudo apt-get install libtomlplusplus-dev libpng-dev libgtest-dev "},
+               {"dnf", "; install it with: sudo dnf install tomlplusplus-devel libpng-devel gtest-devel "},
+               {"pacman", "; install it with: sudo pacman -S --needed tomlplusplus libpng gtest "},
+               {"brew", "; install it with: brew install tomlplusplus libpng googletest "},
                {"", "; install what holds it and configure again "}};
   for (const auto& [manager, advice] : cases) {
     const std::string output = configure(manager, missing);
     EXPECT_NE(status_, 0);
-    EXPECT_NE(output.find("tilewave needs toml++ and GoogleTest, which CMake does not find here" + advice), std::string::npos)
+    EXPECT_NE(output.find("tilewave needs toml++ and libpng and GoogleTest, which CMake does not find here" + advice), std::string::npos)
         << manager << "\n"
         << output;
   }

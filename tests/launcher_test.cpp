@@ -180,7 +180,7 @@ TEST_F(LauncherElsewhere, ArchIsToldItsOwnNames) {
 
 TEST_F(LauncherElsewhere, HomebrewIsToldItsOwnNames) {
   give("brew", "brew",
-       "printf '%s\\n' gcc cmake ninja pkgconf tomlplusplus cli11 nlohmann-json sentencepiece highway python python-matplotlib");
+       "printf '%s\\n' gcc cmake ninja pkgconf tomlplusplus cli11 nlohmann-json sentencepiece highway libpng python python-matplotlib");
   const Outcome outcome = call("x");
   EXPECT_EQ(outcome.status, 7) << outcome.output;
   EXPECT_NE(outcome.output.find(": brew install googletest\n"), std::string::npos) << outcome.output;
@@ -190,7 +190,7 @@ TEST_F(LauncherElsewhere, WithoutAManagerWhatIsNeededIsNamed) {
   const Outcome outcome = call("x");
   EXPECT_EQ(outcome.status, 7) << outcome.output;
   EXPECT_NE(outcome.output.find("no package manager is known here"), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("toml++ CLI11 nlohmann-json SentencePiece Highway GoogleTest"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("toml++ CLI11 nlohmann-json SentencePiece Highway libpng GoogleTest"), std::string::npos) << outcome.output;
 }
 
 TEST_F(LauncherElsewhere, NothingIsSaidWhereAllIsInstalled) {

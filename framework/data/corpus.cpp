@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/data/fingerprint.h"
+#include "framework/data/held_out.h"
 #include "framework/data/prepared_text.h"
 #include "framework/data/synthetic.h"
 #include "framework/data/token_file.h"
@@ -64,28 +65,6 @@ struct ParallelText {
   ParallelText(const ParallelText&) = delete;  // pairs would point into the other's texts
   ParallelText& operator=(const ParallelText&) = delete;
 };
-
-// The hashes of the pairs to hold out, ascending: the least, all copies of a pair with it, at most `most` pairs in all; else the rarest.
-std::vector<std::uint64_t> least_hashes(std::vector<std::uint64_t> hashes, std::int64_t most) {
-  std::sort(hashes.begin(), hashes.end());
-  std::vector<std::uint64_t> least;
-  std::uint64_t rarest = 0;
-  std::int64_t pairs = 0, copies_of_rarest = std::ssize(hashes) + 1;
-  for (auto first = hashes.begin(); first != hashes.end() && pairs < most;) {
-    const auto last = std::upper_bound(first, hashes.end(), *first);
-    const std::int64_t copies = last - first;
-    if (copies < copies_of_rarest) {
-      rarest = *first;
-      copies_of_rarest = copies;
-    }
-    if (pairs + copies <= most) {
-      least.push_back(*first);
-      pairs += copies;
-    }
-    first = last;
-  }
-  return least.empty() ? std::vector<std::uint64_t>{rarest} : least;
-}
 
 struct EncodedPairs {
   std::shared_ptr<const PairTable> table;

@@ -34,7 +34,7 @@ TEST(BesideSteps, NormalNumbersAreThoseOfTheirPlace) {
 
 TEST(BesideSteps, ErrorNormsAreThoseOfTheDifference) {
   Queue queue = make_cpu_queue(2);
-  Random random(3);
+  testing_support::Random random(3);
   const auto actual = Matrix<float>::uniform(33, 41, random);
   const auto expected = Matrix<double>::uniform(33, 41, random);
   const ErrorNorms norms = error_norms(queue, actual.view(), expected.view());
