@@ -115,10 +115,10 @@ template <class Args>
 TensorSums launch_sums(CudaQueue& queue, const Args& args) {
   const auto tensors = static_cast<std::int64_t>(args.gradients.size());
   const std::int64_t cols = gradient_norm_workspace_cols(args.gradients);
-  TW_CHECK(args.workspace.dtype == DType::f64 && args.workspace.rows == 1 && args.workspace.cols >= cols, args.kOperation,
-           ": the workspace is ", name_of(args.workspace.dtype), " [", args.workspace.rows, ", ", args.workspace.cols,
-           "]; on a GPU it must be f64 [1, ", cols, "] or wider.");
-  double* const tensor_sums = args.workspace.row<double>(0);
+  const MatrixView& workspace = args.workspace;
+  TW_CHECK(workspace.dtype == DType::f64 && workspace.rows == 1 && workspace.cols >= cols, args.kOperation, ": the workspace is ",
+           name_of(workspace.dtype), " [", workspace.rows, ", ", workspace.cols, "]; on a GPU it must be f64 [1, ", cols, "] or wider.");
+  double* const tensor_sums = workspace.row<double>(0);
   std::int64_t block = 0;
   for (std::int64_t first = 0; first < tensors; first += kTensors) {
     NormTable table{.count = static_cast<std::int32_t>(std::min<std::int64_t>(kTensors, tensors - first)),
