@@ -1,11 +1,14 @@
-// tilewave bench step RECIPE: whole training steps, and the rate of their matrix products, attention's included.
+// tilewave bench step RECIPE: whole training steps, of one rank or of several together, and the rate of their matrix products, attention's
+// included.
 #include <cmath>
 #include <iostream>
 
 #include "app/bench/bench.h"
+#include "app/options/join_ranks.h"
 #include "app/text/units.h"
 #include "framework/io/json_lines.h"
 #include "framework/measure/interleave.h"
+#include "framework/measure/rank_times.h"
 #include "kernels/core/memory.h"
 #include "models/planning/plan.h"
 #include "models/planning/resolve.h"
@@ -21,6 +24,7 @@ namespace {
 struct StepOptions {
   RecipeOptions recipe;
   DeviceOptions device;
+  RankOptions ranks;
   PageOptions page;
   bool json = false;
   int rounds = 25;
@@ -32,11 +36,12 @@ struct StepFigures {
   std::int64_t matrix_flops = 0;
 };
 
-void print(const std::string& where, const StepFigures& figures, const Page& page) {
+void print(const std::string& where, const StepFigures& figures, bool of_ranks, const Page& page) {
   const Timing& timing = figures.timing;
   const auto line = [&](const std::string& text) { std::cout << wrapped(text, page) << '\n'; };
   line(concat(where, ": ", time_text(timing.median_s), " per step, ", rate_text(figures.tokens_per_s), " target tokens/s, ",
-              flops_text(static_cast<double>(figures.matrix_flops) / timing.median_s), " in matrix products"));
+              flops_text(static_cast<double>(figures.matrix_flops) / timing.median_s), " in matrix products",
+              of_ranks ? " of each rank" : ""));
   line(concat("quartiles ", time_text(timing.lower_quartile_s), " to ", time_text(timing.upper_quartile_s),
               figures.floor_s > 0.0 ? concat("; roofline time ", time_text(figures.floor_s)) : std::string()));
 }
@@ -44,7 +49,7 @@ void print(const std::string& where, const StepFigures& figures, const Page& pag
 void print_json(const Recipe& recipe, const DeviceInfo& device, const StepFigures& figures) {
   const Timing& timing = figures.timing;
   JsonObject object;
-  object.add("device", device.name).add("recipe", recipe.name).add("time_us", timing.median_s * 1e6);
+  object.add("device", device.name).add("recipe", recipe.name).add("ranks", recipe.run.ranks).add("time_us", timing.median_s * 1e6);
   object.add("lower_quartile_us", timing.lower_quartile_s * 1e6).add("upper_quartile_us", timing.upper_quartile_s * 1e6);
   object.add("floor_us", figures.floor_s > 0.0 ? figures.floor_s * 1e6 : NAN);
   object.add("target_tokens_per_s", figures.tokens_per_s).add("matrix_flops", figures.matrix_flops);
@@ -52,39 +57,54 @@ void print_json(const Recipe& recipe, const DeviceInfo& device, const StepFigure
   std::cout << object.text() << '\n';
 }
 
-int bench_step(const StepOptions& options) {
-  const Recipe recipe = options.recipe.read();
-  const DeviceInfo device = options.device.probe();
+int bench_step(const StepOptions& given) {
+  StepOptions options = given;
+  options.ranks.apply(options.recipe);
+  options.ranks.apply(options.device);
+  const RankEnvironment started = rank_environment();
+  Recipe recipe = options.recipe.read();
+  if (started.count == 1 && recipe.run.ranks > 1) return start_ranks(recipe.run.ranks, options.device);
+  recipe = for_ranks(std::move(recipe), started);
+  const JoinedRanks joined = join_ranks(started, options.device);
+  const auto say = [&](const std::string& note) {
+    if (joined.speaks()) std::cerr << note << '\n';
+  };
+  const DeviceInfo device = joined.device.probe();
   check_supported(recipe, device.backend);
   check_files(recipe);
   const Corpus corpus = corpus_of(recipe);
-  for (const std::string& note : corpus.notes()) std::cerr << note << '\n';
+  for (const std::string& note : corpus.notes()) say(note);
   const ResolvedRecipe resolved = resolve_with(corpus, recipe, device);
-  Queue queue = options.device.make_queue(device);
-  const GemmPlans plans =
-      plans_for_step(resolved, {.queue = queue, .device = device, .noted = [](const std::string& note) { std::cerr << note << '\n'; }});
+  Queue queue = joined.device.make_queue(device);
+  const GemmPlans plans = plans_for_step(resolved, {.queue = queue, .device = device, .noted = say});
   const StepTrace trace = trace_step(resolved, device, plans);
   if (const std::optional<std::int64_t> free = free_bytes(queue)) check_memory(resolved, trace, device, *free);
-  Context context(queue, device, context_options(resolved.recipe, plans));
+  Context context(queue, device, context_options(resolved.recipe, plans, joined.ranks));
   TrainStep step(context, resolved);
   step.use_step_memory(trace);
   StepBatches batches(corpus, batch_shape(resolved), resolved.recipe.batch.accumulate);
   std::int64_t done = 0, tokens = 0;
-  const Candidate candidate{.name = recipe.name, .launch = [&](std::size_t) {
-                              batches.next_step();
-                              const StepReport report = step.run(batches.current(), ++done);
-                              TW_CHECK(report.finite || report.skipped(), "step ", done,
-                                       ": the loss or the gradient norm is not finite, so that what follows is no training step; lower "
-                                       "optimizer.learning_rate, or take another run.precision.");
-                              tokens += report.target_tokens;
-                            }};
-  const Timing timing = compare({candidate}, {}, {.rounds = options.rounds}).ours.front();
+  const auto launch = [&] {
+    batches.next_step();
+    const StepReport report = step.run(batches.current(), ++done);
+    TW_CHECK(report.finite || report.skipped(), "step ", done,
+             ": the loss or the gradient norm is not finite, so that what follows is no training step; lower optimizer.learning_rate, or "
+             "take another run.precision.");
+    tokens += report.target_tokens;
+  };
+  const Timing timing =
+      joined.ranks.alone()
+          ? compare({{.name = recipe.name, .launch = [&](std::size_t) { launch(); }}}, {}, {.rounds = options.rounds}).ours.front()
+          : time_together(context, recipe.name, {.rounds = options.rounds, .load_s = 2.0, .block_s = 0.02}, launch);
+  if (!joined.speaks()) return 0;
   const StepFigures figures = {.timing = timing,
                                .floor_s = floor_s(trace.trace, precision_table(recipe.run.precision), device),
                                .tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s,
                                .matrix_flops = trace.matrix_flops()};
-  options.json ? print_json(recipe, device, figures)
-               : print(concat(recipe.name, " on ", device_text(device)), figures, options.page.of_stdout());
+  options.json
+      ? print_json(recipe, device, figures)
+      : print(concat(recipe.name, " on ", joined.ranks.alone() ? "" : concat(joined.ranks.count, " ranks, each "), device_text(device)),
+              figures, !joined.ranks.alone(), options.page.of_stdout());
   return 0;
 }
 
@@ -97,6 +117,7 @@ Command add_bench_step(CLI::App& bench) {
   command->add_option("--rounds", options->rounds, "measured blocks of steps")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object");
   options->page.add_to(*command);
+  options->ranks.add_to(*command);
   options->device.add_to(*command);
   return {command, [options] { return bench_step(*options); }};
 }

@@ -229,14 +229,6 @@ int dump_first_batches(const TrainArguments& options) {
   return 0;
 }
 
-// What a recipe says of ranks and what started this process must not differ, but where the recipe leaves it at one.
-Recipe for_ranks(Recipe recipe, const RankEnvironment& started) {
-  TW_CHECK_INPUT(recipe.run.ranks == 1 || recipe.run.ranks == started.count, "run.ranks = ", recipe.run.ranks, ", and ", started.variable,
-                 " says that ", started.count, " ranks were started; make them agree, or leave run.ranks out.");
-  recipe.run.ranks = started.count;
-  return recipe;
-}
-
 // Without a rank no other can end in order: what is in memory is lost, and the last checkpoint stands.
 void end_without(const std::string& sentence) {
   if (!sentence.empty()) std::cerr << concat("tilewave: ", sentence, '\n') << std::flush;

@@ -20,16 +20,16 @@ Communicator join_cpus(const RankEnvironment& started) {
 }
 
 // NCCL's id comes through MPI, or, as torchrun has no MPI, from NCCL's own meeting place at MASTER_PORT + 1.
-Communicator join_gpus(const RankEnvironment& started, CudaQueue queue) {
+Communicator join_gpus(const RankEnvironment& started) {
   if (started.starter == RankStarter::torchrun) {
     const std::string place = concat(started.address, ':', started.port + 1);
     setenv("NCCL_COMM_ID", place.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
-    return join_nccl(queue, make_nccl_id(), started.rank, started.count);
+    return join_nccl(started.local_rank, make_nccl_id(), started.rank, started.count);
   }
   const Communicator hosts = join_cpus(started);
   Queue cpu = make_cpu_queue(1);
   const NcclId id = exchange_values(cpu, hosts, started.rank == 0 ? make_nccl_id() : NcclId{}).front();
-  Communicator ranks = join_nccl(queue, id, started.rank, started.count);
+  Communicator ranks = join_nccl(started.local_rank, id, started.rank, started.count);
   ranks.mpi = hosts.mpi;
   return ranks;
 }
@@ -49,11 +49,18 @@ JoinedRanks join_ranks(const RankEnvironment& started, DeviceOptions device) {
     TW_CHECK_INPUT(device.device == "auto" || device.device == "cuda", "--device ", device.device,
                    " names one GPU, and each rank takes its own; say --device cuda.");
     device.device = concat("cuda:", started.local_rank);
-    return {.ranks = join_gpus(started, make_cuda_queue(started.local_rank)), .device = device};
+    return {.ranks = join_gpus(started), .device = device};
   }
   device.device = "cpu";
   if (device.threads == 0) device.threads = std::max(1, thread_count(make_cpu_queue()) / started.local_count);
   return {.ranks = join_cpus(started), .device = device};
+}
+
+Recipe for_ranks(Recipe recipe, const RankEnvironment& started) {
+  TW_CHECK_INPUT(recipe.run.ranks == 1 || recipe.run.ranks == started.count, "run.ranks = ", recipe.run.ranks, ", and ", started.variable,
+                 " says that ", started.count, " ranks were started; make them agree, or leave run.ranks out.");
+  recipe.run.ranks = started.count;
+  return recipe;
 }
 
 int start_ranks(std::int64_t count, const DeviceOptions& device) {

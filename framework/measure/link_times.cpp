@@ -1,51 +1,15 @@
-// Ranks begin a block of launches together, and the block's time is the slowest one's.
 #include "framework/measure/link_times.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <functional>
 
-#include "framework/distributed/exchange_values.h"
 #include "framework/measure/least_squares.h"
+#include "framework/measure/rank_times.h"
 #include "kernels/gemm/cost/operation_time.h"
 #include "kernels/gemm/tiling.h"
 #include "kernels/ops/collective.h"
 
 namespace tilewave {
-namespace {
-
-constexpr double kBlockSeconds = 0.01;  // that launches are timed in at least
-constexpr int kMaxLaunches = 1000;
-
-double slowest(Context& context, double seconds) {
-  const std::vector<double> all = exchange_values(context.queue(), context.ranks(), seconds);
-  return *std::max_element(all.begin(), all.end());
-}
-
-// Of one launch, the slowest rank's; the exchange before it is where the ranks meet.
-double timed(Context& context, int launches, const std::function<void()>& launch) {
-  (void)slowest(context, 0.0);
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < launches; ++i) launch();
-  synchronize(context.queue());
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return slowest(context, seconds) / launches;
-}
-
-Timing timing_of(Context& context, std::string_view operation, int rounds, const std::function<void()>& launch) {
-  (void)timed(context, 1, launch);  // buffers and connections are made
-  const double once = timed(context, 1, launch);
-  const int launches = static_cast<int>(std::clamp(kBlockSeconds / once, 1.0, static_cast<double>(kMaxLaunches)));
-  Timing timing{.name = std::string(operation)};
-  for (int round = 0; round < rounds; ++round) timing.rounds_s.push_back(timed(context, launches, launch));
-  timing.median_s = quantile(timing.rounds_s, 0.5);
-  timing.lower_quartile_s = quantile(timing.rounds_s, 0.25);
-  timing.upper_quartile_s = quantile(timing.rounds_s, 0.75);
-  return timing;
-}
-
-}  // namespace
 
 std::vector<CollectiveTime> measure_collectives(Context& context, std::int64_t bytes, int rounds) {
   const Communicator& ranks = context.ranks();
@@ -56,9 +20,9 @@ std::vector<CollectiveTime> measure_collectives(Context& context, std::int64_t b
   std::vector<CollectiveTime> times;
   const auto measure = [&](const auto& args) {
     const TraceEntry entry = trace_entry(args);
-    times.push_back({.operation = entry.operation, .work = *entry.collective, .timing = timing_of(context, entry.operation, rounds, [&] {
-                                                                                context.launch(args);
-                                                                              })});
+    times.push_back({.operation = entry.operation,
+                     .work = *entry.collective,
+                     .timing = time_together(context, entry.operation, {.rounds = rounds}, [&] { context.launch(args); })});
   };
   measure(AllReduceArgs{.x = all, .ranks = ranks});
   measure(ReduceScatterArgs{.x = all, .y = own, .ranks = ranks});

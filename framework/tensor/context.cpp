@@ -14,7 +14,7 @@ Context::Context(Queue queue, DeviceInfo device, Options options)
       options_(std::move(options)),
       precision_(precision_table(options_.precision)),
       plans_(options_.plans) {
-  if (!options_.ranks.alone() && std::holds_alternative<CudaQueue>(queue_)) links_ = make_cuda_queue(device_.index);
+  if (options_.ranks.nccl != nullptr && std::holds_alternative<CudaQueue>(queue_)) links_ = links_of(options_.ranks);
   step_state_ = persistent({1, static_cast<std::int64_t>(sizeof(StepState) / sizeof(std::int32_t))}, DType::i32);
   write_step_state({});
 }

@@ -72,9 +72,11 @@ class Context {
     if (!links_ || profiler_ != nullptr) return launch(args);
     follow(*links_, queue_);
     run(*links_, args);
+    links_are_ahead_ = true;
   }
+  // Waits for nothing where nothing was launched beside since: a capture has no stream but those that followed its own.
   void await_ranks() {
-    if (links_ && profiler_ == nullptr) follow(queue_, *links_);
+    if (std::exchange(links_are_ahead_, false)) follow(queue_, *links_);
   }
 
   // Times every launch from now on; null for none.
@@ -133,7 +135,8 @@ class Context {
 
  private:
   Queue queue_;
-  std::optional<Queue> links_;  // of several ranks on GPUs
+  std::optional<Queue> links_;  // of ranks that joined with GPUs
+  bool links_are_ahead_ = false;
   DeviceInfo device_;
   Options options_;
   PrecisionTable precision_;

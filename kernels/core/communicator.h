@@ -38,8 +38,11 @@ Communicator join_mpi();
 // NCCL's name for a group of ranks: rank 0 makes it, and every rank is given it.
 using NcclId = std::array<std::byte, 128>;
 NcclId make_nccl_id();
-// Returns when all `count` ranks are there. Communicators of a process are used by one stream each.
-Communicator join_nccl(CudaQueue& queue, const NcclId& id, int rank, int count);
+// Returns when all `count` ranks are there, each with a GPU of its own: this one with GPU number `device`, on which they speak in a stream
+// of their own. A collective that is put into another one begins behind what that holds, and what comes into it later waits.
+Communicator join_nccl(int device, const NcclId& id, int rank, int count);
+// The stream that ranks speak in, of join_nccl's alone: what is put there waits for no other stream, and none waits for it.
+CudaQueue links_of(const Communicator& ranks);
 
 // Every rank's bytes, by rank: what a host has to say, outside steps. All ranks call it, in the same order. Of a rank alone its own; a
 // trace has none.

@@ -63,7 +63,8 @@ FoundLibrary find_nccl() {
   return {.path = {}, .version = {}, .refused = "this build of tilewave has no CUDA kernels, whose ranks alone speak NCCL.", .looked = {}};
 }
 NcclId make_nccl_id() { refuse(); }
-Communicator join_nccl(CudaQueue&, const NcclId&, int, int) { refuse(); }
+Communicator join_nccl(int, const NcclId&, int, int) { refuse(); }
+CudaQueue links_of(const Communicator&) { refuse(); }
 void follow(CudaQueue&, CudaQueue&) { refuse(); }
 
 std::int64_t free_bytes(CudaQueue&) { refuse(); }

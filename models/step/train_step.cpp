@@ -73,7 +73,7 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
       uploads_(context) {
   const std::int64_t ranks = context.ranks().count;
   TW_CHECK_INPUT(resolved.recipe.run.ranks == ranks, "run.ranks = ", resolved.recipe.run.ranks, ", and here ",
-                 ranks == 1 ? "is one" : concat("are ", ranks), "; only `tilewave train` starts ranks: --set run.ranks=", ranks, ".");
+                 ranks == 1 ? "is one" : concat("are ", ranks), "; `tilewave train` and `tilewave bench step` start ranks: --set run.ranks=", ranks, ".");
   if (!alone()) reduction_.emplace(model_.parameters());
   if (optimizer_.options().scaling.enabled) context.write_step_state({.loss_scale = kFirstLossScale});
 }

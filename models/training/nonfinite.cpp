@@ -29,7 +29,10 @@ std::string first_nonfinite(TrainStep& step, const PassBatches& batches, std::in
   }
   step.submit(batches, number, Update::no);
   context.inspect({});
-  return found.empty() ? "the sum of the gradients' squares" : found;
+  const std::vector<std::string> of_ranks = exchange(context.queue(), context.ranks(), found);
+  const auto first = std::find_if(of_ranks.begin(), of_ranks.end(), [](const std::string& of_rank) { return !of_rank.empty(); });
+  if (first == of_ranks.end()) return "the sum of the gradients' squares";
+  return context.ranks().alone() ? *first : concat(*first, " of rank ", first - of_ranks.begin());
 }
 
 }  // namespace tilewave

@@ -8,7 +8,8 @@
 
 namespace tilewave {
 
-// "the output in decoder.3.ffn, row 17, column 4 (inf)": the step is done again, launch by launch, without its update.
+// "the output in decoder.3.ffn, row 17, column 4 (inf)": the step is done again, launch by launch, without its update. Of several ranks,
+// which all call it, the first one that found something is named.
 std::string first_nonfinite(TrainStep& step, const PassBatches& batches, std::int64_t number);
 
 }  // namespace tilewave

@@ -114,15 +114,20 @@ NcclId make_nccl_id() {
   return id;
 }
 
-Communicator join_nccl(CudaQueue& queue, const NcclId& id, int rank, int count) {
+Communicator join_nccl(int device, const NcclId& id, int rank, int count) {
   TW_CHECK(count >= 1 && rank >= 0 && rank < count, "join_nccl: there is no rank ", rank, " of ", count, "; ranks are numbered from 0 on.");
-  return {.rank = rank, .count = count, .mpi = nullptr, .nccl = std::make_shared<NcclRanks>(queue, id, rank, count)};
+  return {.rank = rank, .count = count, .mpi = nullptr, .nccl = std::make_shared<NcclRanks>(device, id, rank, count)};
 }
 
-NcclRanks::NcclRanks(const CudaQueue& queue, const NcclId& id, int rank, int count) : nccl(functions()), stream_(queue.stream) {
+CudaQueue links_of(const Communicator& ranks) {
+  TW_CHECK(ranks.nccl != nullptr, "links_of: ranks that did not join by join_nccl() have no stream.");
+  return ranks.nccl->links;
+}
+
+NcclRanks::NcclRanks(int device, const NcclId& id, int rank, int count) : nccl(functions()), links(make_cuda_queue(device)) {
   NcclUniqueId own{};
   std::memcpy(own.internal, id.data(), sizeof(own.internal));
-  TW_CUDA(cudaSetDevice(device_of(queue).index));
+  TW_CUDA(cudaSetDevice(device));
   expect(nccl.comm_init_rank(&communicator, count, own, rank), concat("joining as rank ", rank, " of ", count));
 }
 
@@ -130,7 +135,7 @@ NcclRanks::NcclRanks(const CudaQueue& queue, const NcclId& id, int rank, int cou
 NcclRanks::~NcclRanks() {
   NcclStatus earlier = 0;
   const bool broken = nccl.comm_get_async_error(communicator, &earlier) != 0 || earlier != 0;
-  if (broken || std::uncaught_exceptions() > 0 || cudaStreamSynchronize(stream_->handle) != cudaSuccess) {
+  if (broken || std::uncaught_exceptions() > 0 || cudaStreamSynchronize(stream_of(links)) != cudaSuccess) {
     cudaGetLastError();
     nccl.comm_abort(communicator);
     return;
@@ -143,8 +148,8 @@ void NcclRanks::expect(NcclStatus status, std::string_view operation) const {
 }
 
 void NcclRanks::expect_usable(const CudaQueue& queue, std::string_view operation) const {
-  TW_CHECK(stream_of(queue) == stream_->handle, operation,
-           ": these ranks joined on another stream, and a communicator is used by one; join on this queue, or take that one.");
+  const int joined = device_of(links).index, given = device_of(queue).index;
+  TW_CHECK(joined == given, operation, ": this rank joined with GPU number ", joined, ", and the queue is GPU number ", given, "'s.");
   NcclStatus earlier = 0;
   expect(nccl.comm_get_async_error(communicator, &earlier), operation);
   expect(earlier, concat("what came before ", operation));

@@ -1,4 +1,4 @@
-// NCCL's functions, opened at run time, and ranks that speak through them on one stream. Calls return when their work is in the stream, so
+// NCCL's functions, opened at run time, and ranks that speak through them in one stream. Calls return when their work is in the stream, so
 // that a capture has them. Every call of a communicator is made by all of its ranks, in the same order.
 //
 // Which way bytes take (rings, trees, a switch that adds: NVLink multicast) NCCL decides, by its own environment variables where they are
@@ -36,21 +36,19 @@ struct NcclFunctions {
 };
 
 struct NcclRanks {
-  NcclRanks(const CudaQueue& queue, const NcclId& id, int rank, int count);
+  NcclRanks(int device, const NcclId& id, int rank, int count);
   ~NcclRanks();
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  // Error where an earlier call has failed since, or another stream is given.
+  // Error where an earlier call has failed since, or the queue is another GPU's.
   void expect_usable(const CudaQueue& queue, std::string_view operation) const;
   // Error in NCCL's words.
   void expect(NcclStatus status, std::string_view operation) const;
 
   const NcclFunctions& nccl;
+  CudaQueue links;  // the stream that they speak in
   void* communicator = nullptr;
-
- private:
-  std::shared_ptr<CudaStream> stream_;
 };
 
 // ncclDataType_t of a type, and ncclSum.

@@ -1,4 +1,4 @@
-// Collectives of CUDA queues, which are NCCL's, in the queue's stream; a rank alone needs no NCCL.
+// Collectives of CUDA queues, which are NCCL's; a rank alone needs no NCCL.
 #include "kernels/cuda/core/nccl.h"
 #include "kernels/cuda/core/stream.h"
 #include "kernels/cuda/prim/check.h"
@@ -7,11 +7,16 @@
 namespace tilewave {
 namespace {
 
-NcclRanks& ranks_of(CudaQueue& queue, std::string_view operation, const Communicator& ranks) {
+// call(ranks, stream), in the stream of the ranks, between what the queue holds now and what comes into it later.
+template <class Call>
+void speak(CudaQueue& queue, std::string_view operation, const Communicator& ranks, const Call& call) {
   TW_CHECK(ranks.nccl != nullptr, operation, ": ", ranks.count,
            " ranks on GPUs speak NCCL, and these do not; take those of join_nccl(), or --device cpu.");
-  ranks.nccl->expect_usable(queue, operation);
-  return *ranks.nccl;
+  NcclRanks& own = *ranks.nccl;
+  own.expect_usable(queue, operation);
+  follow(own.links, queue);
+  own.expect(call(own, stream_of(own.links)), operation);
+  follow(queue, own.links);
 }
 
 // A rank alone that joined speaks NCCL all the same: what is captured and timed is then what many ranks do. Nobody speaks of nothing.
@@ -30,39 +35,36 @@ void run(CudaQueue& queue, const AllReduceArgs& args) {
   constexpr std::string_view kName = AllReduceArgs::kOperation;
   check(args);
   if (copies(args.x, args.ranks)) return;
-  const NcclRanks& own = ranks_of(queue, kName, args.ranks);
-  own.expect(own.nccl.all_reduce(args.x.data, args.x.data, elements(args.x), nccl_type(args.x.dtype), kNcclSum, own.communicator,
-                                 stream_of(queue)),
-             kName);
+  speak(queue, kName, args.ranks, [&](const NcclRanks& own, cudaStream_t stream) {
+    return own.nccl.all_reduce(args.x.data, args.x.data, elements(args.x), nccl_type(args.x.dtype), kNcclSum, own.communicator, stream);
+  });
 }
 
 void run(CudaQueue& queue, const ReduceScatterArgs& args) {
   constexpr std::string_view kName = ReduceScatterArgs::kOperation;
   check(args);
   if (copies(args.x, args.ranks)) return copy(queue, args.x, args.y);
-  const NcclRanks& own = ranks_of(queue, kName, args.ranks);
-  own.expect(own.nccl.reduce_scatter(args.x.data, args.y.data, elements(args.y), nccl_type(args.x.dtype), kNcclSum, own.communicator,
-                                     stream_of(queue)),
-             kName);
+  speak(queue, kName, args.ranks, [&](const NcclRanks& own, cudaStream_t stream) {
+    return own.nccl.reduce_scatter(args.x.data, args.y.data, elements(args.y), nccl_type(args.x.dtype), kNcclSum, own.communicator, stream);
+  });
 }
 
 void run(CudaQueue& queue, const AllGatherArgs& args) {
   constexpr std::string_view kName = AllGatherArgs::kOperation;
   check(args);
   if (copies(args.x, args.ranks)) return copy(queue, args.x, args.y);
-  const NcclRanks& own = ranks_of(queue, kName, args.ranks);
-  own.expect(own.nccl.all_gather(args.x.data, args.y.data, elements(args.x), nccl_type(args.x.dtype), own.communicator, stream_of(queue)),
-             kName);
+  speak(queue, kName, args.ranks, [&](const NcclRanks& own, cudaStream_t stream) {
+    return own.nccl.all_gather(args.x.data, args.y.data, elements(args.x), nccl_type(args.x.dtype), own.communicator, stream);
+  });
 }
 
 void run(CudaQueue& queue, const BroadcastArgs& args) {
   constexpr std::string_view kName = BroadcastArgs::kOperation;
   check(args);
   if (copies(args.x, args.ranks)) return;
-  const NcclRanks& own = ranks_of(queue, kName, args.ranks);
-  own.expect(own.nccl.broadcast(args.x.data, args.x.data, elements(args.x), nccl_type(args.x.dtype), args.root, own.communicator,
-                                stream_of(queue)),
-             kName);
+  speak(queue, kName, args.ranks, [&](const NcclRanks& own, cudaStream_t stream) {
+    return own.nccl.broadcast(args.x.data, args.x.data, elements(args.x), nccl_type(args.x.dtype), args.root, own.communicator, stream);
+  });
 }
 
 }  // namespace tilewave
