@@ -83,10 +83,23 @@ void print(const MeasuredCollectives& measured, const Page& page) {
   table.print(std::cout, page);
 }
 
-// Where plan reads them; of a GPU whose links have a printed rate.
-void keep(const MeasuredCollectives& measured) {
+// Why plan is not to read them; empty: it is.
+std::string not_kept_because(const MeasuredCollectives& measured, const RankEnvironment& started) {
+  constexpr std::int64_t kLeastBytes = std::int64_t{64} << 20;  // below, a rate is mostly latency
+  if (measured.device.link_bytes_per_s <= 0.0) return "the rate that its links are sold with is not known";
+  if (started.local_count != started.count) return "some links lie between machines, whose rate is no share of these GPUs'";
+  if (measured.times.back().work.bytes < kLeastBytes) return concat("the largest tensor has less than ", kLeastBytes >> 20, " MiB");
+  return {};
+}
+
+// Where plan reads them.
+void keep(const MeasuredCollectives& measured, const RankEnvironment& started) {
   const std::filesystem::path path = calibration_path(measured.device);
-  if (measured.device.backend != Backend::cuda || measured.device.link_bytes_per_s <= 0.0 || path.empty()) return;
+  if (measured.device.backend != Backend::cuda || path.empty()) return;
+  if (const std::string why = not_kept_because(measured, started); !why.empty()) {
+    std::cerr << concat("not kept for plan: ", why, '\n');
+    return;
+  }
   save_links(path, {.share = measured.links.bytes_per_s / measured.device.link_bytes_per_s, .hop_s = measured.links.hop_s},
              measured.device);
   std::cerr << concat("kept in ", path.string(), '\n');
@@ -120,7 +133,7 @@ int bench_collectives(const CollectivesOptions& given) {
   } else {
     print(measured, options.page.of_stdout());
   }
-  keep(measured);
+  keep(measured, started);
   return 0;
 }
 

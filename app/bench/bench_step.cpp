@@ -77,7 +77,7 @@ int bench_step(const StepOptions& given) {
   const ResolvedRecipe resolved = resolve_with(corpus, recipe, device);
   Queue queue = joined.device.make_queue(device);
   const GemmPlans plans = plans_for_step(resolved, {.queue = queue, .device = device, .noted = say});
-  const StepTrace trace = trace_step(resolved, device, plans);
+  const StepTrace trace = trace_step(resolved, device, {.plans = plans, .ranks = joined.ranks});
   if (const std::optional<std::int64_t> free = free_bytes(queue)) check_memory(resolved, trace, device, *free);
   Context context(queue, device, context_options(resolved.recipe, plans, joined.ranks));
   TrainStep step(context, resolved);

@@ -32,9 +32,12 @@ CalibrationTimes measure_calibration(const DeviceOptions& options, const DeviceI
 
 Calibration calibration_of(const CalibrationTimes& times, const DeviceInfo& calibrated) {
   Calibration calibration = fit_cost_model(times.gemms, uncalibrated(calibrated));
-  calibration.model.operations = cost_model_of(calibrated).operations;
+  const OperationModel& before = cost_model_of(calibrated).operations;
+  calibration.model.operations = before;
   if (times.operations) {
     calibration.model.operations = times.operations->model;
+    calibration.model.operations.link_share = before.link_share;
+    calibration.model.operations.link_hop_s = before.link_hop_s;
     calibration.operation_error_before = times.operations->error_before;
     calibration.operation_error_after = times.operations->error_after;
   }

@@ -15,8 +15,8 @@ struct CalibrationTimes {
   std::optional<OperationFit> operations;  // of what is no GEMM; absent: those constants stay
 };
 
-// Both start from the constants that tilewave comes with, whatever the device was calibrated to before; what was not measured stays as it
-// was calibrated.
+// Both start from the constants that tilewave comes with, whatever the device was calibrated to before; what was not measured, as links
+// never are here, stays as it was calibrated.
 CalibrationTimes measure_calibration(const DeviceOptions& options, const DeviceInfo& calibrated);
 Calibration calibration_of(const CalibrationTimes& times, const DeviceInfo& calibrated);
 

@@ -1,5 +1,6 @@
 #include "framework/distributed/gradient_reduction.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -13,6 +14,9 @@ GradientReduction::GradientReduction(Parameters& parameters)
   TW_CHECK(!layers.empty(), "gradients that lie each by itself are not summed over ranks; place them by layer.");
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     for (const ParameterPlace& place : layers[layer].places) layer_of_.emplace(place.parameter->variable.value().data(), layer);
+    const auto next = std::find_if(layers.begin() + static_cast<std::ptrdiff_t>(layer) + 1, layers.end(),
+                                   [&](const ParameterLayer& other) { return other.gradients.data() == layers[layer].gradients.data(); });
+    turn_before_.push_back(static_cast<std::size_t>(next - layers.begin()));
   }
 }
 
@@ -26,16 +30,21 @@ void GradientReduction::done(const Variable& leaf) {
   const auto found = layer_of_.find(leaf.value().data());
   if (found == layer_of_.end()) return;  // no parameter of the model
   if (!leaf.gradient_written()) return;  // nothing reached it: finish() sees to it
+  const std::vector<ParameterLayer>& layers = parameters_.layers();
+  const std::size_t before = turn_before_[found->second];
+  TW_CHECK(before == layers.size() || left_[before] == 0, layers[found->second].name, " has its gradients before all of ",
+           layers[before].name, "'s are summed, whose memory they share; layers of one make are added in the order of the forward pass.");
   if (--left_[found->second] == 0) reduce(found->second);
 }
 
 void GradientReduction::finish(PassEnd end) {
+  for (std::size_t layer = 0; layer < left_.size(); ++layer) {
+    TW_CHECK(!in_turns_ || left_[layer] == 0, parameters_.layers()[layer].name,
+             " has a parameter that no pass reaches, and the memory of its gradients is another layer's by now.");
+  }
   parameters_.zero_unwritten_gradients();
   for (std::size_t layer = 0; layer < left_.size(); ++layer) {
-    if (left_[layer] == 0) continue;
-    TW_CHECK(!in_turns_, parameters_.layers()[layer].name,
-             " has a parameter that no pass reaches, and the memory of its gradients is another layer's by now.");
-    reduce(layer);
+    if (left_[layer] > 0) reduce(layer);
   }
   Context& context = parameters_.context();
   if (end == PassEnd::last) {

@@ -44,6 +44,7 @@ class GradientReduction {
   PassKind kind_ = PassKind::first;
   std::unordered_map<const void*, std::size_t> layer_of_;  // by the address of a value
   std::vector<std::int64_t> left_;                         // gradients of each layer that are not complete
+  std::vector<std::size_t> turn_before_;  // of each layer the one that has its memory before it in the walk; none: as many as there are
 };
 
 }  // namespace tilewave

@@ -8,7 +8,6 @@
 
 #include "framework/io/file.h"
 #include "framework/io/json_fault.h"
-#include "framework/io/json_lines.h"
 #include "framework/measure/gemm_scratch.h"
 #include "framework/measure/least_squares.h"
 #include "framework/tensor/pitch.h"
@@ -292,31 +291,53 @@ std::filesystem::path calibration_path(const DeviceInfo& device) {
   return folder.empty() ? folder : folder / (file_name_of(device) + ".json");
 }
 
-void save_calibration(const std::filesystem::path& path, const Calibration& calibration, const DeviceInfo& device) {
-  JsonObject object;
-  object.add("format", kFormat).add("device", device.name).add("driver", device.driver).add("capability", device.capability);
-  object.add("points", calibration.points).add("error_before", calibration.error_before).add("error_after", calibration.error_after);
-  object.add("operation_error_before", calibration.operation_error_before).add("operation_error_after", calibration.operation_error_after);
-  for (const CostConstant& constant : cost_constants()) object.add(constant.name, calibration.model.*constant.value);
-  for (const OperationConstant& constant : operation_constants()) object.add(constant.name, calibration.model.operations.*constant.value);
+namespace {
+
+constexpr const char* kLinks = "links";
+
+bool is_of(const nlohmann::json& stored, const DeviceInfo& device) {
+  return stored.at("format") == kFormat && stored.at("device") == device.name && stored.at("driver") == device.driver &&
+         stored.at("capability") == device.capability;
+}
+
+// What is stored of the device; that alone whose it is where nothing is, or nothing of use.
+nlohmann::ordered_json stored_of(const std::filesystem::path& path, const DeviceInfo& device) {
+  std::error_code code;
+  try {
+    if (std::filesystem::exists(path, code)) {
+      nlohmann::ordered_json stored = nlohmann::ordered_json::parse(read_file(path, kMaxBytes));
+      if (is_of(stored, device)) return stored;
+    }
+  } catch (const std::exception&) {  // as use_calibration() says
+  }
+  return {{"format", kFormat}, {"device", device.name}, {"driver", device.driver}, {"capability", device.capability}};
+}
+
+void write(const std::filesystem::path& path, const nlohmann::ordered_json& stored) {
   make_folders(path.parent_path());
-  write_file_atomically(path, object.text() + "\n");
+  write_file_atomically(path, stored.dump() + "\n");
+}
+
+}  // namespace
+
+void save_calibration(const std::filesystem::path& path, const Calibration& calibration, const DeviceInfo& device) {
+  nlohmann::ordered_json object = stored_of(path, device);
+  object["points"] = calibration.points;
+  object["error_before"] = calibration.error_before;
+  object["error_after"] = calibration.error_after;
+  object["operation_error_before"] = calibration.operation_error_before;
+  object["operation_error_after"] = calibration.operation_error_after;
+  for (const CostConstant& constant : cost_constants()) object[std::string(constant.name)] = calibration.model.*constant.value;
+  for (const OperationConstant& constant : operation_constants()) {
+    object[std::string(constant.name)] = calibration.model.operations.*constant.value;
+  }
+  write(path, object);
 }
 
 void save_links(const std::filesystem::path& path, const LinkConstants& links, const DeviceInfo& device) {
-  Calibration stored{.model = cost_model_of(device)};
-  stored.model.operations.link_share = links.share;
-  stored.model.operations.link_hop_s = links.hop_s;
-  std::error_code code;
-  if (stored.model.source == CostModelSource::calibrated && std::filesystem::exists(path, code)) {
-    const nlohmann::json object = nlohmann::json::parse(read_file(path, kMaxBytes));
-    stored.points = object.value("points", stored.points);
-    stored.error_before = object.value("error_before", 0.0);
-    stored.error_after = object.value("error_after", 0.0);
-    stored.operation_error_before = object.value("operation_error_before", 0.0);
-    stored.operation_error_after = object.value("operation_error_after", 0.0);
-  }
-  save_calibration(path, stored, device);
+  nlohmann::ordered_json object = stored_of(path, device);
+  object[kLinks] = {{"link_share", links.share}, {"link_hop_s", links.hop_s}};
+  write(path, object);
 }
 
 std::string use_calibration(DeviceInfo& device) {
@@ -330,21 +351,28 @@ std::string use_calibration(DeviceInfo& device) {
     const nlohmann::json object = nlohmann::json::parse(read_file(path, kMaxBytes));
     CostModel model = cost_model_of(device);
     if (object.at("format") != kFormat) return unused("its format is another version's");
-    if (object.at("device") != device.name || object.at("driver") != device.driver || object.at("capability") != device.capability) {
+    if (!is_of(object, device)) {
       return unused(concat("it is of ", printable(object.at("device").get<std::string>()), " under driver ",
                            printable(object.at("driver").get<std::string>()), ", and this is ", device.name, " under ", device.driver));
     }
     std::string_view bad;
-    const auto take = [&](std::string_view name, double& value) {
-      value = object.at(std::string(name)).get<double>();
+    const auto take = [&](const nlohmann::json& from, std::string_view name, double& value) {
+      value = from.at(std::string(name)).get<double>();
       if (!(value > 0.0) || !std::isfinite(value)) bad = name;
     };
-    for (const CostConstant& constant : cost_constants()) take(constant.name, model.*constant.value);
-    for (const OperationConstant& constant : operation_constants()) {  // one that came later keeps its default
-      if (object.contains(std::string(constant.name))) take(constant.name, model.operations.*constant.value);
+    const auto links = object.find(kLinks);
+    if (links == object.end() || object.contains("points")) {  // links may be all that was measured
+      for (const CostConstant& constant : cost_constants()) take(object, constant.name, model.*constant.value);
+      for (const OperationConstant& constant : operation_constants()) {  // one that came later keeps its default
+        if (object.contains(std::string(constant.name))) take(object, constant.name, model.operations.*constant.value);
+      }
+      model.source = CostModelSource::calibrated;
+    }
+    if (links != object.end()) {
+      take(*links, "link_share", model.operations.link_share);
+      take(*links, "link_hop_s", model.operations.link_hop_s);
     }
     if (!bad.empty()) return unused(concat(bad, " is not a number above 0"));
-    model.source = CostModelSource::calibrated;
     device.cost_model = std::make_shared<CostModel>(model);
     return {};
   } catch (const std::exception& error) {

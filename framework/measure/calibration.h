@@ -40,7 +40,8 @@ double constant_at(std::string_view constant, double coordinate);
 std::filesystem::path calibration_path(const DeviceInfo& device);
 void save_calibration(const std::filesystem::path& path, const Calibration& calibration, const DeviceInfo& device);
 
-// What links were measured to be, beside what else is stored of the device: the share of the printed rate, and a hop's latency.
+// What links were measured to be: the share of the printed rate, and a hop's latency. They are stored beside a calibration or without one;
+// neither changes the other.
 struct LinkConstants {
   double share = 0.0, hop_s = 0.0;
 };

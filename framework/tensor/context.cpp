@@ -21,6 +21,16 @@ Context::Context(Queue queue, DeviceInfo device, Options options)
 
 Context::~Context() = default;
 
+void Context::note_beside() {
+  if (const Trace* const log = log_of(queue_)) beside_.entries.push_back(log->entries.size() - 1);
+}
+
+void Context::await_ranks() {
+  if (!std::exchange(links_are_ahead_, false)) return;
+  if (links_) follow(queue_, *links_);
+  if (const Trace* const log = log_of(queue_)) beside_.awaits.push_back(log->entries.size());
+}
+
 std::int64_t Context::pitch_of(std::int64_t cols, DType dtype) const { return tilewave::pitch_of(cols, dtype, options_.pitch); }
 
 std::shared_ptr<void> Context::workspace(std::int64_t bytes) {

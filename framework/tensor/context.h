@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "framework/tensor/arena.h"
 #include "framework/tensor/layout.h"
@@ -41,6 +42,12 @@ struct ContextOptions {
   Sharding sharding = Sharding::none;  // among them
 };
 
+// Of a trace of what a context launches: which entries go beside the others, in order with what else does, and before which entries all of
+// that is done.
+struct LaunchesBeside {
+  std::vector<std::size_t> entries, awaits;  // ascending
+};
+
 class Context {
  public:
   using Options = ContextOptions;
@@ -69,15 +76,17 @@ class Context {
   // await_ranks() waits for it. Launches that are timed one by one go to the queue itself.
   template <class Args>
   void launch_beside(const Args& args) {
-    if (!links_ || profiler_ != nullptr) return launch(args);
+    links_are_ahead_ = true;
+    if (!links_ || profiler_ != nullptr) {
+      launch(args);
+      return note_beside();
+    }
     follow(*links_, queue_);
     run(*links_, args);
-    links_are_ahead_ = true;
   }
   // Waits for nothing where nothing was launched beside since: a capture has no stream but those that followed its own.
-  void await_ranks() {
-    if (std::exchange(links_are_ahead_, false)) follow(queue_, *links_);
-  }
+  void await_ranks();
+  const LaunchesBeside& beside() const { return beside_; }  // in the log that the queue has had since the context was made
 
   // Times every launch from now on; null for none.
   void profile(Profiler* profiler) { profiler_ = profiler; }
@@ -134,9 +143,12 @@ class Context {
   void set_layer(std::string layer);
 
  private:
+  void note_beside();  // of the last launch
+
   Queue queue_;
   std::optional<Queue> links_;  // of ranks that joined with GPUs
   bool links_are_ahead_ = false;
+  LaunchesBeside beside_;
   DeviceInfo device_;
   Options options_;
   PrecisionTable precision_;

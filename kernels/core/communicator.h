@@ -17,13 +17,14 @@ namespace tilewave {
 struct MpiRanks;   // private to kernels/cpu
 struct NcclRanks;  // private to kernels/cuda
 
-// A rank's place among others. One rank alone needs no library: collectives are then copies.
+// A rank's place among others. One rank alone needs no library: collectives are then copies. One that joined NCCL all the same is not
+// alone, so that what it launches, captures and times is what each of many does.
 struct Communicator {
   int rank = 0, count = 1;
   std::shared_ptr<MpiRanks> mpi;    // of CPU queues
   std::shared_ptr<NcclRanks> nccl;  // of CUDA queues; goes after the graphs that have its collectives
 
-  bool alone() const { return count == 1; }
+  bool alone() const { return count == 1 && nccl == nullptr; }
 };
 
 // The libraries, as `tilewave devices` tells of them. Nothing is started.

@@ -122,11 +122,76 @@ void check_plannable(const Recipe& recipe, const DeviceInfo& device) {
                  "\"; use --set run.precision=", name_of(*instead), ".");
 }
 
-// What reads the sums of all ranks.
-static bool is_of_norm(std::string_view operation) {
-  return operation == GradientNormArgs::kOperation || operation == SumOfSquaresArgs::kOperation ||
-         operation == NormOfSquaresArgs::kOperation;
+namespace {
+
+double seconds_of(const TraceEntry& entry, const DeviceInfo& device) {
+  return entry.gemm && entry.plan ? entry.plan->predicted_s : predicted_seconds(entry, device);
 }
+
+// A step's queue and the links between its ranks as time goes on, in seconds from its begin.
+struct StepClock {
+  double now_s = 0.0, links_free_s = 0.0;
+  double links_s = 0.0, exposed_s = 0.0;  // at work; waited for
+
+  void launch(double seconds) { now_s += seconds; }
+  void launch_beside(double seconds) {
+    links_s += seconds;
+    links_free_s = std::max(links_free_s, now_s) + seconds;
+  }
+  void await() {
+    exposed_s += std::max(0.0, links_free_s - now_s);
+    now_s = std::max(now_s, links_free_s);
+  }
+  // So many times more what has been since.
+  void repeat(const StepClock& since, double times) {
+    const double passed_s = times * (now_s - since.now_s);
+    links_s += times * (links_s - since.links_s);
+    exposed_s += times * (exposed_s - since.exposed_s);
+    now_s += passed_s;
+    links_free_s += passed_s;
+  }
+};
+
+struct Entries {
+  std::size_t begin = 0, end = 0;
+};
+
+bool is_beside(const StepTrace& trace, std::size_t entry) { return std::ranges::binary_search(trace.beside.entries, entry); }
+
+// What is launched once where passes follow is launched in the last one.
+void replay(const StepTrace& trace, const Entries& part, const DeviceInfo& device, bool last, StepClock& clock) {
+  const std::vector<TraceEntry>& entries = trace.trace.entries;
+  const std::vector<std::size_t>& awaits = trace.beside.awaits;
+  std::int64_t passes = 1;
+  for (std::size_t i = part.begin; i < part.end; ++i) passes = std::max(passes, entries[i].times);
+  auto await = std::ranges::lower_bound(awaits, part.begin);
+  for (std::size_t i = part.begin; i <= part.end; ++i) {
+    for (; await != awaits.end() && *await == i; ++await) clock.await();
+    if (i == part.end || (!last && entries[i].times < passes)) continue;
+    const double seconds = seconds_of(entries[i], device);
+    is_beside(trace, i) ? clock.launch_beside(seconds) : clock.launch(seconds);
+  }
+}
+
+StepClock replay(const StepTrace& trace, std::int64_t passes, const DeviceInfo& device) {
+  constexpr std::int64_t kReplayed = 4;  // later passes; those behind them are like the last of them
+  StepClock clock;
+  replay(trace, {.begin = 0, .end = trace.later_begin}, device, true, clock);
+  const Entries later = {.begin = trace.later_begin, .end = trace.update_begin};
+  for (std::int64_t pass = 1; pass < passes; ++pass) {
+    const StepClock before = clock;
+    replay(trace, later, device, pass + 1 == passes, clock);
+    const std::int64_t left = passes - 1 - pass;
+    if (pass < kReplayed || left < 2) continue;
+    clock.repeat(before, static_cast<double>(left - 1));
+    pass += left - 1;
+  }
+  replay(trace, {.begin = trace.update_begin, .end = trace.trace.entries.size()}, device, true, clock);
+  clock.await();
+  return clock;
+}
+
+}  // namespace
 
 StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   StepPlan plan{.rows = (resolved.shapes.source_rows + resolved.shapes.target_rows) * resolved.recipe.batch.accumulate,
@@ -134,18 +199,12 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
                 .parameters = trace.parameters,
                 .matrix_flops = trace.matrix_flops()};
   plan.ranks = resolved.recipe.run.ranks;
-  double links_free_s = 0.0;  // counted from the step's begin
-  const auto now_s = [&] { return plan.gemm_s + plan.other_s + plan.exposed_s; };
-  const auto await_links = [&] { plan.exposed_s += std::max(0.0, links_free_s - now_s()); };
-  for (const TraceEntry& entry : trace.trace.entries) {
+  const StepClock clock = replay(trace, resolved.recipe.batch.accumulate, device);
+  plan.links_s = clock.links_s;
+  plan.exposed_s = clock.exposed_s;
+  for (std::size_t i = 0; i < trace.trace.entries.size(); ++i) {
+    const TraceEntry& entry = trace.trace.entries[i];
     const std::string layer = without_numbers(entry.layer);
-    if (entry.collective) {
-      const double seconds = static_cast<double>(entry.times) * predicted_seconds(entry, device);
-      plan.links_s += seconds;
-      links_free_s = std::max(links_free_s, now_s()) + seconds;
-    } else if (is_of_norm(entry.operation)) {
-      await_links();
-    }
     if (entry.gemm && entry.plan) {
       plan.gemm_s += static_cast<double>(entry.times) * entry.plan->predicted_s;
       const auto same = std::find_if(plan.gemms.begin(), plan.gemms.end(),
@@ -158,7 +217,7 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
       continue;
     }
     const double predicted_s = static_cast<double>(entry.times) * predicted_seconds(entry, device);
-    if (!entry.collective) plan.other_s += predicted_s;
+    if (!is_beside(trace, i)) plan.other_s += predicted_s;
     auto same = std::find_if(plan.operations.begin(), plan.operations.end(),
                              [&](const OperationLine& line) { return line.layer == layer && line.operation == entry.operation; });
     if (same == plan.operations.end()) {
@@ -169,7 +228,6 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
     same->cost.bytes += saturating_product(entry.cost.bytes, entry.times);
     same->predicted_s += predicted_s;
   }
-  await_links();
   std::stable_sort(plan.operations.begin(), plan.operations.end(),
                    [](const OperationLine& a, const OperationLine& b) { return a.predicted_s > b.predicted_s; });
   return plan;

@@ -1,7 +1,7 @@
 // What a step will cost, before it runs and without its device: every launch of the traced step, the GEMMs by their plans' predicted
 // times, the rest by kernels/gemm/cost/operation_time.h. A device whose bandwidth is not known, as a CPU's, has no times for the rest.
-// What goes over the links between ranks begins when it is launched and the links are free, beside the backward pass; the optimizer waits
-// for sums, the step's end for the rest.
+// What ranks do together begins when it is launched and the links between them are free, beside the rest of its pass; what waits for it in
+// the step waits in the prediction.
 #pragma once
 
 #include <cstdint>

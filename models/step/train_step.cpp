@@ -73,7 +73,8 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
       uploads_(context) {
   const std::int64_t ranks = context.ranks().count;
   TW_CHECK_INPUT(resolved.recipe.run.ranks == ranks, "run.ranks = ", resolved.recipe.run.ranks, ", and here ",
-                 ranks == 1 ? "is one" : concat("are ", ranks), "; `tilewave train` and `tilewave bench step` start ranks: --set run.ranks=", ranks, ".");
+                 ranks == 1 ? "is one" : concat("are ", ranks),
+                 "; `tilewave train` and `tilewave bench step` start ranks: --set run.ranks=", ranks, ".");
   if (!alone()) reduction_.emplace(model_.parameters());
   if (optimizer_.options().scaling.enabled) context.write_step_state({.loss_scale = kFirstLossScale});
 }
@@ -318,10 +319,11 @@ std::int64_t StepTrace::matrix_flops() const {
   return flops;
 }
 
-StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const GemmPlans& plans) {
+StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const StepTraceOptions& traced) {
   StepTrace result;
   ContextOptions options = context_options(resolved.recipe);
-  options.plans = plans;
+  options.plans = traced.plans;
+  options.ranks = traced.ranks;
   options.ranks.count = static_cast<int>(resolved.recipe.run.ranks);
   Context context(TraceQueue{}, device, options);
   TrainStep step(context, resolved);
@@ -337,17 +339,19 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   log_of(context.queue()) = &result.trace;
   const std::int64_t later = resolved.recipe.batch.accumulate - 1;
   result.first_pass = layout_of([&] { step.launch_pass(PassKind::first, later > 0 ? PassEnd::more_follow : PassEnd::last); });
+  result.later_begin = entries.size();
   if (later > 0) {
-    const std::size_t first = entries.size();
     result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });
     // What the last pass alone does: of gradients in shares all but the sums of its loss.
     const bool once = resolved.recipe.run.shard != Sharding::gradients;
-    for (std::size_t i = first; i < entries.size(); ++i) {
+    for (std::size_t i = result.later_begin; i < entries.size(); ++i) {
       entries[i].times = entries[i].collective && (once || entries[i].operation == AllReduceArgs::kOperation) ? 1 : later;
     }
   }
+  result.update_begin = entries.size();
   result.update = layout_of([&] { step.launch_update(); });
   log_of(context.queue()) = nullptr;
+  result.beside = context.beside();
   if (later == 0 && !options.ranks.alone()) result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });  // of another round
   result.validation = layout_of([&] { step.launch_validation(); });
   (void)result.matrix_flops();  // InputError where nobody could count them

@@ -157,9 +157,11 @@ class TrainStep {
 
 struct StepTrace {
   Trace trace;  // the launches of a step in order: the first pass, the second one for all that follow it, the update
-  ArenaLayout first_pass, later_pass, update;  // of what lives within each of these
-  ArenaLayout validation;                      // of what lives while a batch is validated, which is between steps
-  std::int64_t persistent_bytes = 0;           // weights, gradients, moments, a batch
+  LaunchesBeside beside;
+  std::size_t later_begin = 0, update_begin = 0;  // entries of the trace: of a later pass, if there is one, and of the update
+  ArenaLayout first_pass, later_pass, update;     // of what lives within each of these
+  ArenaLayout validation;                         // of what lives while a batch is validated, which is between steps
+  std::int64_t persistent_bytes = 0;              // weights, gradients, moments, a batch
   std::int64_t decoding_bytes = 0;  // that translating test pairs takes at least, instead of a step's memory; not traced: the caller's
   std::int64_t parameters = 0;      // logical elements
 
@@ -168,8 +170,11 @@ struct StepTrace {
   std::int64_t matrix_flops() const;  // of matrix products, attention's included: what a device's peak is compared with
 };
 
-// Runs a step of one of run.ranks on a trace: no memory, no arithmetic. GEMMs that `plans` does not know are planned by the recipe's
-// choice.
-StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const GemmPlans& plans = {});
+struct StepTraceOptions {
+  GemmPlans plans = {};     // of GEMMs that these do not know the recipe's choice decides
+  Communicator ranks = {};  // which have joined; as many as the recipe says
+};
+// Runs a step of one of run.ranks on a trace: no memory, no arithmetic.
+StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const StepTraceOptions& options = {});
 
 }  // namespace tilewave

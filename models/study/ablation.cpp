@@ -106,7 +106,7 @@ class Ablation {
       (void)corpus_->training(batch_shape(variant.resolved));  // throws where none of it fits the rows
       variant.target_tokens = RealTokenCounter(recipe, corpus_.get())(variant.resolved).target_tokens();
       const GemmPlans plans = plans_for_step(variant.resolved, {.queue = queue_, .device = request_.device, .noted = request_.noted});
-      StepTrace trace = trace_step(variant.resolved, request_.device, plans);
+      StepTrace trace = trace_step(variant.resolved, request_.device, {.plans = plans});
       variant.memory_bytes = trace.bytes();
       variant.matrix_flops = trace.matrix_flops();
       for (const Contestant& other : contestants_) {

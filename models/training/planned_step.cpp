@@ -23,7 +23,7 @@ GemmPlans plans_of(const ResolvedRecipe& resolved, const StepPlansRequest& reque
 
 // The trace of the step and of what follows the last one; throws where it does not fit into memory.
 StepTrace traced(const ResolvedRecipe& resolved, const TrainingRequest& request, const GemmPlans& plans, const Corpus& corpus) {
-  StepTrace trace = trace_step(resolved, request.device, plans);
+  StepTrace trace = trace_step(resolved, request.device, {.plans = plans, .ranks = request.ranks});
   std::size_t longest = 0;
   for (const std::vector<std::int32_t>& source : test_pairs_of(corpus, resolved.recipe).sources) longest = std::max(longest, source.size());
   if (longest > 0) trace.decoding_bytes = least_decoding_bytes(resolved, request.device, static_cast<std::int64_t>(longest));

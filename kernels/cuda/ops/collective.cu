@@ -19,8 +19,8 @@ void speak(CudaQueue& queue, std::string_view operation, const Communicator& ran
   follow(queue, own.links);
 }
 
-// A rank alone that joined speaks NCCL all the same: what is captured and timed is then what many ranks do. Nobody speaks of nothing.
-bool copies(const ConstMatrixView& x, const Communicator& ranks) { return (ranks.alone() && ranks.nccl == nullptr) || x.bytes() == 0; }
+// Nobody speaks of nothing.
+bool copies(const ConstMatrixView& x, const Communicator& ranks) { return ranks.alone() || x.bytes() == 0; }
 
 void copy(CudaQueue& queue, const ConstMatrixView& x, const MatrixView& y) {
   if (x.data == y.data || y.bytes() == 0) return;

@@ -158,11 +158,14 @@ TEST_F(StoredCalibration, LinksJoinWhatIsStored) {
   EXPECT_EQ(use_calibration(device), "");
   EXPECT_DOUBLE_EQ(cost_model_of(device).operations.link_share, 0.7);
   EXPECT_DOUBLE_EQ(cost_model_of(device).wgmma_fraction, default_cost_model(device.name).wgmma_fraction);
+  EXPECT_EQ(cost_model_of(device).source, default_cost_model(device.name).source) << "GEMMs were not calibrated";
   Calibration calibration{.points = 7, .error_after = 0.25};
   calibration.model.wgmma_fraction = 0.5;
   save_calibration(calibration_path(device), calibration, device);
   DeviceInfo again = h200();
   EXPECT_EQ(use_calibration(again), "");
+  EXPECT_DOUBLE_EQ(cost_model_of(again).operations.link_share, 0.7) << "a calibration keeps what links were measured to be";
+  EXPECT_EQ(cost_model_of(again).source, CostModelSource::calibrated);
   save_links(calibration_path(again), {.share = 0.6, .hop_s = 4e-6}, again);
   EXPECT_EQ(use_calibration(again), "");
   EXPECT_DOUBLE_EQ(cost_model_of(again).wgmma_fraction, 0.5);
@@ -170,8 +173,8 @@ TEST_F(StoredCalibration, LinksJoinWhatIsStored) {
   EXPECT_DOUBLE_EQ(cost_model_of(again).operations.link_hop_s, 4e-6);
   std::ifstream stored(calibration_path(again));
   const std::string text{std::istreambuf_iterator<char>(stored), {}};
-  EXPECT_NE(text.find("\"points\": 7"), std::string::npos) << text;
-  EXPECT_NE(text.find("\"error_after\": 0.25"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"points\":7"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"error_after\":0.25"), std::string::npos) << text;
 }
 
 TEST_F(StoredCalibration, WhatCannotBeUsedIsSaid) {

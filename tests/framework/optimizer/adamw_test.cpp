@@ -2,6 +2,7 @@
 // that stay zero, and updates that do not happen.
 #include "framework/optimizer/adamw.h"
 
+#include <cmath>
 #include <limits>
 
 #include "tests/framework/support.h"
@@ -13,6 +14,21 @@ using namespace testing_support;
 
 constexpr AdamWOptions kOptions{.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.1, .clip_norm = 1.5};
 constexpr double kLearningRate = 0.02;
+
+// An operation without effect: its backward pass adds zero to the gradient that stands there.
+struct GradientSlotWriter {
+  void operator()(Context& ctx, const Variable& variable) const {
+    const HostMatrix gradient(ctx, variable.gradient());
+    const Variable y =
+        make_variable(ctx, variable.value(), "set", {variable}, [gradient](Context& c, const Tensor&, std::span<GradientSlot> slots) {
+          const GradientSlot::Target target = slots[0].open(c);
+          write_elements(c, target.gradient, gradient.elements());
+        });
+    const Tensor seed = ctx.tensor(y.shape(), variable.value().dtype());
+    write_elements(ctx, seed, [](std::int64_t, std::int64_t) { return 0.0; });
+    backward(ctx, y, seed);
+  }
+};
 
 class AdamWTest : public Fp64Test {
  protected:
@@ -33,20 +49,6 @@ class AdamWTest : public Fp64Test {
   void mark_written() {
     for (const Parameter& parameter : parameters.all()) GradientSlotWriter{}(context, parameter.variable);
   }
-  // An operation without effect: its backward pass adds zero to the gradient that stands there.
-  struct GradientSlotWriter {
-    void operator()(Context& ctx, const Variable& variable) const {
-      const HostMatrix gradient(ctx, variable.gradient());
-      const Variable y =
-          make_variable(ctx, variable.value(), "set", {variable}, [gradient](Context& c, const Tensor&, std::span<GradientSlot> slots) {
-            const GradientSlot::Target target = slots[0].open(c);
-            write_elements(c, target.gradient, gradient.elements());
-          });
-      const Tensor seed = ctx.tensor(y.shape(), DType::f64);
-      write_elements(ctx, seed, [](std::int64_t, std::int64_t) { return 0.0; });
-      backward(ctx, y, seed);
-    }
-  };
   std::vector<std::vector<double>> masters() {
     std::vector<std::vector<double>> all;
     for (const Parameter& parameter : parameters.all()) all.push_back(read_elements(context, parameter.logical_master()));
@@ -161,6 +163,65 @@ TEST_F(AdamWTest, WithoutClippingTakesGradientsAsTheyAre) {
   adamw.update();
   EXPECT_EQ(context.read_step_state().clip_factor, 1.0);
   EXPECT_NEAR(context.read_step_state().gradient_norm, 100.0 * std::sqrt(15.0), 1e-9);
+}
+
+// A small model whose optimizer goes over tensors, or over shares of layers; a share of one rank is the whole.
+struct Updated {
+  Updated(Precision precision, Sharding sharding)
+      : context(make_cpu_queue(1), probe_cpu(1), {.precision = precision, .sharding = sharding}),
+        parameters(context, 7, sharding == Sharding::none ? ParameterStorage::separate : ParameterStorage::by_layer) {
+    parameters.add({.name = "embedding.weight", .shape = {37, 19}, .padded_rows = 40, .initialization = {.deviation = 1.0}});
+    for (const std::string layer : {"decoder.0", "decoder.1", "decoder.2"}) {
+      parameters.add({.name = layer + ".ffn.weight", .shape = {50, 19}, .initialization = {.deviation = 1.0}});
+      parameters.add({.name = layer + ".ffn.bias", .shape = {1, 50}, .kind = ParameterKind::bias, .initialization = {.deviation = 1.0}});
+    }
+    if (sharding != Sharding::none) parameters.place();
+    AdamWOptions options = kOptions;
+    options.clip_norm = 1e30;  // sums of squares run in another order
+    optimizer.emplace(parameters, options);
+  }
+  void update(std::int64_t step) {
+    context.write_step_state({.step = step, .learning_rate = kLearningRate, .real_tokens = 1});
+    for (const Parameter& parameter : parameters.all()) {
+      write_elements(context, parameter.logical_gradient(), [&](std::int64_t row, std::int64_t column) {
+        return std::sin(static_cast<double>(step * 1000 + row * 19 + column)) + 0.25;
+      });
+      GradientSlotWriter{}(context, parameter.variable);
+    }
+    optimizer->update();
+  }
+  std::vector<double> of(const ParameterState& state) {
+    std::vector<double> all;
+    state.read(context, [&](const Tensor& rows) {
+      const std::vector<double> some = read_elements(context, rows);
+      all.insert(all.end(), some.begin(), some.end());
+    });
+    return all;
+  }
+
+  Context context;
+  Parameters parameters;
+  std::optional<AdamW> optimizer;
+};
+
+// Every element once, with its own gradient, moments, decay and compute copy.
+TEST(AdamWOfShares, UpdatesAsOfTensors) {
+  for (const Precision precision : {Precision::fp64, Precision::fp32, Precision::bf16}) {
+    SCOPED_TRACE(name_of(precision));
+    Updated tensors(precision, Sharding::none), shares(precision, Sharding::optimizer);
+    for (std::int64_t step = 1; step <= 3; ++step) {
+      for (Updated* const each : {&tensors, &shares}) each->update(step);
+    }
+    for (std::size_t i = 0; i < tensors.parameters.all().size(); ++i) {
+      SCOPED_TRACE(tensors.parameters.all()[i].spec.name);
+      EXPECT_EQ(shares.of(shares.parameters.master(i)), tensors.of(tensors.parameters.master(i)));
+      EXPECT_EQ(shares.of(shares.optimizer->first_moment(i)), tensors.of(tensors.optimizer->first_moment(i)));
+      EXPECT_EQ(shares.of(shares.optimizer->second_moment(i)), tensors.of(tensors.optimizer->second_moment(i)));
+      const HostMatrix own(shares.context, shares.parameters.all()[i].variable.value()),
+          expected(tensors.context, tensors.parameters.all()[i].variable.value());
+      EXPECT_EQ(own.elements(), expected.elements());
+    }
+  }
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ TEST_F(GpuContext, RanksSpeakBesideItsQueue) {
   if (nccl.path.empty()) GTEST_SKIP() << nccl.refused << " What ranks do beside a queue was NOT tried.";
   constexpr std::int64_t kCols = 1 << 22;
   Context context(queue_, device_, {.ranks = join_nccl(device_.index, make_nccl_id(), 0, 1)});
-  const MatrixView x = context.persistent({1, kCols}, DType::f32).view(), y = context.persistent({1, kCols}, DType::f32).view();
+  const Tensor numbers = context.persistent({1, kCols}, DType::f32), sums = context.persistent({1, kCols}, DType::f32);
+  const MatrixView x = numbers.view(), y = sums.view();
   const auto launches = [&] {
     context.await_ranks();  // for nothing, which a capture allows
     context.launch(FillArgs{.y = x, .value = 1.0});

@@ -2,6 +2,7 @@
 // other; against the GPU's naive, bit for bit where sums of small integers are exact, and twice with equal bits.
 #include <cmath>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -55,6 +56,14 @@ Case random_case(std::mt19937& random) {
   return c;
 }
 
+// Of kernels first, each as likely as another, however many tiles it has.
+GemmPlan any_of(const std::vector<GemmPlan>& candidates, std::mt19937& random) {
+  std::map<std::string, std::vector<const GemmPlan*>> by_kernel;
+  for (const GemmPlan& plan : candidates) by_kernel[name_of(plan.composition)].push_back(&plan);
+  const auto& [name, plans] = *std::next(by_kernel.begin(), static_cast<std::ptrdiff_t>(random() % by_kernel.size()));
+  return *plans[random() % plans.size()];
+}
+
 TEST_F(GpuGemmRandom, AThousandProblemsAgreeWithNaive) {
   std::mt19937 random(20261121);
   std::map<std::string, int> rows;
@@ -64,7 +73,7 @@ TEST_F(GpuGemmRandom, AThousandProblemsAgreeWithNaive) {
     const Operands fresh = expected;
     const GemmProblem problem = problem_of(expected.args(c));
     const std::vector<GemmPlan> candidates = gemm_candidates(problem, device_);
-    std::vector<GemmPlan> plans = {choose(problem, device_), candidates[random() % candidates.size()]};
+    std::vector<GemmPlan> plans = {choose(problem, device_), any_of(candidates, random)};
     c.tile = kCudaNaiveKernel.tiles.front();
     run_on(kCudaNaiveKernel, c, expected);
     for (const GemmPlan& plan : plans) {

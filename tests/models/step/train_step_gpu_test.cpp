@@ -104,6 +104,35 @@ TEST_F(GpuTrainStep, CapturedAndSeparateLaunchesGiveTheSameBits) {
   }
 }
 
+// One that joined NCCL all the same does what each of many does: sums beside the backward pass, shares that are the whole, gathers.
+TEST_F(GpuTrainStep, ARankThatJoinedTakesTheStepsOfOneAlone) {
+  const FoundLibrary nccl = find_nccl();
+  if (nccl.path.empty()) GTEST_SKIP() << nccl.refused << " The steps of ranks were NOT tried.";
+  const Communicator ranks = join_nccl(device_.index, make_nccl_id(), 0, 1);
+  for (const auto& model : {std::vector<std::string>{}, kThreePasses, with(kDecoderOnly, {"model.decoder_layers=5"})}) {
+    for (const auto& [precision, tolerance] : {std::pair{"fp64", 1e-12}, {"fp32", 1e-5}, {"bf16", 1e-2}, {"fp16", 3e-3}}) {
+      const std::vector<std::string> base = with(model, {concat("run.precision=", precision)});
+      SmallRun alone = on_gpu(base);
+      const std::vector<double> losses = alone.losses(6);
+      for (const char* shard : {"none", "optimizer", "gradients"}) {
+        SCOPED_TRACE(concat(precision, ", ", shard));
+        const Recipe recipe = small_recipe(with(base, {concat("run.shard=", shard)}));
+        SmallRun separate(recipe, queue_, device_, ranks), captured(recipe, queue_, device_, ranks);
+        const StepTrace trace = trace_step(captured.resolved, device_, {.ranks = ranks});
+        EXPECT_FALSE(trace.beside.entries.empty());
+        separate.step.use_step_memory(trace, Launches::separate);
+        captured.step.use_step_memory(trace, Launches::captured);
+        const std::vector<double> own = captured.losses(6);
+        EXPECT_LE(difference(own, losses), tolerance);
+        EXPECT_EQ(own, separate.losses(6));
+        if (separate.step.shares()) continue;
+        EXPECT_LE(difference(captured.weights(), alone.weights()), 5.0 * tolerance);
+        EXPECT_EQ(captured.weights(), separate.weights());
+      }
+    }
+  }
+}
+
 // Graphs of passes are replayed with each pass's own batch and dropout, also where the host is far ahead.
 TEST_F(GpuTrainStep, ManyPassesReplayOneGraph) {
   const std::vector<std::string> passes = {"run.precision=fp32", "batch.accumulate=20"};

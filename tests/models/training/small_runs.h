@@ -12,6 +12,7 @@
 #include "kernels/core/device.h"
 #include "kernels/core/queue.h"
 #include "models/recipe/corpus_of.h"
+#include "models/step/step_plans.h"
 #include "models/step/train_step.h"
 
 namespace tilewave {
@@ -64,10 +65,10 @@ inline std::vector<TraceEntry> every_launch(const Trace& trace) {
 
 struct SmallRun {
   explicit SmallRun(const Recipe& recipe, int threads = 2) : SmallRun(recipe, make_cpu_queue(threads), probe_cpu(threads)) {}
-  SmallRun(const Recipe& recipe, Queue queue, const DeviceInfo& device)
+  SmallRun(const Recipe& recipe, Queue queue, const DeviceInfo& device, const Communicator& ranks = {})
       : resolved(resolve(recipe)),
         corpus(corpus_of(recipe)),
-        context(std::move(queue), device, context_options(recipe)),
+        context(std::move(queue), device, context_options(recipe, {}, ranks)),
         step(context, resolved),
         stream(corpus.training(batch_shape(resolved))) {}
 
