@@ -1,11 +1,9 @@
 // convolution: forward and backward.
 #include "framework/ops/convolution.h"
 
-#include <memory>
-
+#include "framework/ops/convolution_passes.h"
 #include "framework/ops/gemm_roles.h"
 #include "kernels/ops/activation.h"
-#include "kernels/ops/im2col.h"
 
 namespace tilewave {
 namespace {
@@ -25,41 +23,6 @@ void check_inputs(const ConvolutionInputs& inputs) {
   if (bias) check_same_shape("convolution", "the bias", bias.shape(), "one row of the result", {1, weight.rows()});
 }
 
-struct ConvolvedImages {
-  Images images;
-  ConvolutionFilter filter;
-};
-
-// The same memory, each `count` rows of it joined in one.
-Tensor joined_rows(const Tensor& x, std::int64_t count) {
-  return {std::shared_ptr<void>(std::make_shared<Tensor>(x), x.data()), {x.rows() / count, x.cols() * count}, x.pitch() * count, x.dtype()};
-}
-
-// All that the outputs are products of.
-Tensor columns_of(Context& context, const Tensor& x, const ConvolvedImages& of) {
-  const auto& [images, filter] = of;
-  const std::int64_t taps = filter.taps();
-  if (columns_in_place(x.pitch(), images, filter)) return joined_rows(x, taps);
-  const Tensor columns = context.tensor({convolved(images, filter, 1).rows(), taps * images.channels}, x.dtype());  // [N P Q, R S C]
-  context.launch(Im2colArgs{.x = x.view(), .columns = columns.view(), .images = images, .filter = filter});
-  return columns;
-}
-
-// dcolumns = dz W, and dx sums them.
-void launch_pixels_gradient(Context& context, const Tensor& weight, const Tensor& dz, GradientSlot& slot, const ConvolvedImages& of) {
-  const auto& [images, filter] = of;
-  if (!slot.needed()) return;
-  const GradientSlot::Target dx = slot.open(context);  // [N H W, C]
-  if (columns_in_place(dx.gradient.pitch(), images, filter)) {
-    GemmArgs args = dgrad_gemm(weight, dz, joined_rows(dx.gradient, filter.taps()));
-    args.accumulate = dx.accumulate;
-    return launch_gemm(context, args);
-  }
-  const Tensor dcolumns = context.tensor({dz.rows(), weight.cols()}, dz.dtype());  // [N P Q, R S C]
-  launch_gemm(context, dgrad_gemm(weight, dz, dcolumns));
-  context.launch(Col2imArgs{.dcolumns = dcolumns.view(), .dx = dx.view(), .accumulate = dx.accumulate, .images = images, .filter = filter});
-}
-
 }  // namespace
 
 Variable convolution(Context& context, const ConvolutionInputs& inputs) {
@@ -75,7 +38,7 @@ Variable convolution(Context& context, const ConvolutionInputs& inputs) {
   const bool differentiates = context.gradient_mode() == GradientMode::on && activation != Activation::none;
   const Tensor z = differentiates ? context.tensor(shape, x.dtype()) : Tensor();  // [N P Q, K]
   {
-    const Tensor columns = columns_of(context, x, of);  // [N P Q, R S C]
+    const Tensor columns = convolution_columns(context, x, of);  // [N P Q, R S C]
     GemmArgs args = forward_gemm(weight, columns, y);
     if (inputs.bias) args.bias = inputs.bias.value().view();
     args.activation = activation;
@@ -90,8 +53,8 @@ Variable convolution(Context& context, const ConvolutionInputs& inputs) {
                          const Tensor dz = dy;  // [N P Q, K]
                          if (z)
                            ctx.launch(ActivationBackwardArgs{.x = z.view(), .dy = dy.view(), .dx = dz.view(), .activation = activation});
-                         if (dweight.needed() || dbias.needed()) launch_wgrad(ctx, columns_of(ctx, x, of), dz, dweight, dbias);
-                         launch_pixels_gradient(ctx, weight, dz, dx, of);
+                         if (dweight.needed() || dbias.needed()) launch_wgrad(ctx, convolution_columns(ctx, x, of), dz, dweight, dbias);
+                         if (dx.needed()) launch_convolution_dgrad(ctx, weight, dz, dx.open(ctx), of);
                        });
 }
 

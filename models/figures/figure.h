@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "framework/measure/convolution_work.h"
 #include "framework/tensor/pitch.h"
 #include "framework/tensor/precision.h"
 #include "framework/tensor/shape.h"
@@ -43,7 +45,7 @@ struct FigureSetting {
   std::int64_t sized(std::int64_t size) const;
 };
 
-// One launch that a figure asks for, a GEMM or an operation by its name in framework/measure/operation_work.h.
+// One launch that a figure asks for: a GEMM, an operation by its name in framework/measure/operation_work.h, or a pass of a convolution.
 struct FigurePoint {
   std::string series;
   std::string group;
@@ -56,6 +58,7 @@ struct FigurePoint {
   std::string refused;  // why it cannot be asked for
   std::string operation;
   Shape shape{0, 0};
+  std::optional<ConvolutionPass> convolution;
 };
 
 // What a reader needs along an axis besides the points.
@@ -75,8 +78,8 @@ struct FigurePoints {
 struct FigureRecord {
   std::string series, group, label;
   double x = 0.0;
-  std::string operation;      // "gemm", or the operation's name
-  std::string phase, layout;  // of a GEMM: "forward", "TN"
+  std::string operation;      // "gemm", the operation's name, or "convolution " and its sizes
+  std::string phase, layout;  // of a GEMM: "forward", "TN"; of a convolution its phase
   std::int64_t m = 0, n = 0, k = 0;
   std::string dtype, pitch;
   std::int64_t a_alignment = 0, b_alignment = 0, d_alignment = 0;  // bytes

@@ -9,7 +9,9 @@ namespace tilewave {
 
 extern const Figure kAlignmentKFigure, kAlignmentMFigure, kFootprintFigure, kDepthFigure, kTilesFigure, kTileQuantizationFigure,
     kWaveQuantizationFigure, kLayersFigure, kBatchFigure, kIntensityFigure, kVocabularyFigure, kBatchOf8Figure, kWaveFreeFigure,
-    kGemvFigure, kActivationsFigure, kNormalizationFigure, kPoolingFigure, kDiagramsFigure, kSummaryFigure;
+    kGemvFigure, kActivationsFigure, kNormalizationFigure, kPoolingFigure, kConvolutionBatchFigure, kConvolutionFilterFigure,
+    kConvolutionChannelsInFigure, kConvolutionChannelsOutFigure, kConvolutionStrideFigure, kConvolutionDilationFigure,
+    kConvolutionWavesFigure, kDiagramsFigure, kSummaryFigure;
 
 std::span<const Figure* const> figures();  // those that are not here yet among them
 

@@ -10,12 +10,15 @@
 #include "kernels/core/error.h"
 #include "kernels/core/graph.h"
 #include "kernels/gemm/cost/operation_time.h"
+#include "models/figures/convolution_points.h"
 #include "models/figures/gemm_points.h"
 
 namespace tilewave {
 namespace {
 
 constexpr double kFigureBlockSeconds = 0.004, kFigureScreeningSeconds = 0.002;
+// A GPU at its power limit runs a candidate faster after one that needs less, so each begins its block as hot as it makes the GPU itself.
+constexpr double kFigureSettleSeconds = 0.01;
 constexpr std::size_t kMaxOperationSets = 32;
 
 double or_nan(double seconds) { return seconds > 0.0 ? seconds : NAN; }
@@ -79,6 +82,42 @@ void predict_operation(FigureRecord& record, const FigurePoint& point, const Fig
   record.predicted_s = or_nan(predicted_seconds(entry, setting.device));
 }
 
+// The launches of a convolution's pass one after another, and the plan of its GEMM.
+void predict_convolution(FigureRecord& record, const FigurePoint& point, const FigureSetting& setting) {
+  const ConvolutionPass& pass = *point.convolution;
+  Trace trace;
+  Context context(TraceQueue{.log = &trace}, setting.device, {.precision = setting.precision});
+  const Images& images = pass.images;
+  const Images result = pass.result();
+  const std::int64_t taps = pass.filter.taps();
+  record.operation = concat("convolution ", name_of(pass));
+  record.phase = convolution_phase(pass.role);
+  record.layout = "NHWC";
+  const bool forward = pass.role == GemmRole::forward, dgrad = pass.role == GemmRole::dgrad;  // the guide's table 4
+  record.m = forward ? result.rows() : dgrad ? images.rows() : taps * images.channels;
+  record.n = dgrad ? images.channels : pass.outputs;
+  record.k = forward ? taps * images.channels : dgrad ? taps * pass.outputs : result.rows();
+  record.dtype = name_of(context.precision().activation);
+  record.pitch = "aligned";
+  try {
+    const OperationWork work = prepare_convolution(context, pass);
+    record.flops = work.entry.cost.flops, record.bytes = work.entry.cost.bytes;
+    record.floor_s = or_nan(floor_s(work.entry.cost, setting.device, context.precision().activation, context.precision().math));
+    trace.entries.clear();
+    work.launch();
+  } catch (const Error& error) {
+    record.refused = error.what();
+    return;
+  }
+  double predicted_s = 0.0;
+  for (const TraceEntry& entry : trace.entries) {
+    if (entry.plan) fill_plan(record, *entry.plan);
+    const double seconds = entry.plan ? entry.plan->predicted_s : predicted_seconds(entry, setting.device);
+    predicted_s = seconds > 0.0 ? predicted_s + seconds : NAN;
+  }
+  record.predicted_s = or_nan(predicted_s);
+}
+
 void keep_timing(FigureRecord& record, const Timing& timing, int rounds) {
   record.measured_s = timing.median_s;
   record.lower_quartile_s = timing.lower_quartile_s, record.upper_quartile_s = timing.upper_quartile_s;
@@ -94,7 +133,8 @@ class PlaceMeasure {
     interleave_ = {.load_s = load_s_of(setting.device.backend),
                    .block_s = kFigureBlockSeconds,
                    .screening_block_s = kFigureScreeningSeconds,
-                   .rounds = rounds};
+                   .rounds = rounds,
+                   .settle_s = setting.device.backend == Backend::cuda ? kFigureSettleSeconds : 0.0};
   }
 
   // What takes turns: a record to fill, what it asks, its plan where it is a GEMM.
@@ -132,10 +172,13 @@ class PlaceMeasure {
   }
 
   Candidate operation(const FigurePoint& point, std::string name) {
-    const BenchedOperation& benched = benched_operation(point.operation);
+    const auto prepared = [&] {
+      return point.convolution ? prepare_convolution(context_, *point.convolution)
+                               : benched_operation(point.operation).prepare(context_, point.shape);
+    };
     const auto sets = std::make_shared<std::vector<OperationWork>>();
     do {
-      sets->push_back(benched.prepare(context_, point.shape));
+      sets->push_back(prepared());
     } while (static_cast<std::int64_t>(sets->size()) * sets->front().entry.cost.bytes < kRotatedBytes && sets->size() < kMaxOperationSets);
     const auto launch_all = [sets] {
       for (const OperationWork& set : *sets) set.launch();
@@ -186,7 +229,9 @@ FigureRun run_figure(const FigureRequest& request) {
       const FigurePoint& point = points[end];
       FigureRecord& record = run.records.emplace_back(begun(point));
       std::optional<GemmPlan> plan;
-      if (point.operation.empty()) {
+      if (point.convolution) {
+        predict_convolution(record, point, setting);
+      } else if (point.operation.empty()) {
         plan = plan_gemm(record, point, setting, figure.runs ? Answered::plan : Answered::work);
       } else {
         predict_operation(record, point, setting);
@@ -213,7 +258,8 @@ double estimated_seconds(const FigureRecords& records, int rounds) {
   for (const FigureRecord& record : records) {
     if (!record.refused.empty()) continue;
     const double launch = std::isnan(record.predicted_s) ? 0.0 : kSets * record.predicted_s;
-    seconds += kPreparing + kScreens * std::max(kFigureScreeningSeconds, launch) + rounds * std::max(kFigureBlockSeconds, launch);
+    seconds += kPreparing + kScreens * std::max(kFigureScreeningSeconds, launch) +
+               rounds * (kFigureSettleSeconds + std::max(kFigureBlockSeconds, launch));
   }
   return seconds;
 }

@@ -227,6 +227,7 @@ class Compiled(unittest.TestCase):
     def test_whole_graphs(self):
         for device in DEVICES:
             for activation in tt.ACTIVATIONS:
+                torch._dynamo.reset()  # which counts the models of one class together, and refuses the ninth
                 model = torch.nn.Sequential(tt.Linear(16, 32, activation=activation), torch.nn.LayerNorm(32), tt.Linear(32, 8)).to(device)
                 compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
                 for tokens in (5, 7, 9):  # the second shape makes it dynamic
@@ -282,6 +283,7 @@ class OnAGpu(unittest.TestCase):
                     self.assertTrue(torch.equal(one, other))
 
     def test_compiled_with_graphs(self):
+        torch._dynamo.reset()
         layer = torch.nn.Sequential(tt.Linear(512, 2048, activation="gelu"), tt.Linear(2048, 512)).to("cuda", torch.bfloat16)
         compiled = torch.compile(layer, mode="reduce-overhead", fullgraph=True)
         x = torch.randn(1024, 512, device="cuda", dtype=torch.bfloat16)

@@ -183,6 +183,7 @@ struct Updated {
   void update(std::int64_t step) {
     context.write_step_state({.step = step, .learning_rate = kLearningRate, .real_tokens = 1});
     for (const Parameter& parameter : parameters.all()) {
+      parameter.variable.reset_gradient();
       write_elements(context, parameter.logical_gradient(), [&](std::int64_t row, std::int64_t column) {
         return std::sin(static_cast<double>(step * 1000 + row * 19 + column)) + 0.25;
       });
@@ -206,7 +207,7 @@ struct Updated {
 
 // Every element once, with its own gradient, moments, decay and compute copy.
 TEST(AdamWOfShares, UpdatesAsOfTensors) {
-  for (const Precision precision : {Precision::fp64, Precision::fp32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp64, Precision::fp32}) {
     SCOPED_TRACE(name_of(precision));
     Updated tensors(precision, Sharding::none), shares(precision, Sharding::optimizer);
     for (std::int64_t step = 1; step <= 3; ++step) {

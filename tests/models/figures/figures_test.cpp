@@ -267,7 +267,7 @@ TEST(Figures, ANameNearlyRightIsSuggestedAndAnAbsentOneExplained) {
   EXPECT_EQ(&figure_named("wave_free"), &kWaveFreeFigure);
   EXPECT_NE(said_by([] { figure_named("wave_quantisation"); }).find("did you mean wave_quantization?"), std::string::npos);
   EXPECT_EQ(said_by([] { figure_named("xyzzy"); }).find("did you mean"), std::string::npos);
-  EXPECT_NE(said_by([] { figure_named("convolution_batch"); }).find("not here yet: convolutions have no figures yet"), std::string::npos);
+  EXPECT_NE(said_by([] { figure_named("convolution_layout"); }).find("not here yet: convolution takes NHWC alone"), std::string::npos);
 }
 
 // In one pass x is read and y written, in several x is read twice; backward x, dy and dx.

@@ -66,6 +66,7 @@ __global__ void __launch_bounds__(kThreads) shared_memory_tiles(const __grid_con
     __syncthreads();
     left_load.read(p.left, k + kDepth, end);
     right_load.read(p.right, k + kDepth, end);
+    Sum of_depth = 0;  // by itself first: a long sum then has as many roundings as there are depths
 #pragma unroll 4
     for (int d = 0; d < kDepth; ++d) {
       Sum x[kOutputs], y[kOutputs];
@@ -79,9 +80,10 @@ __global__ void __launch_bounds__(kThreads) shared_memory_tiles(const __grid_con
 #pragma unroll
         for (int j = 0; j < kOutputs; ++j) z[i][j] += x[i] * y[j];
       }
-      if (sum_left) edge_sum += left[d][thread];
-      if (sum_right) edge_sum += right[d][thread];
+      if (sum_left) of_depth += left[d][thread];
+      if (sum_right) of_depth += right[d][thread];
     }
+    edge_sum += of_depth;
     __syncthreads();
   }
 
