@@ -15,8 +15,8 @@ constexpr FigurePanel kConvolutionBatchPanels[] = {
 
 FigurePoints convolution_batch_points(const FigureSetting& setting) {
   FigurePoints figure;
-  constexpr std::int64_t kMost = 65536;  // pixels
-  for (std::int64_t pixels = 1024; pixels <= kMost; pixels *= 2) {
+  constexpr std::int64_t kMaxPixels = 65536;  // pixels
+  for (std::int64_t pixels = 1024; pixels <= kMaxPixels; pixels *= 2) {
     for (const std::int64_t edge : {8, 16, 32}) {
       const ConvolutionLayer layer = {.images = pixels / (edge * edge), .edge = edge, .channels = 256, .outputs = 256};
       const ConvolutionPass pass = convolution_pass(layer, GemmRole::forward, setting);
@@ -37,7 +37,7 @@ FigurePoints convolution_batch_points(const FigureSetting& setting) {
                       pass);
     }
   }
-  figure.how = concat("Images of 8x8 to 32x32 pixels, as many as make 1024 to ", kMost,
+  figure.how = concat("Images of 8x8 to 32x32 pixels, as many as make 1024 to ", kMaxPixels,
                       " pixels in all; and the guide's large layer of 1 to 64 images.", toy_text(setting));
   return figure;
 }

@@ -25,11 +25,11 @@ FigurePoints convolution_waves_points(const FigureSetting& setting) {
   const auto tiles_of = [&](std::int64_t images) {
     return ceil_div(channels, held.tile.m) * ceil_div(images * kWavesEdge * kWavesEdge, held.tile.n);
   };
-  constexpr std::int64_t kWaves = 3, kMostPlaces = 40;
+  constexpr std::int64_t kWaves = 3, kMaxPlaces = 40;
   std::int64_t most = 1;
   while (tiles_of(most) <= kWaves * held.slots && most < 4096) ++most;
   if (setting.printed()) most = 100;
-  const std::int64_t stride = std::max<std::int64_t>(1, most / kMostPlaces);
+  const std::int64_t stride = std::max<std::int64_t>(1, most / kMaxPlaces);
   for (std::int64_t images = 1; images <= most; ++images) {
     const bool first =
         images > 1 && tiles_of(images) / held.slots != tiles_of(images - 1) / held.slots;  // the last one of a wave, or behind it

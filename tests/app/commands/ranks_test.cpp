@@ -279,13 +279,9 @@ TEST_F(Ranks, TellWhatTheirLinksAre) {
   }
   EXPECT_EQ(lines[0].at("operation"), "all_reduce");
   EXPECT_EQ(lines[3].at("operation"), "broadcast");
-  const auto within = [&](const char* number, double least, double most) {
-    EXPECT_GT(lines.back().at(number).get<double>(), least) << number;
-    EXPECT_LT(lines.back().at(number).get<double>(), most) << number;
-  };
-  within("fitted_link_bytes_per_s", 1e6, 1e13);
-  within("fitted_hop_us", 1e-3, 1e6);
-  within("error_fraction", 0.0, 3.0);
+  EXPECT_GT(lines.back().at("fitted_link_bytes_per_s").get<double>(), 1e6);  // without a largest: small tensors may show hops alone
+  EXPECT_LT(lines.back().at("fitted_hop_us").get<double>(), 1e6);
+  EXPECT_LT(lines.back().at("error_fraction").get<double>(), 3.0);
   ASSERT_EQ(finish({"bench", "collectives", "--ranks", "2", "--device", "cpu", "--most", "1", "--rounds", "1"}), 0) << errors_;
   EXPECT_EQ(output_.find("2 ranks on "), 0u) << output_;
   EXPECT_EQ(finish({"bench", "collectives"}), 2);

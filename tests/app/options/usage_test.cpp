@@ -167,7 +167,7 @@ TEST(Usage, NoCommandAdvisesAnOptionThatItLacks) {
   lines.push_back({"bench", "calibrate", "--device", "cpu"});
   lines.push_back({"bench", "gemm", "--suite", "transformer", "--device", "cpu"});
   for (const std::vector<std::string>& wrong : std::vector<CommandPath>{{"wave_quantisation"},
-                                                                        {"convolution_batch"},
+                                                                        {"convolution_layout"},
                                                                         {"footprint", "--for", "none"},
                                                                         {"footprint", "--for", "v100", "--precision", "bf16"},
                                                                         {"footprint", "--for", "v100", "--device", "cpu"},
