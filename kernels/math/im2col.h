@@ -18,12 +18,16 @@ TW_HOST_DEVICE inline std::int64_t pixel_met(const FilterAxis& axis, std::int64_
   return output * axis.stride - axis.padding + tap * axis.dilation;
 }
 
-// The output whose element `tap` meets the pixel; -1 where none does.
-TW_HOST_DEVICE inline std::int64_t output_meeting(const FilterAxis& axis, std::int64_t pixel, std::int64_t tap) {
+// The output whose element `tap` meets the pixel; -1 where none does. over_stride(n) is n / axis.stride.
+template <class Divide>
+TW_HOST_DEVICE inline std::int64_t output_meeting(const FilterAxis& axis, std::int64_t pixel, std::int64_t tap, const Divide& over_stride) {
   const std::int64_t from_first = pixel + axis.padding - tap * axis.dilation;  // pixels from where output 0 has this element
   if (from_first < 0) return -1;
-  const std::int64_t output = from_first / axis.stride;
+  const std::int64_t output = over_stride(from_first);
   return output * axis.stride == from_first && output < axis.outputs ? output : -1;
+}
+inline std::int64_t output_meeting(const FilterAxis& axis, std::int64_t pixel, std::int64_t tap) {
+  return output_meeting(axis, pixel, tap, [&](std::int64_t n) { return n / axis.stride; });
 }
 
 }  // namespace tilewave
