@@ -48,8 +48,8 @@ TrainingObserver observer_of(const tw_train_request& given, bool& stops) {
                 stops = given.on_step(given.caller, &step) != 0 || stops;
               },
           .validated =
-              [&given](std::int64_t step, double loss) {
-                if (given.on_validation != nullptr) given.on_validation(given.caller, step, loss);
+              [&given](std::int64_t step, const ValidationLoss& loss) {
+                if (given.on_validation != nullptr) given.on_validation(given.caller, step, loss.loss);
               },
           .noted =
               [&given](const std::string& sentence) {

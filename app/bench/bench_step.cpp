@@ -34,12 +34,14 @@ struct StepFigures {
   Timing timing;
   double floor_s = 0.0, tokens_per_s = 0.0;
   std::int64_t matrix_flops = 0;
+  bool pictures = false;  // in the place of target tokens
 };
 
 void print(const std::string& where, const StepFigures& figures, bool of_ranks, const Page& page) {
   const Timing& timing = figures.timing;
   const auto line = [&](const std::string& text) { std::cout << wrapped(text, page) << '\n'; };
-  line(concat(where, ": ", time_text(timing.median_s), " per step, ", rate_text(figures.tokens_per_s), " target tokens/s, ",
+  line(concat(where, ": ", time_text(timing.median_s), " per step, ", rate_text(figures.tokens_per_s),
+              figures.pictures ? " pictures/s, " : " target tokens/s, ",
               flops_text(static_cast<double>(figures.matrix_flops) / timing.median_s), " in matrix products",
               of_ranks ? " of each rank" : ""));
   line(concat("quartiles ", time_text(timing.lower_quartile_s), " to ", time_text(timing.upper_quartile_s),
@@ -100,7 +102,8 @@ int bench_step(const StepOptions& given) {
   const StepFigures figures = {.timing = timing,
                                .floor_s = floor_s(trace.trace, precision_table(recipe.run.precision), device),
                                .tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s,
-                               .matrix_flops = trace.matrix_flops()};
+                               .matrix_flops = trace.matrix_flops(),
+                               .pictures = sees_pictures(recipe.model)};
   options.json
       ? print_json(recipe, device, figures)
       : print(concat(recipe.name, " on ", joined.ranks.alone() ? "" : concat(joined.ranks.count, " ranks, each "), device_text(device)),

@@ -67,6 +67,7 @@ class ResultFolder {
 int run_ablation(const AblateArguments& options) {
   check_output_folder("--out", options.out);
   Recipe recipe = options.recipe.read();
+  check_reads_tokens(recipe, "tilewave ablate");
   std::string switches;
   for (const std::string& one : options.switches) switches += (switches.empty() ? "" : " ") + one;
   AblationRequest request;

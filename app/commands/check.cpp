@@ -92,6 +92,7 @@ void print_json(const GradientCheckReport& report) {
 
 int check(const CheckArguments& options) {
   const Recipe recipe = options.recipe.read();
+  check_reads_tokens(recipe, "tilewave check");
   GradientCheckOptions where = options.check;
   if (const DeviceInfo device = options.device.probe(); device.backend == Backend::cuda) {
     where.queue = options.device.make_queue(device);

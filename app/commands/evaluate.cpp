@@ -26,6 +26,11 @@ struct EvaluateArguments {
 void print_evaluation(const Evaluation& found, const ScoredTranslations& scored) {
   const Page page = page_of(STDOUT_FILENO, Columns::fitting);
   const auto line = [&](const std::string& text) { std::cout << wrapped(text, page) << '\n'; };
+  if (const std::optional<double> accuracy = found.loss.accuracy()) {
+    line(concat(kValidationAccuracy, ' ', accuracy_text(found.loss)));
+    line(concat(kValidationLoss, number_text(found.loss.loss, " %.4f nats per picture")));
+    return;
+  }
   line(concat(kValidationLoss, number_text(found.loss.loss, " %.4f nats per target token"), " (over ", count_text(found.loss.target_tokens),
               " tokens)"));
   line(concat("perplexity ", number_text(std::exp(found.loss.loss), "%.4g")));
@@ -40,7 +45,8 @@ void print_json(const Evaluation& found, const ScoredTranslations& scored) {
   object.add("step", found.step)
       .add("loss", found.loss.loss)
       .add("perplexity", std::exp(found.loss.loss))
-      .add("target_tokens", found.loss.target_tokens);
+      .add(found.loss.right ? "pictures" : "target_tokens", found.loss.target_tokens);
+  if (const std::optional<double> accuracy = found.loss.accuracy()) object.add("accuracy", *accuracy);
   if (found.pairs.all > 0) object.add("pairs", found.pairs.all).add("pairs_left_out", found.pairs.left_out);
   if (!found.translations.empty()) object.add("translations", std::ssize(found.translations));
   if (scored.scores) {

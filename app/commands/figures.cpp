@@ -284,6 +284,7 @@ class FigureMaker {
       return;
     }
     const Recipe recipe = read_recipe(options_.recipe, {});
+    check_reads_tokens(recipe, "the checklist of tilewave figures");
     paged.how = concat(recipe.name, " on ", device_text(session_.setting.device), ", by predicted times.");
     paged.checklist = checklist_of(recipe, session_.setting.device);
     std::string text;

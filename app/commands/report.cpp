@@ -75,10 +75,13 @@ std::vector<ReportedStep> steps_of(const std::filesystem::path& run, const Repor
   return all;
 }
 
-std::string nats(double loss) { return number_text(loss, "%.4f nats per target token"); }
+std::string nats(double loss, bool pictures) {
+  return number_text(loss, pictures ? "%.4f nats per picture" : "%.4f nats per target token");
+}
 
 std::vector<std::string> answers_of(const Recipe& recipe, const ReportJson& summary, const std::vector<ReportedStep>& steps) {
   std::vector<std::string> answers;
+  const bool pictures = sees_pictures(recipe.model);
   if (summary.empty()) {
     answers.push_back(steps.empty() ? "The run has done no step yet."
                                     : concat("The run is at step ", count_text(steps.back().step), " of ", count_text(recipe.run.steps),
@@ -86,17 +89,21 @@ std::vector<std::string> answers_of(const Recipe& recipe, const ReportJson& summ
   } else {
     answers.push_back(concat(count_text(static_cast<std::int64_t>(number_in(summary, "steps").value_or(0.0))), " steps in ",
                              duration_text(number_in(summary, "seconds").value_or(0.0)), ", ",
-                             rate_text(number_in(summary, "target_tokens_per_s").value_or(0.0)), " target tokens/s."));
+                             rate_text(number_in(summary, "target_tokens_per_s").value_or(0.0)),
+                             pictures ? " pictures/s." : " target tokens/s."));
+    if (const auto accuracy = number_in(summary, "validation_accuracy"))
+      answers.push_back(concat("Held-out pictures whose class it says right: ", percent_text(*accuracy, 2), "."));
     if (const auto exact = number_in(summary, "exact_match"))
       answers.push_back(concat("Exact matches: ", percent_text(*exact), " of the test pairs."));
   }
   const auto last = std::find_if(steps.rbegin(), steps.rend(), [](const ReportedStep& step) { return step.validation_loss.has_value(); });
   if (last != steps.rend()) {
-    answers.push_back(concat("The ", kValidationLoss, " after step ", count_text(last->step), " is ", nats(*last->validation_loss),
-                             number_text(std::exp(*last->validation_loss), ", a perplexity of %.4g.")));
+    answers.push_back(concat("The ", kValidationLoss, " after step ", count_text(last->step), " is ",
+                             nats(*last->validation_loss, pictures),
+                             pictures ? "." : number_text(std::exp(*last->validation_loss), ", a perplexity of %.4g.")));
   }
   if (!steps.empty() && steps.back().loss)
-    answers.push_back(concat("The last ", training_loss_name(recipe), " is ", nats(*steps.back().loss), "."));
+    answers.push_back(concat("The last ", training_loss_name(recipe), " is ", nats(*steps.back().loss, pictures), "."));
   return answers;
 }
 
@@ -119,6 +126,10 @@ ReportedSample generated_sample(const ReportArguments& options, TrainedModel& tr
 }
 
 void add_samples(const ReportArguments& options, const Recipe& recipe, const ReportJson& summary, RunReport& report) {
+  if (sees_pictures(recipe.model)) {
+    report.without_samples = "The run's model sees pictures, and writes no text.";
+    return;
+  }
   if (recipe.model.architecture == Architecture::encoder_decoder) {
     const ReportJson samples = summary.contains("samples") && summary["samples"].is_array() ? summary["samples"] : ReportJson::array();
     for (const ReportJson& sample : samples) {

@@ -101,7 +101,7 @@ std::int64_t updates_of(const StepArguments& options, const StoredBatches& files
 // The optimizer's moments of the file, and the number of the first update behind them.
 std::int64_t load_state(const StepArguments& options, TrainStep& step) {
   if (options.optimizer.empty()) return std::max<std::int64_t>(options.first_step, 1);
-  load_optimizer(options.optimizer, step.model().parameters(), step.optimizer());
+  load_optimizer(options.optimizer, step.parameters(), step.optimizer());
   if (options.first_step > 0) return options.first_step;
   const std::int64_t done = steps_done(SafetensorsReader(options.optimizer));
   TW_CHECK_INPUT(done > 0, options.optimizer.string(),
@@ -140,6 +140,7 @@ int run_step(const StepArguments& options) {
   options.weights.check();
   check_files(options);
   Recipe recipe = options.recipe.read();
+  check_reads_tokens(recipe, "tilewave step");
   const DeviceInfo device = options.device.probe();
   check_supported(recipe, device.backend);
   std::optional<StoredBatches> files;
@@ -156,10 +157,10 @@ int run_step(const StepArguments& options) {
   Context context(queue, device, context_options(recipe, plans));
   TrainStep step(context, resolved);
   if (const InitialWeights& weights = options.weights.wanted; !weights.path.empty()) {
-    const WeightOrigin origin = load_initial_weights(weights, step.model().parameters());
+    const WeightOrigin origin = load_initial_weights(weights, step.parameters());
     if (weights.fit == WeightFit::partial) print_notes(origin.told());
   }
-  if (!options.dump_weights.empty()) write_safetensors(options.dump_weights, weight_contents(step.model().parameters()));
+  if (!options.dump_weights.empty()) write_safetensors(options.dump_weights, weight_contents(step.parameters()));
   if (!files) return 0;
 
   std::vector<TensorSource> logits;  // of the weights before the first update

@@ -115,6 +115,12 @@ std::string validation_text(const TrainingResult& result) {
   return text + ")";
 }
 
+// What a passage of a run trains on and validates on.
+std::string_view examples_of(const ModelConfig& model) {
+  if (sees_pictures(model)) return " pictures";
+  return model.architecture == Architecture::encoder_decoder ? " pairs" : " tokens";
+}
+
 std::string test_pairs_text(const PairCounts& pairs) {
   const std::string all = concat(" of ", count_text(pairs.all), " test pairs");
   return pairs.left_out > 0 ? concat(all, ", ", count_text(pairs.left_out), " of them too long to be translated") : all;
@@ -131,6 +137,7 @@ std::string shares_text(const ResolvedRecipe& resolved, std::int64_t ranks) {
 // What a person does with a run that has ended, as it is typed.
 std::string next_command(const Recipe& recipe, const std::filesystem::path& folder) {
   const std::string run = shell_word(folder.string());
+  if (sees_pictures(recipe.model)) return concat("tilewave evaluate ", run);
   if (recipe.data.kind == DataKind::synthetic) return concat("tilewave report ", run);  // its ids mean nothing
   if (recipe.model.architecture == Architecture::encoder_decoder) return concat("tilewave translate ", run, " < FILE");
   return concat("tilewave generate ", run, uses_tokenizer(recipe.data) ? " --prompt 'TEXT'" : " --ids 'IDS'");
@@ -146,16 +153,18 @@ struct Summary {
 void print_table(const Summary& summary, const Page& page) {
   const TrainingResult& result = summary.result;
   const auto line = [&](const std::string& text) { std::cout << wrapped(text, page) << '\n'; };
-  const auto nats = [](double loss) { return number_text(loss, " %.4f nats per target token"); };
+  const bool pictures = result.validation.right.has_value();
+  const auto nats = [&](double loss) { return number_text(loss, pictures ? " %.4f nats per picture" : " %.4f nats per target token"); };
+  if (pictures) line(concat(kValidationAccuracy, ' ', accuracy_text(result.validation)));
   if (result.exact_match) line(concat("exact matches ", percent_text(*result.exact_match), test_pairs_text(result.test_pairs)));
-  line(concat(kValidationLoss, nats(result.validation.loss), validation_text(result)));
+  line(concat(kValidationLoss, nats(result.validation.loss), pictures ? std::string() : validation_text(result)));
   if (result.best) {
     line(concat("least ", kValidationLoss, nats(result.best->loss), " after step ", count_text(result.best->step), ", kept in ",
                 (result.folder / kBestFolder).string()));
   }
   line(concat(training_loss_name(summary.recipe), nats(result.loss)));
-  line(concat(result.steps, " steps in ", duration_text(result.seconds), ", ", rate_text(result.target_tokens_per_s), " target tokens/s",
-              matrix_rate_text(result.matrix_flops_per_s, summary.peak_flops_per_s)));
+  line(concat(result.steps, " steps in ", duration_text(result.seconds), ", ", rate_text(result.target_tokens_per_s),
+              pictures ? " pictures/s" : " target tokens/s", matrix_rate_text(result.matrix_flops_per_s, summary.peak_flops_per_s)));
   if (result.extra_passes > 0) {
     line(concat(count_text(result.extra_passes), result.extra_passes == 1 ? " pass more" : " passes more",
                 " than the steps have, since sequences did not fit the ranks' shares"));
@@ -224,6 +233,7 @@ int dump_first_batches(const TrainArguments& options) {
                  " is the recipe; name another file.");
   check_output_file("--dump-batches", dump.file);
   const Recipe recipe = options.recipe.read();
+  check_reads_tokens(recipe, "--dump-batches");
   dump_batches(recipe, options.device.probe(), dump, {.noted = [](const std::string& note) { std::cerr << note << '\n'; }});
   std::cout << "written " << count_text(dump.batches) << (dump.batches == 1 ? " batch to " : " batches to ") << dump.file.string() << '\n';
   return 0;
@@ -266,6 +276,7 @@ int train_recipe(const TrainArguments& given) {
   if (given.recipe.path != options.recipe.path) recipe.name = std::filesystem::absolute(options.run / "").parent_path().filename().string();
   const DeviceInfo device = joined.device.probe();
   ProgressDisplay display(recipe.run.steps);
+  if (sees_pictures(recipe.model)) display.count_pictures();
   answer_before_the_run();
   catch_stop_signals();
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that goes away takes no run with it
@@ -296,8 +307,7 @@ int train_recipe(const TrainArguments& given) {
                                "; run folder ", start.folder.string()));
             if (const std::int64_t ranks = recipe.run.ranks; ranks > 1) display.say(shares_text(*start.resolved, ranks));
             if (start.data.training > 0) {
-              const bool pairs = recipe.model.architecture == Architecture::encoder_decoder;
-              display.say(concat(count_text(start.data.training), pairs ? " pairs" : " tokens", " to train on, ",
+              display.say(concat(count_text(start.data.training), examples_of(recipe.model), " to train on, ",
                                  count_text(start.data.validation), " to validate on"));
             }
             if (const std::string legend = losses_legend(recipe); !legend.empty()) display.say(legend);
@@ -309,8 +319,9 @@ int train_recipe(const TrainArguments& given) {
           },
       .stepped = [&](const TrainingProgress& progress) { display.show(progress); },
       .validated =
-          [&](std::int64_t step, double loss) {
-            display.say(concat("step ", step, ": ", kValidationLoss, ' ', loss));
+          [&](std::int64_t step, const ValidationLoss& loss) {
+            const std::string accuracy = loss.right ? concat(", ", kValidationAccuracy, ' ', accuracy_text(loss)) : std::string();
+            display.say(concat("step ", step, ": ", kValidationLoss, ' ', loss.loss, accuracy));
             redrawing.draw(folder);
           },
       .profiled =

@@ -1,5 +1,8 @@
 #include "app/text/losses.h"
 
+#include "app/text/units.h"
+#include "kernels/core/error.h"
+
 namespace tilewave {
 
 LossTerms loss_terms(const Recipe& recipe) {
@@ -10,6 +13,11 @@ LossTerms loss_terms(const Recipe& recipe) {
 std::string training_loss_name(const LossTerms& terms) {
   if (!terms.smoothed && !terms.dropout) return kTrainingLoss;
   return std::string(kTrainingLoss) + (!terms.dropout ? " (smoothed)" : terms.smoothed ? " (smoothed, with dropout)" : " (with dropout)");
+}
+
+std::string accuracy_text(const ValidationLoss& validation) {
+  return concat(percent_text(validation.accuracy().value(), 2), " (", count_text(validation.right.value()), " of ",
+                count_text(validation.target_tokens), " pictures)");
 }
 
 std::string losses_legend(const Recipe& recipe) {

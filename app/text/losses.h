@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/recipe/config.h"
+#include "models/step/train_step.h"
 
 namespace tilewave {
 
@@ -24,5 +25,9 @@ std::string losses_legend(const Recipe& recipe);
 
 inline constexpr const char* kTrainingLoss = "training loss";
 inline constexpr const char* kValidationLoss = "validation loss";
+inline constexpr const char* kValidationAccuracy = "validation accuracy";
+
+// Of pictures: "99.2 % (1,984 of 2,000 pictures)".
+std::string accuracy_text(const ValidationLoss& validation);
 
 }  // namespace tilewave

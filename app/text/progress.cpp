@@ -58,7 +58,7 @@ void ProgressDisplay::show(const TrainingProgress& progress) {
   const double left = taken / static_cast<double>(step - first_step_ + 1) * static_cast<double>(steps_ - step);
   const std::string counts = format("step %ld/%ld", long{step}, long{steps_});
   const std::string loss = concat("  ", kTrainingLoss, format(" %.4f", progress.step.loss));
-  const std::string rest = concat("  ", rate_text(progress.target_tokens_per_s), " tokens/s  ", duration(left), " left");
+  const std::string rest = concat("  ", rate_text(progress.target_tokens_per_s), " ", unit_, "/s  ", duration(left), " left");
   if (!terminal_) {
     std::cerr << counts << loss << rest << '\n';
     return;

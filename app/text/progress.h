@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "models/training/trainer.h"
 
@@ -21,6 +22,7 @@ class ProgressDisplay {
     first_step_ = first_step;
     begun_ = std::chrono::steady_clock::now();
   }
+  void count_pictures() { unit_ = "pictures"; }  // where there are no tokens
   void show(const TrainingProgress& progress);
   // A line of its own, above the progress.
   void say(const std::string& line);
@@ -29,6 +31,7 @@ class ProgressDisplay {
   void clear();
 
   std::int64_t steps_;
+  std::string_view unit_ = "tokens";
   std::int64_t first_step_ = 1;
   bool terminal_;
   bool drawn_ = false;

@@ -10,14 +10,18 @@
 namespace tilewave {
 
 BatchStream::BatchStream(const BatchShape& shape, BatchFiller fill, std::int64_t skipped)
-    : shape_(shape), fill_(std::move(fill)), skipped_(skipped) {}
+    : shape_(shape),
+      make_([shape, fill = std::move(fill)](DataPosition& position) -> std::optional<Batch> {
+        Packer packer(shape);
+        fill(packer, position);
+        if (packer.empty()) return std::nullopt;
+        return std::move(packer).take();
+      }),
+      skipped_(skipped) {}
 
-std::optional<Batch> BatchStream::next() {
-  Packer packer(shape_);
-  fill_(packer, position_);
-  if (packer.empty()) return std::nullopt;
-  return std::move(packer).take();
-}
+BatchStream::BatchStream(const BatchShape& shape, BatchMaker make) : shape_(shape), make_(std::move(make)) {}
+
+std::optional<Batch> BatchStream::next() { return make_(position_); }
 
 std::size_t EpochOrder::at(std::uint64_t epoch, std::size_t count, std::uint64_t next) {
   if (pass_.kind == Pass::Kind::once_in_order) return static_cast<std::size_t>(next);

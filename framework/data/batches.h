@@ -26,9 +26,13 @@ struct DataPosition {
 // Packs examples from the position on, until the next one does not fit or none is left, and moves the position behind them.
 using BatchFiller = std::function<void(Packer&, DataPosition&)>;
 
+// The batch at the position, which moves behind it; nothing where none is left.
+using BatchMaker = std::function<std::optional<Batch>(DataPosition&)>;
+
 class BatchStream {
  public:
   BatchStream(const BatchShape& shape, BatchFiller fill, std::int64_t skipped = 0);
+  BatchStream(const BatchShape& shape, BatchMaker make);  // of data that is not packed
 
   // The next batch. Training data never ends; validation data ends after one pass.
   std::optional<Batch> next();
@@ -41,8 +45,8 @@ class BatchStream {
 
  private:
   BatchShape shape_;
-  BatchFiller fill_;
-  std::int64_t skipped_;
+  BatchMaker make_;
+  std::int64_t skipped_ = 0;
   DataPosition position_;
 };
 

@@ -5,12 +5,14 @@
 #include <string_view>
 #include <utility>
 
+#include "framework/data/drawn_digits.h"
 #include "framework/data/fingerprint.h"
 #include "framework/data/held_out.h"
 #include "framework/data/prepared_text.h"
 #include "framework/data/synthetic.h"
 #include "framework/data/token_file.h"
 #include "framework/data/unknown_characters.h"
+#include "framework/io/idx_file.h"
 #include "framework/io/text_file.h"
 #include "framework/tensor/random.h"
 #include "kernels/core/error.h"
@@ -24,6 +26,7 @@ constexpr std::size_t kMaxHeldOutPairs = 2'000;
 constexpr std::size_t kMaxHeldOutBytes = 1 << 18;
 constexpr std::int64_t kMaxHeldOutTokens = 1 << 17;
 constexpr std::size_t kMaxTestPairs = 2'000;
+constexpr std::int64_t kDrawnPictures = 60'000, kDrawnHeldOutPictures = 2'000;
 constexpr std::int64_t kMinTokens = 2;  // of a stream: one to read, one to predict
 
 struct LinePair {
@@ -158,6 +161,37 @@ void add_stream(Fingerprint& fingerprint, const TokenStream& stream) {
   }
 }
 
+// Of two IDX files, which hold pictures of the shape that the model reads.
+PictureSet stored_pictures(const std::filesystem::path& pictures, const std::filesystem::path& labels, const PictureSource& source) {
+  LabelledIdxPictures read = read_idx(pictures, labels);
+  const PictureShape &has = read.pictures.shape, &wanted = source.shape;
+  TW_CHECK_INPUT(has == wanted, pictures.string(), " has pictures of ", has.height, " x ", has.width, " pixels of ", has.channels,
+                 has.channels == 1 ? " channel" : " channels", ", and the recipe says ", wanted.height, " x ", wanted.width, " of ",
+                 wanted.channels, "; set data.picture_size and data.channels to what the file has; its pictures must be square.");
+  return picture_set({.shape = has,
+                      .pixels = std::move(read.pictures.pixels),
+                      .labels = std::vector<std::int32_t>(read.labels.begin(), read.labels.end()),
+                      .classes = source.classes,
+                      .name = labels.string()});
+}
+
+BatchStream picture_stream(const PictureSet& set, const BatchShape& shape, Pass pass) {
+  const PictureNormalization from_minus_one_to_one{.mean = {0.5}, .deviation = {0.5}};
+  return BatchStream(shape,
+                     [batches = std::make_shared<PictureBatches>(set, from_minus_one_to_one, shape.target_rows, pass)](
+                         DataPosition& position) -> std::optional<Batch> {
+                       batches->restore(position);
+                       std::optional<PictureBatch> pictures = batches->next();
+                       position = batches->position();
+                       if (!pictures) return std::nullopt;
+                       Batch batch;
+                       batch.target_out = std::move(pictures->labels);
+                       batch.real_tokens = pictures->real;
+                       batch.pixels = std::move(pictures->pixels);
+                       return batch;
+                     });
+}
+
 // The tokenizer of a configuration, bpe trained on lines.
 Tokenizer make_tokenizer(const CorpusConfig& config, TextForm form, std::function<NextLine()> lines) {
   if (config.tokenizer == TokenizerKind::bytes) return Tokenizer();
@@ -167,7 +201,7 @@ Tokenizer make_tokenizer(const CorpusConfig& config, TextForm form, std::functio
 }  // namespace
 
 Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config_(std::move(config)), tokenizer_(std::move(tokenizer)) {
-  if (config_.kind == DataKind::tokens || config_.kind == DataKind::synthetic) tokenizer_.reset();
+  if (config_.kind == DataKind::tokens || config_.kind == DataKind::synthetic || config_.kind == DataKind::pictures) tokenizer_.reset();
   const bool parallel = config_.kind == DataKind::parallel;
   const bool files = parallel || config_.kind == DataKind::text || config_.kind == DataKind::tokens;
   TW_CHECK_INPUT(!files || !config_.source.empty(), "data.kind = \"", name_of(config_.kind), "\" needs data.source, the file to train on.");
@@ -198,6 +232,9 @@ Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config
       break;
     case DataKind::synthetic:
       break;
+    case DataKind::pictures:
+      open_pictures();
+      break;
   }
   if (tokenizer_) {
     if (config_.vocabulary == 0) config_.vocabulary = tokenizer_->vocabulary();
@@ -223,6 +260,10 @@ std::uint64_t Corpus::fingerprint_of() const {
     if (pairs) add_pairs(fingerprint, *pairs);
   }
   for (const TokenStream* stream : {&training_tokens_, &validation_tokens_}) add_stream(fingerprint, *stream);
+  if (config_.kind == DataKind::pictures) {
+    fingerprint.add(training_pictures_.fingerprint);
+    fingerprint.add(validation_pictures_.fingerprint);
+  }
   return fingerprint.value();
 }
 
@@ -363,6 +404,34 @@ void Corpus::open_tokens() {
   check_streams();
 }
 
+void Corpus::open_pictures() {
+  const PictureSource& source = config_.pictures;
+  const bool files = !source.pictures.empty(), own_validation = !source.validation_pictures.empty();
+  TW_CHECK_INPUT(files == !source.labels.empty(),
+                 "data.pictures and data.labels belong together; set both, or neither to train on digits that are drawn.");
+  TW_CHECK_INPUT(own_validation == !source.validation_labels.empty() && (files || !own_validation),
+                 "data.validation_pictures and data.validation_labels belong together, and to data.pictures; set both, or neither to hold "
+                 "out a tenth.");
+  if (!files) {
+    TW_CHECK_INPUT(source.classes >= kDrawnDigitClasses, "model.classes = ", source.classes, ", and drawn digits are of ",
+                   kDrawnDigitClasses, "; set model.classes to that, or name other pictures with data.pictures.");
+    const auto drawn = [&](std::int64_t count, PicturePart part) {
+      return drawn_digits({.count = count, .shape = source.shape, .seed = config_.seed, .part = part, .noise = source.noise});
+    };
+    training_pictures_ = drawn(kDrawnPictures, PicturePart::training);
+    validation_pictures_ = drawn(kDrawnHeldOutPictures, PicturePart::held_out);
+  } else if (own_validation) {
+    training_pictures_ = stored_pictures(source.pictures, source.labels, source);
+    validation_pictures_ = stored_pictures(source.validation_pictures, source.validation_labels, source);
+  } else {
+    PictureSplit split = split_pictures(stored_pictures(source.pictures, source.labels, source), config_.seed);
+    training_pictures_ = std::move(split.training);
+    validation_pictures_ = std::move(split.held_out);
+  }
+  facts_.training = training_pictures_.count;
+  facts_.validation = validation_pictures_.count;
+}
+
 void Corpus::check_streams() {
   TW_CHECK_INPUT(training_tokens_.size >= kMinTokens, config_.source, " leaves ", training_tokens_.size, " tokens to train on; at least ",
                  kMinTokens, " are needed.");
@@ -375,6 +444,8 @@ void Corpus::check_streams() {
 void Corpus::check_shape(const BatchShape& shape) const {
   const bool pairs = config_.kind == DataKind::number_names || config_.kind == DataKind::parallel;
   const bool stream = config_.kind == DataKind::text || config_.kind == DataKind::tokens;
+  TW_CHECK(config_.kind != DataKind::pictures || (shape.source_rows == shape.target_rows * shape.sequence), "a batch of ",
+           shape.target_rows, " pictures of ", shape.sequence, " rows has not ", shape.source_rows, " rows.");
   TW_CHECK_INPUT(!pairs || shape.source_rows > 0, "data.kind = \"", name_of(config_.kind),
                  "\" has pairs of sentences, which a decoder alone cannot use; set model.architecture = \"encoder_decoder\".");
   TW_CHECK_INPUT(!stream || shape.source_rows == 0, "data.kind = \"", name_of(config_.kind),
@@ -385,6 +456,7 @@ BatchStream Corpus::training(const BatchShape& shape) const {
   check_shape(shape);
   const Pass pass{.kind = Pass::Kind::shuffled_epochs, .seed = config_.seed};
   if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, config_.seed, shape);
+  if (config_.kind == DataKind::pictures) return picture_stream(training_pictures_, shape, pass);
   if (config_.kind == DataKind::parallel) return pair_batches(training_pairs_, shape, pass);
   if (config_.kind != DataKind::number_names) return window_batches(training_tokens_, shape, pass);
   pair_batches(validation_pairs_, shape, {});  // refuses a shape that no name fits
@@ -401,6 +473,7 @@ BatchStream Corpus::training(const BatchShape& shape) const {
 BatchStream Corpus::validation(const BatchShape& shape) const {
   check_shape(shape);
   if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, random_key(config_.seed, 'v'), shape, 1);
+  if (config_.kind == DataKind::pictures) return picture_stream(validation_pictures_, shape, {});
   try {
     return validation_pairs_ ? pair_batches(validation_pairs_, shape, {}) : window_batches(validation_tokens_, shape, {});
   } catch (const InputError& error) {

@@ -1,4 +1,4 @@
-// What is trained on: one of five kinds of data, read or generated, split, tokenised, and handed out as batches.
+// What is trained on: one of six kinds of data, read or generated, split, tokenised, and handed out as batches.
 //   number_names  English to German names of numbers; 500 validation and 1,000 test numbers, all others train
 //   parallel      two aligned text files, one sentence a line; pairs with a blank side are left out and counted. Validation: two
 //                 more files, or at most a fiftieth of the pairs (1 to 2,000), those whose texts have the smallest seeded hashes:
@@ -6,9 +6,12 @@
 //   text          one file of any bytes (bpe: UTF-8). Validation: another file, or the last tenth of the bytes, at most 2^18
 //   tokens        one token file, or several behind each other. Validation: another, or the last tenth of the tokens, at most 2^17
 //   synthetic     made-up ids of the whole vocabulary; validation is a batch of its own
-// number_names and parallel feed an encoder and a decoder, text and tokens a decoder alone, synthetic either. Text is prepared as
-// framework/data/prepared_text.h says; a bpe tokenizer is trained on training text alone. What is wrong with a file or a setting is an
-// InputError.
+//   pictures      digits drawn by rule, 60,000 to train on and 2,000 others to validate on, or IDX files with labels. Validation: two more
+//                 files, or what framework/data/pictures.h holds out. Each value is (pixel / 255 - 1/2) / (1/2), from -1 to 1, whatever
+//                 the pictures are, so that a trained model reads others as it read its own
+// number_names and parallel feed an encoder and a decoder, text and tokens a decoder alone, synthetic either, pictures a classifier. Text
+// is prepared as framework/data/prepared_text.h says; a bpe tokenizer is trained on training text alone. What is wrong with a file or a
+// setting is an InputError.
 #pragma once
 
 #include <array>
@@ -22,6 +25,7 @@
 #include "framework/data/batches.h"
 #include "framework/data/number_names.h"
 #include "framework/data/pairs.h"
+#include "framework/data/pictures.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/unknown_characters.h"
 #include "framework/data/windows.h"
@@ -29,11 +33,19 @@
 
 namespace tilewave {
 
-enum class DataKind : std::uint8_t { number_names, text, parallel, tokens, synthetic };
+enum class DataKind : std::uint8_t { number_names, text, parallel, tokens, synthetic, pictures };
 template <>
 inline constexpr std::array kNames<DataKind> = {Named{DataKind::number_names, "number_names"}, Named{DataKind::text, "text"},
-                                                Named{DataKind::parallel, "parallel"}, Named{DataKind::tokens, "tokens"},
-                                                Named{DataKind::synthetic, "synthetic"}};
+                                                Named{DataKind::parallel, "parallel"},         Named{DataKind::tokens, "tokens"},
+                                                Named{DataKind::synthetic, "synthetic"},       Named{DataKind::pictures, "pictures"}};
+
+// Of pictures: where they come from, and what they must be.
+struct PictureSource {
+  std::filesystem::path pictures, labels, validation_pictures, validation_labels;  // IDX files; empty: digits are drawn
+  PictureShape shape = {.height = 28, .width = 28, .channels = 1};
+  std::int64_t classes = 10;
+  std::int64_t noise = 40;  // of drawn ones
+};
 
 struct CorpusConfig {
   DataKind kind = DataKind::number_names;
@@ -42,13 +54,14 @@ struct CorpusConfig {
   std::int64_t tokenizer_vocabulary = 0;  // bpe
   std::int64_t vocabulary = 0;            // the model's, which no id may reach; 0: the tokenizer's
   std::uint64_t seed = 0;                 // of splits, orders and draws
+  PictureSource pictures = {};
 };
 
 struct TextPair {
   std::string source, target;
 };
 
-// In pairs, or for text and tokens in tokens; synthetic data has none to count.
+// In pairs or pictures, or for text and tokens in tokens; synthetic data has none to count.
 struct CorpusFacts {
   std::int64_t training = 0, validation = 0, test = 0;
   std::int64_t blank = 0, blank_validation = 0;  // pairs left out of either, which it does not count
@@ -61,7 +74,7 @@ class Corpus {
 
   const CorpusConfig& config() const { return config_; }
   const CorpusFacts& facts() const { return facts_; }
-  const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }  // none for tokens and synthetic
+  const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }  // none for tokens, synthetic and pictures
   std::int64_t vocabulary() const { return config_.vocabulary; }            // ids are below it
   std::uint64_t fingerprint() const { return fingerprint_; }                // of every id, the split and the tokenizer
   const std::vector<std::string>& notes() const { return notes_; }          // sentences a person should read: of unknown ids
@@ -77,6 +90,7 @@ class Corpus {
   void open_parallel();
   void open_text();
   void open_tokens();
+  void open_pictures();
   void check_streams();
   void note_framed(std::int64_t sentences);
   void note_unknown(const UnknownCharacters& training, const UnknownCharacters& validation);
@@ -92,6 +106,7 @@ class Corpus {
   std::shared_ptr<const NumberSplit> numbers_;
   std::shared_ptr<const PairTable> training_pairs_, validation_pairs_;
   TokenStream training_tokens_, validation_tokens_;
+  PictureSet training_pictures_, validation_pictures_;
 };
 
 }  // namespace tilewave

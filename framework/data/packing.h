@@ -20,6 +20,7 @@ struct BatchShape {
   friend bool operator==(const BatchShape&, const BatchShape&) = default;
 };
 
+// Rows of tokens; or pictures of one shape, whose pixels are all that is read beside their labels, target_out.
 struct Batch {
   std::vector<std::int32_t> source_ids, source_positions;             // [source_rows]
   std::vector<std::int32_t> source_lengths;                           // [sequences]; empty without an encoder
@@ -27,6 +28,7 @@ struct Batch {
   std::vector<std::int32_t> target_lengths;                           // [sequences]
   std::int64_t first_source = 0, first_target = 0;                    // padding rows before the first sequence
   std::int64_t real_tokens = 0;                                       // labels that count: target_out >= 0
+  std::vector<float> pixels;                                          // [pictures x height x width, channels], normalised
 
   friend bool operator==(const Batch&, const Batch&) = default;
 };

@@ -39,6 +39,7 @@ TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue q
   if (own && !has_complete_checkpoints(run_folder)) check_found(run_folder, find_latest_valid(run_folder));
 
   const Recipe recipe = decoded_on(read_recipe(run_folder / "recipe.toml"), device);
+  check_reads_tokens(recipe, concat(run_folder.string(), ": what is asked"));
   TrainedModel trained{.resolved = {}, .tokenizer = {}, .context = {}, .model = {}, .notes = {}};
   trained.tokenizer = tokenizer_of_run(run_folder, recipe);
   trained.resolved = resolve(recipe, {.vocabulary = trained.tokenizer ? trained.tokenizer->vocabulary() : 0});

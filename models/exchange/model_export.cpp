@@ -116,6 +116,7 @@ ExportedModel export_model(const std::filesystem::path& run_folder, const std::f
   check_output_folder("export", out);
   check_free(out);
   const Recipe recipe = read_recipe(run_folder / "recipe.toml");
+  check_reads_tokens(recipe, "tilewave export");
   const DType weights = recipe.run.precision == Precision::fp64 ? DType::f64 : DType::f32;
   const std::optional<Tokenizer> tokenizer = tokenizer_of_run(run_folder, recipe);
   const bool own = !tokenizer || tokenizer->has_own_special_ids();

@@ -92,9 +92,10 @@ class Adviser {
 
   std::vector<Advice> advise() {
     std::vector<Advice> all;
-    for (const Quantity& quantity : {vocabulary(), d_ff(), heads(), sequence()}) {
+    const bool pictures = sees_pictures(recipe_.model);  // whose rows and segments are a picture's
+    for (const Quantity& quantity : pictures ? std::vector{d_ff(), heads()} : std::vector{vocabulary(), d_ff(), heads(), sequence()}) {
       if (quantity.name == "heads" && has_heads_of_its_own()) continue;  // others would be another model's
-      if (quantity.name == "d_ff") append(all, batches());
+      if (quantity.name == "d_ff" && !pictures) append(all, batches());
       append(all, {quantity});
     }
     return all;

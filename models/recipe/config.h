@@ -20,7 +20,8 @@
 
 namespace tilewave {
 
-enum class Architecture : std::uint8_t { encoder_decoder, decoder_only };
+enum class Architecture : std::uint8_t { encoder_decoder, decoder_only, encoder_classifier };
+enum class Stem : std::uint8_t { patch };
 enum class Norm : std::uint8_t { pre, post };
 enum class Biases : std::uint8_t { all, none, qkv };
 enum class Positions : std::uint8_t { sinusoidal, learned, rope };
@@ -31,7 +32,10 @@ enum class WaveFreeBatch : std::uint8_t { off, nearest, up, down };
 
 template <>
 inline constexpr std::array kNames<Architecture> = {Named{Architecture::encoder_decoder, "encoder_decoder"},
-                                                    Named{Architecture::decoder_only, "decoder_only"}};
+                                                    Named{Architecture::decoder_only, "decoder_only"},
+                                                    Named{Architecture::encoder_classifier, "encoder_classifier"}};
+template <>
+inline constexpr std::array kNames<Stem> = {Named{Stem::patch, "patch"}};
 template <>
 inline constexpr std::array kNames<Norm> = {Named{Norm::pre, "pre"}, Named{Norm::post, "post"}};
 template <>
@@ -117,10 +121,16 @@ struct ModelConfig {
   bool tied = true;
   double dropout = 0.0;
   double attention_dropout = 0.0;
+  std::int64_t classes = 10;
+  Stem stem = Stem::patch;
+  std::int64_t patch = 7;
 
   template <class Visitor>
   void describe(Visitor& visit) {
-    visit("architecture", architecture, {.meaning = "an encoder and a decoder that attends to it, or a decoder alone (GPT-2's)"});
+    visit("architecture", architecture,
+          {.meaning =
+               "an encoder and a decoder that attends to it, a decoder alone (GPT-2's), or an encoder that says which class a picture is "
+               "of (docs/use/vision.md)"});
     visit("d_model", d_model,
           {.unit = "features",
            .range = between(1, 65536),
@@ -192,6 +202,18 @@ struct ModelConfig {
           {.unit = "fraction", .range = from_below(0, 1), .meaning = "of embeddings and of every sublayer's output, while training"});
     visit("attention_dropout", attention_dropout,
           {.unit = "fraction", .range = from_below(0, 1), .meaning = "of attention's weights, while training"});
+    visit("classes", classes,
+          {.range = between(2, 65536),
+           .hashed = Hashed::where_set,
+           .meaning = "encoder_classifier: what a picture may be; labels are numbers from 0 to one less"});
+    visit("stem", stem,
+          {.hashed = Hashed::where_set,
+           .meaning = "encoder_classifier: how pixels become rows: each `patch` of a picture through one linear layer"});
+    visit("patch", patch,
+          {.unit = "pixels",
+           .range = between(1, 512),
+           .hashed = Hashed::where_set,
+           .meaning = "encoder_classifier: both sides of a patch; a divisor of data.picture_size"});
   }
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -200,6 +222,7 @@ struct ModelConfig {
 inline constexpr std::array<std::string_view, 2> kTokenizerWords = {"bytes", "bpe"};
 enum class TokenizerSource : std::uint8_t { bytes, trained, file };
 
+inline bool sees_pictures(const ModelConfig& model) { return model.architecture == Architecture::encoder_classifier; }
 inline std::int64_t head_size_of(const ModelConfig& model) { return model.head_size > 0 ? model.head_size : model.d_model / model.heads; }
 inline std::int64_t kv_heads_of(const ModelConfig& model) { return model.kv_heads > 0 ? model.kv_heads : model.heads; }
 
@@ -212,12 +235,20 @@ struct DataConfig {
   std::string tokenizer = "bpe";
   std::int64_t tokenizer_vocabulary = 0;
   std::int64_t seed = 1;
+  std::string pictures;
+  std::string labels;
+  std::string validation_pictures;
+  std::string validation_labels;
+  std::int64_t picture_size = 28;
+  std::int64_t channels = 1;
+  std::int64_t noise = 40;
 
   template <class Visitor>
   void describe(Visitor& visit) {
     visit("kind", kind,
           {.meaning = "`number_names`: English to German, made by rule; `text`: one file; `parallel`: two files, aligned line by line; "
-                      "`tokens`: llm.c's .bin files; `synthetic`: seeded Zipf ids with a planted bigram rule"});
+                      "`tokens`: llm.c's .bin files; `synthetic`: seeded Zipf ids with a planted bigram rule; `pictures`: digits drawn by "
+                      "rule, or IDX files"});
     visit("source", source,
           {.unit = "path",
            .resumed = Resumed::may_change,
@@ -239,6 +270,34 @@ struct DataConfig {
     visit("tokenizer_vocabulary", tokenizer_vocabulary,
           {.unit = "tokens", .range = between(0, kMaxRows), .meaning = "size of the bpe vocabulary; 0: model.vocabulary"});
     visit("seed", seed, {.range = at_least(0), .meaning = "of generated corpora, of what is held out and of the order of sentences"});
+    visit("pictures", pictures,
+          {.unit = "path",
+           .resumed = Resumed::may_change,
+           .hashed = Hashed::where_set,
+           .meaning = "pictures: an IDX file, as MNIST's; empty: digits are drawn"});
+    visit("labels", labels,
+          {.unit = "path",
+           .resumed = Resumed::may_change,
+           .hashed = Hashed::where_set,
+           .meaning = "pictures: the IDX file of as many labels as data.pictures has pictures"});
+    visit("validation_pictures", validation_pictures,
+          {.unit = "path",
+           .resumed = Resumed::may_change,
+           .hashed = Hashed::where_set,
+           .meaning = "like pictures, never trained on; empty: a tenth (at most 10,000) is held out"});
+    visit("validation_labels", validation_labels,
+          {.unit = "path", .resumed = Resumed::may_change, .hashed = Hashed::where_set, .meaning = "like labels, never trained on"});
+    visit("picture_size", picture_size,
+          {.unit = "pixels",
+           .range = between(1, 4096),
+           .hashed = Hashed::where_set,
+           .meaning = "pictures: height and width of every picture; 20 to 512 of drawn ones"});
+    visit("channels", channels,
+          {.range = between(1, 3), .hashed = Hashed::where_set, .meaning = "pictures: 1, shades of grey, or 3, red, green and blue"});
+    visit("noise", noise,
+          {.range = between(0, 255),
+           .hashed = Hashed::where_set,
+           .meaning = "pictures: how far each value of a drawn digit moves at most, of 255"});
   }
   TokenizerSource tokenizer_source() const {
     return tokenizer == "bytes" ? TokenizerSource::bytes : tokenizer == "bpe" ? TokenizerSource::trained : TokenizerSource::file;
@@ -251,6 +310,7 @@ struct BatchConfig {
   std::int64_t target_tokens = 1536;
   std::int64_t sequence = 64;
   std::int64_t accumulate = 1;
+  std::int64_t pictures = 64;
 
   template <class Visitor>
   void describe(Visitor& visit) {
@@ -264,9 +324,20 @@ struct BatchConfig {
           {.unit = "tokens", .range = between(1, kMaxRows), .meaning = "the longest sequence; at most model.max_positions"});
     visit("accumulate", accumulate,
           {.unit = "passes", .range = between(1, 65536), .meaning = "forward and backward passes summed for one update"});
+    visit("pictures", pictures,
+          {.unit = "pictures",
+           .range = between(1, kMaxRows),
+           .hashed = Hashed::where_set,
+           .meaning = "encoder_classifier: of one forward and backward pass; a picture has (data.picture_size / model.patch)^2 rows"});
   }
   friend bool operator==(const BatchConfig&, const BatchConfig&) = default;
 };
+
+// Rows of the encoder that a picture is.
+inline std::int64_t patches_of(const ModelConfig& model, const DataConfig& data) {
+  const std::int64_t side = data.picture_size / model.patch;
+  return side * side;
+}
 
 struct OptimizerConfig {
   double learning_rate = 1e-3;

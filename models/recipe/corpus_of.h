@@ -32,7 +32,14 @@ inline Corpus corpus_of(const Recipe& recipe, std::optional<Tokenizer> tokenizer
                  .tokenizer = data.tokenizer_source() == TokenizerSource::bytes ? TokenizerKind::bytes : TokenizerKind::bpe,
                  .tokenizer_vocabulary = data.tokenizer_vocabulary > 0 ? data.tokenizer_vocabulary : recipe.model.vocabulary,
                  .vocabulary = recipe.model.vocabulary,
-                 .seed = static_cast<std::uint64_t>(data.seed)},
+                 .seed = static_cast<std::uint64_t>(data.seed),
+                 .pictures = {.pictures = data.pictures,
+                              .labels = data.labels,
+                              .validation_pictures = data.validation_pictures,
+                              .validation_labels = data.validation_labels,
+                              .shape = {.height = data.picture_size, .width = data.picture_size, .channels = data.channels},
+                              .classes = recipe.model.classes,
+                              .noise = data.noise}},
                 std::move(tokenizer));
 }
 

@@ -25,6 +25,12 @@ std::int64_t bytes_a_token(const Recipe& recipe) {
 }  // namespace
 
 StepShapes asked_shapes(const Recipe& recipe) {
+  if (sees_pictures(recipe.model)) {
+    return {.vocabulary = recipe.model.classes,
+            .vocabulary_padded = recipe.model.classes,
+            .source_rows = recipe.batch.pictures * patches_of(recipe.model, recipe.data),
+            .target_rows = recipe.batch.pictures};
+  }
   return {.vocabulary = recipe.model.vocabulary,
           .vocabulary_padded = recipe.model.vocabulary,
           .source_rows = recipe.batch.source_tokens,

@@ -4,6 +4,7 @@
 //   vocabulary_padded  rows of the embeddings and columns of the logits; those from V on are zero for ever and never sampled
 //   source_rows, target_rows  rows of the encoder's and decoder's activations in one forward and backward pass. Sequences are
 //                      packed into all of them; rows without a token are padding rows, which no loss, norm or tokens/s counts.
+// Of a model that sees pictures the vocabulary is its classes, source rows are patches and target rows are pictures.
 #pragma once
 
 #include <cstdint>

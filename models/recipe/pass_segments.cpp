@@ -67,6 +67,8 @@ std::string text_of(const PassSegments& segments, const BatchShape& shape) {
       return concat("attention is counted for windows of ", longest, " tokens, the last one of a batch cut.");
     case PassSegments::Origin::made_up:
       return concat("attention is counted for made-up sequences of ", longest, " tokens, the last one of a batch cut.");
+    case PassSegments::Origin::pictures:
+      return concat("attention is counted for pictures of ", shape.sequence, shape.sequence == 1 ? " patch each." : " patches each.");
     case PassSegments::Origin::assumed:
       break;
   }

@@ -3,6 +3,7 @@
 //   packed    pairs of the corpus, packed as training packs them
 //   windows   pieces of a token stream: batch.sequence rows each, the last one of a batch cut
 //   made_up   synthetic sequences, which fill every row
+//   pictures  each picture's patches, as many of each
 //   assumed   pairs of a corpus that nobody has read: as synthetic ones
 #pragma once
 
@@ -15,7 +16,7 @@
 namespace tilewave {
 
 struct PassSegments {
-  enum class Origin : std::uint8_t { packed, windows, made_up, assumed };
+  enum class Origin : std::uint8_t { packed, windows, made_up, pictures, assumed };
 
   Origin origin = Origin::assumed;
   SegmentSums source, target, cross;  // the encoder's, the decoder's, decoder to encoder

@@ -35,6 +35,62 @@ void validate_rope(const ModelConfig& model) {
                  "; between them rope's waves go over from stretched to not.");
 }
 
+// Keys that a model of tokens alone reads, or one of pictures alone: in the other's recipes they stay at their defaults.
+constexpr std::array<std::string_view, 16> kTokenKeys = {"model.decoder_layers",
+                                                         "model.vocabulary",
+                                                         "model.max_positions",
+                                                         "model.tied",
+                                                         "batch.source_tokens",
+                                                         "batch.target_tokens",
+                                                         "batch.sequence",
+                                                         "data.tokenizer",
+                                                         "data.tokenizer_vocabulary",
+                                                         "guidelines.pad_vocabulary_to",
+                                                         "guidelines.batch_multiple_of",
+                                                         "guidelines.wave_free_batch",
+                                                         "guidelines.wave_layer",
+                                                         "guidelines.wave_role",
+                                                         "guidelines.wave_tile",
+                                                         "guidelines.wave_limit"};
+constexpr std::array<std::string_view, 7> kPictureKeys = {"model.classes", "model.stem", "model.patch",   "data.picture_size",
+                                                          "data.channels", "data.noise", "batch.pictures"};
+
+void validate_read_keys(const Recipe& recipe) {
+  Recipe asked = recipe, defaults;
+  const std::vector<Section> sections = sections_of(asked), default_sections = sections_of(defaults);
+  const bool pictures = sees_pictures(recipe.model);
+  for (std::size_t s = 0; s < sections.size(); ++s) {
+    for (std::size_t f = 0; f < sections[s].fields.size(); ++f) {
+      const std::string key = concat(sections[s].name, ".", sections[s].fields[f].name);
+      const bool read =
+          pictures ? std::ranges::find(kTokenKeys, key) == kTokenKeys.end() : std::ranges::find(kPictureKeys, key) == kPictureKeys.end();
+      if (read) continue;
+      const std::string value = value_text(sections[s].fields[f]);
+      TW_CHECK_INPUT(value == value_text(default_sections[s].fields[f]), key, " = ", value, " would not be read: model.architecture is \"",
+                     name_of(recipe.model.architecture), "\"; leave it out.");
+    }
+  }
+}
+
+constexpr double kMaxPixels = 1 << 27;  // of a pass
+
+void validate_classifier(const Recipe& recipe) {
+  const ModelConfig& model = recipe.model;
+  const DataConfig& data = recipe.data;
+  TW_CHECK_INPUT(model.positions == Positions::learned, "model.positions = \"", name_of(model.positions),
+                 "\" numbers tokens, and an encoder_classifier learns a row for each place of a picture; set it to \"learned\".");
+  TW_CHECK_INPUT(model.encoder_layers > 0, "model.encoder_layers = 0 in an encoder_classifier model; set it to at least 1.");
+  TW_CHECK_INPUT(data.picture_size % model.patch == 0, "model.patch = ", model.patch,
+                 " does not divide data.picture_size = ", data.picture_size, "; patches fill a picture. Set a divisor.");
+  TW_CHECK_INPUT(data.channels != 2, "data.channels = 2 are no colors; set 1, shades of grey, or 3, red, green and blue.");
+  const double rows = static_cast<double>(recipe.batch.pictures) * static_cast<double>(patches_of(model, data));
+  const double pixels = static_cast<double>(recipe.batch.pictures) * static_cast<double>(data.picture_size * data.picture_size);
+  TW_CHECK_INPUT(rows <= kMaxRows && pixels <= kMaxPixels, "batch.pictures = ", recipe.batch.pictures, " of ", data.picture_size, " x ",
+                 data.picture_size, " pixels are too many for one pass; lower it, and raise batch.accumulate.");
+  TW_CHECK_INPUT(recipe.run.ranks == 1, "run.ranks = ", recipe.run.ranks,
+                 " shares out rows of tokens, and an encoder_classifier trains on one device; set run.ranks to 1.");
+}
+
 void validate_model(const Recipe& recipe) {
   const ModelConfig& model = recipe.model;
   const BatchConfig& batch = recipe.batch;
@@ -42,6 +98,7 @@ void validate_model(const Recipe& recipe) {
                  " is not divisible by model.heads = ", model.heads, "; every head is d_model / heads wide.");
   TW_CHECK_INPUT(model.heads % kv_heads_of(model) == 0, "model.kv_heads = ", model.kv_heads, " does not divide model.heads = ", model.heads,
                  "; as many heads of queries share each head of keys. Set a divisor, or 0 for a head of keys a head of queries.");
+  if (sees_pictures(model)) return validate_classifier(recipe);
   validate_rope(model);
   if (model.architecture == Architecture::decoder_only) {
     TW_CHECK_INPUT(model.encoder_layers == 0, "model.encoder_layers = ", model.encoder_layers,
@@ -102,6 +159,8 @@ void validate_dropout(const Recipe& recipe) {
   }
 }
 
+bool has_pictures(const DataConfig& data) { return data.kind == DataKind::pictures; }
+
 struct DataPath {
   std::string_view key;
   const std::string& value;
@@ -109,20 +168,29 @@ struct DataPath {
   bool needed;
 };
 
-std::array<DataPath, 4> data_paths(const DataConfig& data) {
+std::array<DataPath, 8> data_paths(const DataConfig& data) {
   const bool parallel = data.kind == DataKind::parallel;
   const bool files = parallel || data.kind == DataKind::text || data.kind == DataKind::tokens;
-  return {DataPath{"data.source", data.source, files, files}, DataPath{"data.target", data.target, parallel, parallel},
+  const bool pictures = has_pictures(data), validates = !data.validation_pictures.empty() || !data.validation_labels.empty();
+  return {DataPath{"data.source", data.source, files, files},
+          DataPath{"data.target", data.target, parallel, parallel},
           DataPath{"data.validation_source", data.validation_source, files, parallel && !data.validation_target.empty()},
-          DataPath{"data.validation_target", data.validation_target, parallel, parallel && !data.validation_source.empty()}};
+          DataPath{"data.validation_target", data.validation_target, parallel, parallel && !data.validation_source.empty()},
+          DataPath{"data.pictures", data.pictures, pictures, pictures && (validates || !data.labels.empty())},
+          DataPath{"data.labels", data.labels, pictures, pictures && (validates || !data.pictures.empty())},
+          DataPath{"data.validation_pictures", data.validation_pictures, pictures, pictures && validates},
+          DataPath{"data.validation_labels", data.validation_labels, pictures, pictures && validates}};
 }
 
 void validate_data(const Recipe& recipe) {
   const DataConfig& data = recipe.data;
   const bool pairs = data.kind == DataKind::number_names || data.kind == DataKind::parallel;
   const bool has_encoder = recipe.model.architecture == Architecture::encoder_decoder;
+  TW_CHECK_INPUT(has_pictures(data) == sees_pictures(recipe.model), "data.kind = \"", name_of(data.kind), "\" and model.architecture = \"",
+                 name_of(recipe.model.architecture),
+                 "\" do not go together: \"pictures\" are what an \"encoder_classifier\" sees; set both or neither.");
   TW_CHECK_INPUT(
-      data.kind == DataKind::synthetic || pairs == has_encoder, "data.kind = \"", name_of(data.kind), "\" ",
+      data.kind == DataKind::synthetic || has_pictures(data) || pairs == has_encoder, "data.kind = \"", name_of(data.kind), "\" ",
       pairs ? "holds pairs, for model.architecture = \"encoder_decoder\"" : "is one stream, for model.architecture = \"decoder_only\"",
       "; the recipe says \"", name_of(recipe.model.architecture), "\".");
   for (const DataPath& path : data_paths(data)) {
@@ -204,7 +272,7 @@ void validate_gemm(const Recipe& recipe) {
 
 // Without a look at the data.
 PassSegments expected_segments(const Recipe& recipe, const StepShapes& shapes) {
-  const BatchShape shape{.source_rows = shapes.source_rows, .target_rows = shapes.target_rows, .sequence = recipe.batch.sequence};
+  const BatchShape shape{.source_rows = shapes.source_rows, .target_rows = shapes.target_rows, .sequence = longest_segment(recipe)};
   using enum PassSegments::Origin;
   switch (recipe.data.kind) {
     case DataKind::text:
@@ -212,6 +280,11 @@ PassSegments expected_segments(const Recipe& recipe, const StepShapes& shapes) {
       return whole_segments(shape, windows);
     case DataKind::synthetic:
       return whole_segments(shape, made_up);
+    case DataKind::pictures:
+      return {.origin = pictures,
+              .source = {.queries = shape.source_rows, .pairs = shape.source_rows * shape.sequence},
+              .target = {},
+              .cross = {}};
     case DataKind::number_names:
     case DataKind::parallel:
       break;
@@ -234,7 +307,18 @@ void check_file(std::string_view key, const std::filesystem::path& path) {
 
 }  // namespace
 
-bool uses_tokenizer(const DataConfig& data) { return data.kind != DataKind::tokens && data.kind != DataKind::synthetic; }
+bool uses_tokenizer(const DataConfig& data) {
+  return data.kind == DataKind::number_names || data.kind == DataKind::text || data.kind == DataKind::parallel;
+}
+
+std::int64_t longest_segment(const Recipe& recipe) {
+  return sees_pictures(recipe.model) ? patches_of(recipe.model, recipe.data) : recipe.batch.sequence;
+}
+
+void check_reads_tokens(const Recipe& recipe, std::string_view what) {
+  TW_CHECK_INPUT(!sees_pictures(recipe.model), what, " needs a model of tokens, and model.architecture = \"",
+                 name_of(recipe.model.architecture), "\" sees pictures.");
+}
 
 Recipe parse_recipe(const RecipeText& text, std::span<const std::string> overrides) {
   Recipe recipe;
@@ -253,6 +337,7 @@ Recipe read_recipe(const std::filesystem::path& path, std::span<const std::strin
 void validate(const Recipe& recipe) {
   validate_rounding(recipe);
   validate_dropout(recipe);
+  validate_read_keys(recipe);
   validate_model(recipe);
   validate_data(recipe);
   validate_schedule(recipe);

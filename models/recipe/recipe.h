@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/recipe/reader.h"
@@ -62,6 +63,12 @@ bool uses_tokenizer(const DataConfig& data);
 
 // Whether rows are packed from pairs, some of which may be too long for them.
 bool packs_pairs(const DataConfig& data);
+
+// The longest segment of attention: batch.sequence, or the patches of a picture.
+std::int64_t longest_segment(const Recipe& recipe);
+
+// InputError where the recipe's model sees pictures: `what` needs tokens.
+void check_reads_tokens(const Recipe& recipe, std::string_view what);
 
 std::string to_toml(const Recipe& recipe);
 // 16 hexadecimal digits of the text, without keys that came later and have their defaults: FNV-1a, 64 bits.

@@ -10,8 +10,12 @@
 namespace tilewave {
 namespace {
 
-// The batch with its rows scaled to `target_tokens`, and room for one sequence on either side.
-BatchConfig with_target_tokens(BatchConfig batch, std::int64_t target_tokens) {
+// The batch with its rows scaled to `target_tokens`, and room for one sequence on either side; or with so many pictures.
+BatchConfig with_target_rows(const ModelConfig& model, BatchConfig batch, std::int64_t target_tokens) {
+  if (sees_pictures(model)) {
+    batch.pictures = target_tokens;
+    return batch;
+  }
   if (batch.source_tokens > 0) batch.source_tokens = std::max(batch.sequence, batch.source_tokens * target_tokens / batch.target_tokens);
   batch.target_tokens = target_tokens;
   return batch;
@@ -40,18 +44,24 @@ std::string memory_shortage(const ResolvedRecipe& resolved, const StepTrace& tra
       trace.decoding_bytes > trace.step_bytes() ? concat(amount(trace.decoding_bytes), " to translate its longest test sentence, ") : "",
       "and ", device.name, " has ", amount(room), " to give");
   // Whole sequences, so that a smaller step is cut as this one is.
-  const std::int64_t unit = resolved.recipe.batch.sequence;
-  std::int64_t fits = 0, too_many = ceil_div(resolved.recipe.batch.target_tokens, unit);
+  const ModelConfig& model = resolved.recipe.model;
+  const bool pictures = sees_pictures(model);
+  const std::int64_t unit = pictures ? 1 : resolved.recipe.batch.sequence;
+  std::int64_t fits = 0, too_many = ceil_div(pictures ? resolved.recipe.batch.pictures : resolved.recipe.batch.target_tokens, unit);
   while (trace.persistent_bytes + trace.decoding_bytes <= room && fits + 1 < too_many) {
     const std::int64_t middle = (fits + too_many) / 2;
-    const BatchConfig batch = with_target_tokens(resolved.recipe.batch, middle * unit);
+    const BatchConfig batch = with_target_rows(model, resolved.recipe.batch, middle * unit);
     (trace_step(with_batch(resolved.recipe, batch), device).bytes() <= room ? fits : too_many) = middle;
   }
+  if (fits == 0 && pictures) {
+    return concat(need, "; use a smaller model: fewer layers, or a smaller model.d_model or model.d_ff, or a larger model.patch.");
+  }
+  if (pictures) return concat(need, "; --set batch.pictures=", fits, " fits, and batch.accumulate makes up for it.");
   if (fits == 0) {
     return concat(need, "; use a ", trace.persistent_bytes < room ? "smaller batch.sequence, or a " : "",
                   "smaller model: fewer layers, or a smaller model.d_model, model.d_ff or model.vocabulary.");
   }
-  const BatchConfig batch = with_target_tokens(resolved.recipe.batch, fits * unit);
+  const BatchConfig batch = with_target_rows(model, resolved.recipe.batch, fits * unit);
   return concat(need, "; --set batch.target_tokens=", batch.target_tokens,
                 batch.source_tokens > 0 ? concat(" --set batch.source_tokens=", batch.source_tokens) : std::string(),
                 " fits, and batch.accumulate makes up for it.");

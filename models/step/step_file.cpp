@@ -36,7 +36,7 @@ constexpr const char* kStepsDone = "step";
 }  // namespace
 
 SafetensorsContents step_contents(TrainStep& step, std::span<const StepReport> reports, Update update) {
-  Parameters& parameters = step.model().parameters();
+  Parameters& parameters = step.parameters();
   SafetensorsContents contents{.tensors = {}, .metadata = file_metadata(parameters, kStepContent)};
   contents.metadata["target_tokens"] = std::to_string(reports.back().target_tokens);
   contents.tensors.push_back(of_each(step, "loss", reports, &StepReport::loss));

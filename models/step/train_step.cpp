@@ -6,6 +6,7 @@
 
 #include "framework/distributed/exchange_values.h"
 #include "framework/ops/cross_entropy.h"
+#include "framework/tensor/host_tensor.h"
 #include "kernels/core/saturating.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/ops/attention.h"
@@ -20,6 +21,27 @@ struct RankSum {
   double total = 0.0;
   bool stopped = false;
 };
+
+std::unique_ptr<Transformer> transformer_of(Context& context, const ResolvedRecipe& resolved) {
+  if (sees_pictures(resolved.recipe.model)) return nullptr;
+  return std::make_unique<Transformer>(context, resolved.recipe.model, resolved.shapes.vocabulary_padded,
+                                       static_cast<std::uint64_t>(resolved.recipe.run.seed));
+}
+
+std::unique_ptr<PictureClassifier> classifier_of(Context& context, const ResolvedRecipe& resolved) {
+  return sees_pictures(resolved.recipe.model) ? std::make_unique<PictureClassifier>(context, resolved.recipe) : nullptr;
+}
+
+// Pictures that count and whose label has the largest of their logits, the first where several have.
+std::int64_t count_right(const std::vector<double>& logits, const std::vector<std::int32_t>& labels) {
+  const std::size_t classes = logits.size() / labels.size();
+  std::int64_t right = 0;
+  for (std::size_t picture = 0; picture < labels.size(); ++picture) {
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(picture * classes);
+    right += std::max_element(row, row + static_cast<std::ptrdiff_t>(classes)) - row == labels[picture] ? 1 : 0;
+  }
+  return right;
+}
 
 }  // namespace
 
@@ -37,7 +59,7 @@ ContextOptions context_options(const Recipe& recipe) {
 
 BatchShape batch_shape(const ResolvedRecipe& resolved) {
   return {
-      .source_rows = resolved.shapes.source_rows, .target_rows = resolved.shapes.target_rows, .sequence = resolved.recipe.batch.sequence};
+      .source_rows = resolved.shapes.source_rows, .target_rows = resolved.shapes.target_rows, .sequence = longest_segment(resolved.recipe)};
 }
 
 BatchShape share_shape(const ResolvedRecipe& resolved, std::int64_t ranks) {
@@ -67,15 +89,19 @@ Schedule schedule_of(const Recipe& recipe) {
 TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
     : context_(context),
       resolved_(resolved),
-      model_(context, resolved.recipe.model, resolved.shapes.vocabulary_padded, static_cast<std::uint64_t>(resolved.recipe.run.seed)),
-      optimizer_(model_.parameters(), adamw_options(resolved.recipe)),
-      batch_(make_batch_tensors(context, share_shape(resolved, context.ranks().count), part_of(resolved.segments, context.ranks().count))),
+      transformer_(transformer_of(context, resolved)),
+      classifier_(classifier_of(context, resolved)),
+      optimizer_(parameters(), adamw_options(resolved.recipe)),
+      batch_(transformer_ ? make_batch_tensors(context, share_shape(resolved, context.ranks().count),
+                                               part_of(resolved.segments, context.ranks().count))
+                          : BatchTensors()),
+      pictures_(classifier_ ? classifier_->make_batch(resolved.shapes.target_rows) : PictureTensors()),
       uploads_(context) {
   const std::int64_t ranks = context.ranks().count;
   TW_CHECK_INPUT(resolved.recipe.run.ranks == ranks, "run.ranks = ", resolved.recipe.run.ranks, ", and here ",
                  ranks == 1 ? "is one" : concat("are ", ranks),
                  "; `tilewave train` and `tilewave bench step` start ranks: --set run.ranks=", ranks, ".");
-  if (!alone()) reduction_.emplace(model_.parameters());
+  if (!alone()) reduction_.emplace(parameters());
   if (optimizer_.options().scaling.enabled) context.write_step_state({.loss_scale = kFirstLossScale});
 }
 
@@ -109,14 +135,13 @@ void TrainStep::launch_pass(PassKind kind, PassEnd end) {
   context_.use_arena((kind == PassKind::first ? first_pass_ : later_pass_).arena);
   context_.begin_step();
   const bool reduces = reduction_ && reduction_->wants(end);
-  if (kind == PassKind::first || model_.parameters().sharding() == Sharding::gradients) model_.parameters().reset_gradients();
+  if (kind == PassKind::first || parameters().sharding() == Sharding::gradients) parameters().reset_gradients();
   {
-    const Variable logits = model_.logits(batch_, recipe.batch.sequence, rates);  // [target tokens, V_padded]
+    const Variable logits = batch_logits(rates);  // [target tokens, V_padded]
     const LayerScope scope(context_, "loss");
-    const Variable loss = cross_entropy(context_, {.logits = logits,
-                                                   .labels = batch_.target_out,
-                                                   .vocabulary = resolved_.shapes.vocabulary,
-                                                   .smoothing = recipe.optimizer.label_smoothing});
+    const Variable loss = cross_entropy(
+        context_,
+        {.logits = logits, .labels = labels(), .vocabulary = resolved_.shapes.vocabulary, .smoothing = recipe.optimizer.label_smoothing});
     if (reduces) {
       reduction_->begin(kind);
       backward(context_, loss, {}, [this](const Variable& leaf) { reduction_->done(leaf); });
@@ -170,7 +195,7 @@ void TrainStep::submit(const PassBatches& batches, std::int64_t step, Update upd
     const Batch& whole = batches.of(pass);
     if (alone()) {
       if (pass > 0) context_.write_pass_place({.first_site = static_cast<std::uint32_t>(pass) * sites_});
-      uploads_.upload(whole, batch_);
+      upload(whole);
       enqueue_pass(pass == 0 ? PassKind::first : PassKind::later, pass + 1 == passes() ? PassEnd::last : PassEnd::more_follow, update);
     } else {
       submit_shares(whole, pass, update);
@@ -243,32 +268,48 @@ StepReport TrainStep::collect() {
           .stop_asked = state.stops != 0.0};
 }
 
-void TrainStep::launch_validation() {
+Transformer& TrainStep::model() {
+  check_reads_tokens(resolved_.recipe, "this");
+  return *transformer_;
+}
+
+Variable TrainStep::batch_logits(const DropoutRates& rates) const {
+  return classifier_ ? classifier_->logits(pictures_, rates) : transformer_->logits(batch_, resolved_.recipe.batch.sequence, rates);
+}
+
+void TrainStep::upload(const Batch& batch) {
+  if (classifier_) return upload_pictures(context_, batch.pixels, batch.target_out, pictures_);
+  uploads_.upload(batch, batch_);
+}
+
+// They stand in the step's memory until something else is launched.
+Tensor TrainStep::validation_logits() {
   const NoGradient scope(context_);
   context_.use_arena(validation_.arena);
   context_.begin_step();
-  cross_entropy(context_, {.logits = model_.logits(batch_, resolved_.recipe.batch.sequence, {}),
-                           .labels = batch_.target_out,
-                           .vocabulary = resolved_.shapes.vocabulary});
+  const Variable logits = batch_logits({});
+  cross_entropy(context_, {.logits = logits, .labels = labels(), .vocabulary = resolved_.shapes.vocabulary});
   context_.end_step();
+  return logits.value();
 }
 
 Tensor TrainStep::logits(const Batch& batch) {
-  uploads_.upload(batch, batch_);
+  upload(batch);
   const NoGradient scope(context_);
   context_.use_arena(nullptr);  // they outlive a step's memory
   context_.begin_step();
-  Tensor result = model_.logits(batch_, resolved_.recipe.batch.sequence, {}).value();
+  Tensor result = batch_logits({}).value();
   context_.end_step();
   return result;
 }
 
 // Of this rank's rows: what they add to the mean over the batch.
-double TrainStep::validation_loss(const Batch& whole) {
+double TrainStep::validation_loss(const Batch& whole, std::int64_t& right) {
   const auto measured = [&](const Batch& batch) {
-    uploads_.upload(batch, batch_);
+    upload(batch);
     context_.write_step_state({.real_tokens = whole.real_tokens});
-    launch_validation();
+    const Tensor logits = validation_logits();
+    if (classifier_) right += count_right(read_elements(context_, logits), batch.target_out);
     return context_.read_step_state().loss;
   };
   if (alone()) return measured(whole);
@@ -284,11 +325,11 @@ double TrainStep::validate(BatchStream stream) {
 std::optional<ValidationLoss> TrainStep::validate(BatchStream stream, const std::function<bool()>& stop) {
   const StepState before = context_.read_step_state();
   double total = 0.0;
-  std::int64_t tokens = 0;
+  std::int64_t tokens = 0, right = 0;
   bool stopped = false;
   while (const std::optional<Batch> batch = stream.next()) {
     if ((stopped = stop())) break;
-    total += validation_loss(*batch) * static_cast<double>(batch->real_tokens);
+    total += validation_loss(*batch, right) * static_cast<double>(batch->real_tokens);
     tokens += batch->real_tokens;
   }
   context_.write_step_state(before);
@@ -302,7 +343,8 @@ std::optional<ValidationLoss> TrainStep::validate(BatchStream stream, const std:
   }
   if (stopped) return {};
   TW_CHECK(tokens > 0, "there is no validation data to measure the loss on; set data.validation_source.");
-  return ValidationLoss{.loss = total / static_cast<double>(tokens), .target_tokens = tokens};
+  return ValidationLoss{
+      .loss = total / static_cast<double>(tokens), .target_tokens = tokens, .right = classifier_ ? std::optional(right) : std::nullopt};
 }
 
 std::int64_t StepTrace::matrix_flops() const {
@@ -328,7 +370,7 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   Context context(TraceQueue{}, device, options);
   TrainStep step(context, resolved);
   result.persistent_bytes = context.persistent_bytes();
-  result.parameters = step.model().parameters().count();
+  result.parameters = step.parameters().count();
   const auto layout_of = [&](auto&& launch) {
     const auto recorder = std::make_shared<ArenaRecorder>();
     context.record_step_memory(recorder);

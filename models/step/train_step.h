@@ -23,6 +23,7 @@
 #include "models/recipe/recipe.h"
 #include "models/transformer/batch_tensors.h"
 #include "models/transformer/transformer.h"
+#include "models/vision/picture_classifier.h"
 
 namespace tilewave {
 
@@ -68,8 +69,13 @@ struct PassBatches {
 struct StepTrace;
 
 struct ValidationLoss {
-  double loss = 0.0;               // nats a real target token, without label smoothing
-  std::int64_t target_tokens = 0;  // that it is the mean over
+  double loss = 0.0;                       // nats a real target token, without label smoothing
+  std::int64_t target_tokens = 0;          // that it is the mean over
+  std::optional<std::int64_t> right = {};  // pictures whose likeliest class is their label's, where there are pictures
+
+  std::optional<double> accuracy() const {
+    return right ? std::optional(static_cast<double>(*right) / static_cast<double>(target_tokens)) : std::nullopt;
+  }
 };
 
 class TrainStep {
@@ -98,12 +104,12 @@ class TrainStep {
   // step state hold.
   void launch_pass(PassKind kind, PassEnd end = PassEnd::last);
   void launch_update();
-  void launch_validation();
+  void launch_validation() { (void)validation_logits(); }
 
   // This rank was asked to stop: the reports of the steps that are submitted from now on say so on every rank.
   void ask_to_stop() { stop_asked_ = true; }
   // Of the optimizer's state this rank has its share alone.
-  bool shares() const { return model_.parameters().sharding() != Sharding::none; }
+  bool shares() const { return transformer_ && transformer_->parameters().sharding() != Sharding::none; }
   // Passes that ranks made beyond a step's own, since a batch's sequences did not fit their shares at once.
   std::int64_t extra_passes() const { return extra_passes_; }
 
@@ -115,7 +121,9 @@ class TrainStep {
   // Nothing where `stop` says so before one of its batches.
   std::optional<ValidationLoss> validate(BatchStream stream, const std::function<bool()>& stop);
 
-  Transformer& model() { return model_; }
+  // InputError where the step's model sees pictures.
+  Transformer& model();
+  Parameters& parameters() { return transformer_ ? transformer_->parameters() : classifier_->parameters(); }
   AdamW& optimizer() { return optimizer_; }
   const ResolvedRecipe& resolved() const { return resolved_; }
   Context& context() { return context_; }
@@ -139,13 +147,20 @@ class TrainStep {
   // This rank's shares of a batch, a pass each.
   std::vector<BatchShare> own_shares(const Batch& whole) const;
   void submit_shares(const Batch& whole, std::int64_t pass, Update update);
-  double validation_loss(const Batch& whole);
+  // [target rows, V_padded], or [pictures, classes], and what they should say.
+  Variable batch_logits(const DropoutRates& rates) const;
+  const Tensor& labels() const { return classifier_ ? pictures_.labels : batch_.target_out; }
+  void upload(const Batch& batch);
+  Tensor validation_logits();
+  double validation_loss(const Batch& whole, std::int64_t& right);
 
   Context& context_;
   ResolvedRecipe resolved_;
-  Transformer model_;
+  std::unique_ptr<Transformer> transformer_;       // or
+  std::unique_ptr<PictureClassifier> classifier_;  // one of the two, and its batch
   AdamW optimizer_;
   BatchTensors batch_;
+  PictureTensors pictures_;
   StagedUploads uploads_;
   Part first_pass_, later_pass_, update_, validation_;  // in the same memory
   std::optional<GradientReduction> reduction_;          // over ranks

@@ -148,7 +148,7 @@ double squared_distance(const std::vector<double>& a, const std::vector<double>&
 double squared_norm(const std::vector<double>& a) { return squared_distance(a, std::vector<double>(a.size())); }
 
 std::vector<double> gradient_of(TrainStep& step, const Parameter& like) {
-  const Parameter* const parameter = step.model().parameters().find(like.spec.name);
+  const Parameter* const parameter = step.parameters().find(like.spec.name);
   TW_CHECK(parameter != nullptr && parameter->shape() == like.shape(), like.spec.name,
            " is not in both models alike; only a recipe's own variants can be compared.");
   std::vector<double> elements = read_elements(step.context(), parameter->logical_gradient());
@@ -204,7 +204,7 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
     same.baseline.loss = relative(expected.loss, reference);
   }
 
-  const auto& parameters = steps.baseline.model().parameters().all();
+  const auto& parameters = steps.baseline.parameters().all();
   std::vector<Squares> squares;
   double global = 0.0, reference_global = 0.0, logarithms = 0.0;
   for (const Parameter& parameter : parameters) {

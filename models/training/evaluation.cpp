@@ -23,6 +23,8 @@ Recipe with_data(Recipe recipe, const EvaluationRequest& request) {
     TW_CHECK_INPUT(request.target.empty(), "--target ", request.target.string(), " goes with --data FILE, which it translates.");
     return recipe;
   }
+  TW_CHECK_INPUT(data.kind != DataKind::pictures, "--data ", request.data.string(), ": ", kind,
+                 ", which are measured on what the run validated on; leave --data out.");
   const bool pairs = data.kind == DataKind::parallel;
   TW_CHECK_INPUT(pairs || data.kind == DataKind::text || data.kind == DataKind::tokens, "--data ", request.data.string(), ": ", kind,
                  ", which reads no file; leave --data out.");
@@ -82,13 +84,13 @@ Evaluation evaluate_run(const EvaluationRequest& request) {
   const ResolvedRecipe resolved = resolve(recipe, {.vocabulary = corpus.tokenizer() ? corpus.tokenizer()->vocabulary() : 0});
   Context context(request.queue, request.device, context_options(recipe));
   TrainStep step(context, resolved);
-  LoadedWeights loaded = load(request, step.model().parameters());
+  LoadedWeights loaded = load(request, step.parameters());
   Evaluation result{.step = loaded.step, .loss = {}, .pairs = {}, .translations = {}, .references = {}, .notes = std::move(loaded.notes)};
   const BatchStream validation = corpus.validation(batch_shape(resolved));
   result.pairs = validation_pairs_of(corpus, validation);
   const std::optional<ValidationLoss> loss = step.validate(validation, request.interrupted);
   if (loss) result.loss = *loss;
-  if (loss && !request.interrupted()) translate_pairs(step, corpus, recipe, request, result);
+  if (loss && !request.interrupted() && !sees_pictures(recipe.model)) translate_pairs(step, corpus, recipe, request, result);
   result.interrupted = request.interrupted();
   return result;
 }

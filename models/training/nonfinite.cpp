@@ -23,7 +23,7 @@ std::string first_nonfinite(TrainStep& step, const PassBatches& batches, std::in
                      " (", *bad, ")");
     }
   });
-  for (const Parameter& parameter : step.model().parameters().all()) {
+  for (const Parameter& parameter : step.parameters().all()) {
     const Tensor& weight = parameter.master ? parameter.master : parameter.variable.value();  // masters may be in ranks' shares
     context.inspected(parameter.spec.name, "the weight", weight);
   }

@@ -38,7 +38,8 @@ bool trains_tokenizer(const DataConfig& data) { return data.tokenizer_source() =
 
 Corpus read_corpus(const Recipe& recipe, std::optional<Tokenizer> tokenizer, const TrainingObserver& observer) {
   const DataConfig& data = recipe.data;
-  if (data.kind != DataKind::number_names && data.kind != DataKind::synthetic) {
+  if (!data.pictures.empty()) observer.noted(concat("reading ", data.pictures));
+  if (data.kind != DataKind::number_names && data.kind != DataKind::synthetic && data.kind != DataKind::pictures) {
     observer.noted(concat("reading ", data.source, !tokenizer && trains_tokenizer(data) ? " and training a tokenizer on it" : ""));
   }
   Corpus corpus = corpus_of(recipe, std::move(tokenizer));

@@ -14,7 +14,9 @@ constexpr const char* kWeightsFile = "weights.json";
 
 // The loss beside what it is the mean over and what it leaves out.
 void add_validation(JsonObject& object, const ValidationLoss& validation, const PairCounts& pairs) {
-  object.add("validation_loss", validation.loss).add("validation_tokens", validation.target_tokens);
+  object.add("validation_loss", validation.loss)
+      .add(validation.right ? "validation_pictures" : "validation_tokens", validation.target_tokens);
+  if (const std::optional<double> accuracy = validation.accuracy()) object.add("validation_accuracy", *accuracy);
   if (pairs.all > 0) object.add("validation_pairs", pairs.all).add("validation_pairs_left_out", pairs.left_out);
 }
 

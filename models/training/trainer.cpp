@@ -66,7 +66,7 @@ class Run {
  private:
   void load_weights_of_request() {
     if (request_.weights.path.empty()) return;
-    origin_ = load_initial_weights(request_.weights, step_.model().parameters());
+    origin_ = load_initial_weights(request_.weights, step_.parameters());
     for (const std::string& sentence : origin_->told()) observer_.noted(sentence);
   }
 
@@ -117,7 +117,7 @@ class Run {
       }
       if (files_) files_->keep_metrics(progress, validated);
       if (validated) keep_best(validated->loss);
-      if (validated) observer_.validated(state_.step, validated->loss);
+      if (validated) observer_.validated(state_.step, *validated);
       check_folder();
       if (alone()) stopped_by();
       const ProfiledSteps& profile = request_.profile;
@@ -363,7 +363,7 @@ class Run {
     keep_best(result.validation.loss);
     if (!leads()) return result;
     if (resolved_.recipe.run.keep_best) result.best = best_->found();
-    if (stopped_by() == 0) {
+    if (stopped_by() == 0 && !sees_pictures(resolved_.recipe.model)) {
       const TranslationLimits limits{.bytes = [this] { return room_for_decoding(); }, .interrupted = [this] { return stopped_by() != 0; }};
       translate_test_pairs(step_.model(), corpus_, resolved_.recipe, limits, observer_.noted, result);
     }

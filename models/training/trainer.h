@@ -86,7 +86,7 @@ struct TrainingObserver {
   std::function<int()> beginning = [] { return 0; };
   std::function<void(const TrainingStart&)> started = [](const TrainingStart&) {};
   std::function<void(const TrainingProgress&)> stepped = [](const TrainingProgress&) {};
-  std::function<void(std::int64_t step, double loss)> validated = [](std::int64_t, double) {};
+  std::function<void(std::int64_t step, const ValidationLoss& loss)> validated = [](std::int64_t, const ValidationLoss&) {};
   // The launches of so many profiled steps, once the last of them is done; profile.jsonl and trace.json in the run folder hold them too.
   std::function<void(const std::vector<ProfiledLaunch>&, std::int64_t steps)> profiled = [](const std::vector<ProfiledLaunch>&,
                                                                                             std::int64_t) {};

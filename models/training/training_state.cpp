@@ -75,7 +75,7 @@ TrainingState read_training_state(const std::filesystem::path& path) {
 }
 
 Checkpoint save_training(const std::filesystem::path& run_folder, TrainStep& step, const TrainingState& state, std::int64_t keep) {
-  Parameters& parameters = step.model().parameters();
+  Parameters& parameters = step.parameters();
   CheckpointContents contents{.step = state.step,
                               .weights = weight_contents(parameters),
                               .optimizer = optimizer_contents(parameters, step.optimizer()),
@@ -92,7 +92,7 @@ Checkpoint save_training(const std::filesystem::path& run_folder, TrainStep& ste
 }
 
 void tell_shares(TrainStep& step) {
-  Parameters& parameters = step.model().parameters();
+  Parameters& parameters = step.parameters();
   TW_CHECK(parameters.sharding() != Sharding::none, "the first rank knows all of a state that is not in shares.");
   for (const SafetensorsContents& contents : {weight_contents(parameters), optimizer_contents(parameters, step.optimizer())}) {
     for (const TensorSource& tensor : contents.tensors) tensor.stream([](std::span<const std::byte>) {});
@@ -100,8 +100,8 @@ void tell_shares(TrainStep& step) {
 }
 
 TrainingState restore_training(const Checkpoint& checkpoint, TrainStep& step) {
-  load_weights(checkpoint.weights(), step.model().parameters());
-  load_optimizer(checkpoint.optimizer(), step.model().parameters(), step.optimizer());
+  load_weights(checkpoint.weights(), step.parameters());
+  load_optimizer(checkpoint.optimizer(), step.parameters(), step.optimizer());
   const TrainingState state = read_training_state(checkpoint.state());
   if (state.loss_scale && step.optimizer().options().scaling.enabled) {
     step.context().write_step_state({.loss_scale = *state.loss_scale, .good_steps = state.good_steps});

@@ -85,7 +85,7 @@ struct SmallRun {
   // Logical elements of every parameter, one after another.
   std::vector<double> weights() {
     std::vector<double> all;
-    for (const Parameter& parameter : step.model().parameters().all()) {
+    for (const Parameter& parameter : step.parameters().all()) {
       const std::vector<double> own = read_elements(context, parameter.logical_master());
       all.insert(all.end(), own.begin(), own.end());
     }

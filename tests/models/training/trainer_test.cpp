@@ -436,9 +436,19 @@ TEST_F(Trainer, AResumedRunMayChangeWhatTheDocumentsSay) {
                                             "guidelines.wave_layer", "guidelines.wave_role", "guidelines.wave_limit"};
   // What another value of is refused for itself, before the run is looked at; and the files, see ACorpusMayMove. Another number of ranks
   // takes other processes: tests/app/commands/ranks_test.cpp.
-  const std::set<std::string> refused_anyway = {
-      "run.ranks",   "run.precision",          "gemm.engine",           "guidelines.wave_tile", "data.source",
-      "data.target", "data.validation_source", "data.validation_target"};
+  const std::set<std::string> refused_anyway = {"run.ranks",
+                                                "run.precision",
+                                                "gemm.engine",
+                                                "guidelines.wave_tile",
+                                                "data.source",
+                                                "data.target",
+                                                "data.validation_source",
+                                                "data.validation_target",
+                                                "data.pictures",
+                                                "data.labels",
+                                                "data.validation_pictures",
+                                                "data.validation_labels",
+                                                "model.stem"};  // which has one value
   attempt(folder("begun"), {.stop_after = 4});
   Recipe recipe = small_recipe();
   const std::vector<Section> names = sections_of(recipe);

@@ -98,7 +98,8 @@ TEST_F(Validation, TheLossIsTheMeanOverTheTokensOfAllPairs) {
 
   // A whole run says the same.
   std::vector<double> validated;
-  const TrainingResult result = trained(dropping, {.validated = [&](std::int64_t, double loss) { validated.push_back(loss); }});
+  const TrainingResult result =
+      trained(dropping, {.validated = [&](std::int64_t, const ValidationLoss& loss) { validated.push_back(loss.loss); }});
   ASSERT_EQ(validated.size(), 1u);
   EXPECT_NEAR(validated.front(), on_the_way, 1e-12);
   EXPECT_NEAR(result.validation.loss, at_the_end, 1e-12);
