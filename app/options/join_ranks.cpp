@@ -60,6 +60,7 @@ Recipe for_ranks(Recipe recipe, const RankEnvironment& started) {
   TW_CHECK_INPUT(recipe.run.ranks == 1 || recipe.run.ranks == started.count, "run.ranks = ", recipe.run.ranks, ", and ", started.variable,
                  " says that ", started.count, " ranks were started; make them agree, or leave run.ranks out.");
   recipe.run.ranks = started.count;
+  check_ranks(recipe);
   return recipe;
 }
 

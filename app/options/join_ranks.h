@@ -21,7 +21,8 @@ struct JoinedRanks {
 // ranks; InputError where the options name one GPU for all.
 JoinedRanks join_ranks(const RankEnvironment& started, DeviceOptions device);
 
-// The recipe, of the ranks that were started. InputError where it says another number, but where it leaves it at one.
+// The recipe, of the ranks that were started. InputError where it says another number, but where it leaves it at one, and where so many
+// cannot take its steps together.
 Recipe for_ranks(Recipe recipe, const RankEnvironment& started);
 
 // This command once more, as so many ranks on this machine; its exit code (app/process/rank_starter.h).

@@ -87,8 +87,6 @@ void validate_classifier(const Recipe& recipe) {
   const double pixels = static_cast<double>(recipe.batch.pictures) * static_cast<double>(data.picture_size * data.picture_size);
   TW_CHECK_INPUT(rows <= kMaxRows && pixels <= kMaxPixels, "batch.pictures = ", recipe.batch.pictures, " of ", data.picture_size, " x ",
                  data.picture_size, " pixels are too many for one pass; lower it, and raise batch.accumulate.");
-  TW_CHECK_INPUT(recipe.run.ranks == 1, "run.ranks = ", recipe.run.ranks,
-                 " shares out rows of tokens, and an encoder_classifier trains on one device; set run.ranks to 1.");
 }
 
 void validate_model(const Recipe& recipe) {
@@ -256,9 +254,6 @@ void validate_forced(std::string_view choice) {
 }
 
 void validate_gemm(const Recipe& recipe) {
-  TW_CHECK_INPUT(recipe.run.ranks == 1 || plan_source(recipe.gemm.choice) != PlanSource::measure,
-                 "gemm.choice = \"measure\" would have each of run.ranks = ", recipe.run.ranks,
-                 " ranks choose for itself, and sums run in other orders; use \"model\", or a kernel's name.");
   const std::string_view choice = recipe.gemm.choice;
   const PlanSource source = plan_source(choice);
   if (source == PlanSource::forced) validate_forced(choice);
@@ -315,6 +310,15 @@ std::int64_t longest_segment(const Recipe& recipe) {
   return sees_pictures(recipe.model) ? patches_of(recipe.model, recipe.data) : recipe.batch.sequence;
 }
 
+void check_ranks(const Recipe& recipe) {
+  const std::int64_t ranks = recipe.run.ranks;
+  if (ranks == 1) return;
+  TW_CHECK_INPUT(plan_source(recipe.gemm.choice) != PlanSource::measure, "gemm.choice = \"measure\" would have each of run.ranks = ", ranks,
+                 " ranks choose for itself, and sums run in other orders; use \"model\", or a kernel's name.");
+  TW_CHECK_INPUT(!sees_pictures(recipe.model), "run.ranks = ", ranks,
+                 " shares out rows of tokens, and an encoder_classifier trains on one device; set run.ranks to 1.");
+}
+
 void check_reads_tokens(const Recipe& recipe, std::string_view what) {
   TW_CHECK_INPUT(!sees_pictures(recipe.model), what, " needs a model of tokens, and model.architecture = \"",
                  name_of(recipe.model.architecture), "\" sees pictures.");
@@ -338,6 +342,7 @@ void validate(const Recipe& recipe) {
   validate_rounding(recipe);
   validate_dropout(recipe);
   validate_read_keys(recipe);
+  check_ranks(recipe);
   validate_model(recipe);
   validate_data(recipe);
   validate_schedule(recipe);

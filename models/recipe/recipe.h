@@ -67,6 +67,9 @@ bool packs_pairs(const DataConfig& data);
 // The longest segment of attention: batch.sequence, or the patches of a picture.
 std::int64_t longest_segment(const Recipe& recipe);
 
+// InputError where run.ranks cannot take such a recipe's steps together.
+void check_ranks(const Recipe& recipe);
+
 // InputError where the recipe's model sees pictures: `what` needs tokens.
 void check_reads_tokens(const Recipe& recipe, std::string_view what);
 

@@ -292,6 +292,12 @@ TEST_F(Ranks, TellWhatTheirLinksAre) {
 TEST_F(Ranks, DoNotChooseEachForItself) {
   EXPECT_EQ(finish(train("pairs.toml", "run", 2, {"--set", "gemm.choice=measure"})), 2);
   EXPECT_NE(errors_.find("gemm.choice"), std::string::npos) << errors_;
+  const std::string program = quoted(fs::absolute(test_environment().program).string());
+  const Outcome started = shell(
+      "mpirun --oversubscribe --allow-run-as-root -n 2 " + program + " train pairs.toml --device cpu --run run --set gemm.choice=measure",
+      folder_.path());
+  EXPECT_EQ(started.status, 2) << started.output;
+  EXPECT_NE(started.output.find("each of run.ranks = 2"), std::string::npos) << started.output;
 }
 
 // Whatever ranks have shares of, steps are one's; and who goes on, with shares or without, goes on with the same.
