@@ -62,7 +62,7 @@ constexpr std::string_view kFiles = "It names a file; data.kind says what is in 
 constexpr auto kKeys = std::to_array<Alias>({
     // Widths and depths.
     {"n_embd n_embed embed_dim embedding_dim embedding_size emb_dim emb_size hidden_size hidden_dim hidden model_dim "
-     "model_size dim dim_model dim_emb word_vec_size rnn_size enc_rnn_size dec_rnn_size width channels n_state residual_dim",
+     "model_size dim dim_model dim_emb word_vec_size rnn_size enc_rnn_size dec_rnn_size width n_state residual_dim",
      "model.d_model"},
     {"encoder_embed_dim decoder_embed_dim src_word_vec_size tgt_word_vec_size enc_hid_size dec_hid_size", "model.d_model", kBothSides},
     {"n_inner ffn_dim ffn_hidden ffn_hidden_size ffn_size ffn_embed_dim ff_dim d_inner d_hidden intermediate_size inner_dim "

@@ -624,6 +624,8 @@ TEST(RecipeText, EveryKeyIsInTextHashAndDifferences) {
   std::vector<Section> sections = sections_of(first);
   for (std::size_t s = 0; s < sections.size(); ++s) {
     for (std::size_t f = 0; f < sections[s].fields.size(); ++f) {
+      const auto* const choice = std::get_if<Choice>(&sections[s].fields[f].member);
+      if (choice != nullptr && choice->names.size() == 1) continue;  // it has no other value
       Recipe second, other;
       std::vector<Section> changed = sections_of(second), donor = sections_of(other);
       do {
