@@ -1,4 +1,4 @@
-// All five kinds of data from end to end: splits that share nothing, streams that resume bit for bit, and a sentence for
+// The kinds of data that are text or ids from end to end: splits that share nothing, streams that resume bit for bit, and a sentence for
 // whatever a person's files or settings have wrong.
 #include "framework/data/corpus.h"
 
