@@ -361,13 +361,13 @@ std::int64_t StepTrace::matrix_flops() const {
   return flops;
 }
 
-StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const StepTraceOptions& traced) {
+StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, const StepTraceOptions& options) {
   StepTrace result;
-  ContextOptions options = context_options(resolved.recipe);
-  options.plans = traced.plans;
-  options.ranks = traced.ranks;
-  options.ranks.count = static_cast<int>(resolved.recipe.run.ranks);
-  Context context(TraceQueue{}, device, options);
+  ContextOptions one_rank = context_options(resolved.recipe);
+  one_rank.plans = options.plans;
+  one_rank.ranks = options.ranks;
+  one_rank.ranks.count = static_cast<int>(resolved.recipe.run.ranks);
+  Context context(TraceQueue{}, device, one_rank);
   TrainStep step(context, resolved);
   result.persistent_bytes = context.persistent_bytes();
   result.parameters = step.parameters().count();
@@ -394,7 +394,7 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   result.update = layout_of([&] { step.launch_update(); });
   log_of(context.queue()) = nullptr;
   result.beside = context.beside();
-  if (later == 0 && !options.ranks.alone()) result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });  // of another round
+  if (later == 0 && !one_rank.ranks.alone()) result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });  // of another round
   result.validation = layout_of([&] { step.launch_validation(); });
   (void)result.matrix_flops();  // InputError where nobody could count them
   return result;
