@@ -241,7 +241,7 @@ int dump_first_batches(const TrainArguments& options) {
 
 // Without a rank no other can end in order: what is in memory is lost, and the last checkpoint stands.
 void end_without(const std::string& sentence) {
-  if (!sentence.empty()) std::cerr << concat("tilewave: ", sentence, '\n') << std::flush;
+  std::cerr << concat("tilewave: ", sentence, '\n') << std::flush;
   std::_Exit(1);
 }
 

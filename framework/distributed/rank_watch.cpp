@@ -36,6 +36,9 @@ struct Seen {
   Clock::time_point changed = Clock::now();
 };
 
+// What the first rank still alive has to say why before another does: who started the ranks ends them all as soon as one is gone.
+constexpr std::chrono::seconds kFirstOnesTurn{2};
+
 }  // namespace
 
 RankWatch::RankWatch(WatchedRanks ranks) : ranks_(std::move(ranks)) {
@@ -72,20 +75,21 @@ void RankWatch::look_for_others(const std::stop_token& stop) {
     const bool stood_still = now - looked > timeout / 2;  // this process did: the others have had no chance to be seen
     looked = now;
     int first_alive = ranks_.rank;
-    std::string lost;
     for (int rank = 0; rank < ranks_.count; ++rank) {
       if (rank == ranks_.rank) continue;
       Seen& other = seen[static_cast<std::size_t>(rank)];
       Beat beat = read_beat(beat_file(ranks_.folder, rank));
       if (stood_still || beat.number != other.beat.number || beat.number.empty()) other = {.beat = std::move(beat), .changed = now};
-      if (now - other.changed <= timeout) {
-        first_alive = std::min(first_alive, rank);
-        continue;
-      }
-      lost = concat("rank ", rank, " of ", ranks_.count, " on ", other.beat.host, ", process ", other.beat.process,
-                    ", has shown no sign of life for ", ranks_.timeout_s, " s; the run ends here, and its last checkpoint stands.");
+      if (now - other.changed <= timeout) first_alive = std::min(first_alive, rank);
     }
-    if (!lost.empty()) return ranks_.lost(first_alive == ranks_.rank ? lost : std::string());
+    const Clock::duration patience = first_alive == ranks_.rank ? timeout : timeout + kFirstOnesTurn;
+    for (int rank = 0; rank < ranks_.count; ++rank) {
+      const Seen& other = seen[static_cast<std::size_t>(rank)];
+      if (rank == ranks_.rank || now - other.changed <= patience) continue;
+      return ranks_.lost(concat("rank ", rank, " of ", ranks_.count, " on ", other.beat.host, ", process ", other.beat.process,
+                                ", has shown no sign of life for ", ranks_.timeout_s,
+                                " s; the run ends here, and its last checkpoint stands."));
+    }
     for (const Clock::time_point end = now + pause; Clock::now() < end && !stop.stop_requested();) {
       std::this_thread::sleep_for(std::min<Clock::duration>(pause, std::chrono::milliseconds(20)));
     }

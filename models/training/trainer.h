@@ -104,8 +104,7 @@ struct TrainingRequest {
   InitialWeights weights;  // of a run's first step; a resumed run has its own
   Communicator ranks;      // this process among recipe.run.ranks; the first of them writes the run folder, which all can write to
   std::string program;     // that runs here, by version and commit: all ranks' must be one
-  std::function<void(const std::string& sentence)>
-      rank_lost;  // ends the process: another rank is gone, and who is to say so has a sentence
+  std::function<void(const std::string& sentence)> rank_lost;  // ends the process: another rank is gone, as the sentence says
   // Asked after every step, between batches of a validation and between groups of test pairs; not 0: save and stop.
   std::function<int()> stop_signal = [] { return 0; };
 };
