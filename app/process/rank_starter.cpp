@@ -12,6 +12,7 @@
 #include <iostream>
 #include <iterator>
 #include <netinet/in.h>
+#include <optional>
 #include <spawn.h>
 #include <string_view>
 #include <sys/socket.h>
@@ -28,12 +29,12 @@ namespace tilewave {
 namespace {
 
 constexpr int kRankFailed = 1, kSignalled = 128;
-constexpr std::chrono::seconds kMercy{10};  // between asking a process to end and ending it
+constexpr std::chrono::seconds kMercy{10};  // between asking a process to end and ending it; for mpirun, behind its last process's end
 constexpr std::size_t kMostProcesses = 1024;
 
 // What a signal's handler may look at.
 std::array<volatile pid_t, kMostProcesses> processes{};
-volatile std::sig_atomic_t caught = 0;
+volatile std::sig_atomic_t passed_on = 0;
 
 void send_all(int signal) {
   for (const volatile pid_t& process : processes) {
@@ -42,7 +43,7 @@ void send_all(int signal) {
 }
 
 void pass_on(int signal) {
-  caught = signal;
+  passed_on = signal;
   send_all(signal);
 }
 
@@ -150,6 +151,48 @@ Ended wait_for_one() {
   }
 }
 
+// Whether a process has children that have not ended, as the system tells; nothing where it does not tell.
+std::optional<bool> has_running_children(pid_t parent) {
+  std::ifstream list(concat("/proc/", parent, "/task/", parent, "/children"));
+  if (!list) return {};
+  for (pid_t child = 0; list >> child;) {
+    std::ifstream file(concat("/proc/", child, "/stat"));
+    std::string text;
+    std::getline(file, text);
+    const std::size_t state = text.rfind(") ");  // behind the name, which may hold anything
+    if (state != std::string::npos && text[state + 2] != 'Z') return true;
+  }
+  return false;
+}
+
+// OpenMPI's mpirun can stand still at its own end where a process was killed while it met the others: it is ended then.
+Ended wait_for_mpirun() {
+  const pid_t mpirun = processes.front();
+  bool has_started = false, is_ended = false;
+  std::optional<std::chrono::steady_clock::time_point> alone_since;
+  for (Ended ended;;) {
+    const pid_t process = waitpid(mpirun, &ended.status, WNOHANG);
+    TW_CHECK(process >= 0 || errno == EINTR, "mpirun cannot be waited for: ", std::strerror(errno), ".");
+    if (process == mpirun) {
+      processes.front() = 0;
+      return ended;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    const std::optional<bool> runs = has_running_children(mpirun);
+    has_started = has_started || runs.value_or(false);
+    if (runs.value_or(true) || !has_started) {
+      alone_since.reset();
+    } else if (!alone_since) {
+      alone_since = now;
+    } else if (!is_ended && now - *alone_since > kMercy) {
+      std::cerr << "tilewave: all ranks have ended and mpirun stands still; it is ended, and the last checkpoint stands.\n" << std::flush;
+      kill(mpirun, SIGKILL);
+      is_ended = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 }  // namespace
 
 int start_ranks(const RankStart& start) {
@@ -164,18 +207,18 @@ int start_ranks(const RankStart& start) {
   }
   int code = 0;
   for (std::int64_t left = start.on_gpus ? start.count : 1; left > 0; --left) {
-    const Ended ended = wait_for_one();
+    const Ended ended = start.on_gpus ? wait_for_one() : wait_for_mpirun();
     if (WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 0) continue;
     code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : kRankFailed;
     if (!WIFEXITED(ended.status) && start.on_gpus) {
       std::cerr << "tilewave: rank " << ended.rank << " of " << start.count << " on " << host_name() << " was ended by signal "
                 << WTERMSIG(ended.status) << "; the others are stopped, and the last checkpoint stands.\n";
     }
-    if (caught == 0) stop_others();
+    if (passed_on == 0) stop_others();
     break;
   }
   while (std::any_of(processes.begin(), processes.end(), [](pid_t process) { return process > 0; })) wait_for_one();
-  if (caught != 0 && code != 0) return kSignalled + caught;
+  if (passed_on != 0 && code != 0) return kSignalled + passed_on;
   // mpirun says which process it was, and passes its signal on as a code.
   return code > kSignalled ? kRankFailed : code;
 }

@@ -419,6 +419,19 @@ TEST_F(Ranks, EndTogetherWhereOneStandsStill) {
   expect_goes_on("halted", 1);
 }
 
+// An mpirun that does not end although all that it has started has ended: the starter ends it.
+TEST_F(Ranks, EndWhereMpirunStandsStill) {
+  const fs::path bin = folder_.path() / "bin";
+  fs::create_directory(bin);
+  write_text(bin / "mpirun", "#!/bin/bash\nsleep 0.5 &\nwait\nmkfifo fifo\nread < fifo\n");
+  fs::permissions(bin / "mpirun", fs::perms::owner_all);
+  const Outcome outcome = shell("PATH=" + quoted(bin.string()) + ":$PATH " + quoted(fs::absolute(test_environment().program).string()) +
+                                    " train pairs.toml --device cpu --ranks 2 --run still",
+                                folder_.path());
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.output.find("all ranks have ended and mpirun stands still"), std::string::npos) << outcome.output;
+}
+
 // A signal to the starter stops all of them behind the step under way, which is saved.
 TEST_F(Ranks, StopTogetherAtASignal) {
   Process process(folder_.path(), train("pairs.toml", "stopped", 2, {"--set", "run.steps=100000"}));
