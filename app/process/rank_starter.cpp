@@ -169,7 +169,7 @@ std::optional<bool> has_running_children(pid_t parent) {
 Ended wait_for_mpirun() {
   const pid_t mpirun = processes.front();
   bool has_started = false, is_ended = false;
-  std::optional<std::chrono::steady_clock::time_point> alone_since;
+  auto busy = std::chrono::steady_clock::now();  // it last was
   for (Ended ended;;) {
     const pid_t process = waitpid(mpirun, &ended.status, WNOHANG);
     TW_CHECK(process >= 0 || errno == EINTR, "mpirun cannot be waited for: ", std::strerror(errno), ".");
@@ -181,10 +181,8 @@ Ended wait_for_mpirun() {
     const std::optional<bool> runs = has_running_children(mpirun);
     has_started = has_started || runs.value_or(false);
     if (runs.value_or(true) || !has_started) {
-      alone_since.reset();
-    } else if (!alone_since) {
-      alone_since = now;
-    } else if (!is_ended && now - *alone_since > kMercy) {
+      busy = now;
+    } else if (!is_ended && now - busy > kMercy) {
       std::cerr << "tilewave: all ranks have ended and mpirun stands still; it is ended, and the last checkpoint stands.\n" << std::flush;
       kill(mpirun, SIGKILL);
       is_ended = true;
