@@ -53,6 +53,8 @@ int run_program(int argc, char** argv) {
                                tilewave::add_export(program),
                                tilewave::add_report(program),
                                tilewave::add_evaluate(program),
+                               tilewave::add_classify(program),
+                               tilewave::add_caption(program),
                                tilewave::add_devices(program),
                                tilewave::add_completion(program),
                                tilewave::add_man(program),

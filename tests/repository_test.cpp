@@ -94,8 +94,8 @@ const std::vector<std::vector<std::string>>& rooms() {
        "kernels/without_cuda"},
       {"framework/tensor", "framework/autograd", "framework/ops", "framework/nn", "framework/distributed", "framework/optimizer",
        "framework/io", "framework/recipe", "framework/data", "framework/measure"},
-      {"models/recipe", "models/transformer", "models/vision", "models/exchange", "models/step", "models/planning", "models/figures",
-       "models/decoding", "models/training", "models/study"},
+      {"models/recipe", "models/pictures", "models/transformer", "models/vision", "models/exchange", "models/step", "models/planning",
+       "models/figures", "models/decoding", "models/training", "models/study"},
       {"app/process", "app/text", "app/options", "app/bench", "app/commands", "app"},
   };
   return rooms;

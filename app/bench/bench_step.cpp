@@ -103,7 +103,7 @@ int bench_step(const StepOptions& given) {
                                .floor_s = floor_s(trace.trace, precision_table(recipe.run.precision), device),
                                .tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s,
                                .matrix_flops = trace.matrix_flops(),
-                               .pictures = sees_pictures(recipe.model)};
+                               .pictures = classifies(recipe.model)};
   options.json
       ? print_json(recipe, device, figures)
       : print(concat(recipe.name, " on ", joined.ranks.alone() ? "" : concat(joined.ranks.count, " ranks, each "), device_text(device)),

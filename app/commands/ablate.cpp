@@ -67,12 +67,11 @@ class ResultFolder {
 int run_ablation(const AblateArguments& options) {
   check_output_folder("--out", options.out);
   Recipe recipe = options.recipe.read();
-  check_reads_tokens(recipe, "tilewave ablate");
   std::string switches;
   for (const std::string& one : options.switches) switches += (switches.empty() ? "" : " ") + one;
   AblationRequest request;
   request.recipe = recipe;
-  request.settings = settings_of(parse_switches(options.switches.empty() ? recipe.ablation.switches : switches));
+  request.settings = settings_of(parse_switches(options.switches.empty() ? recipe.ablation.switches : switches), recipe.model);
   request.steps = options.steps;
   request.sizes = options.full ? AblationSizes::full : AblationSizes::fitting;
   request.timing.rounds = options.rounds;

@@ -27,11 +27,19 @@ std::string list(const std::vector<std::int64_t>& numbers) {
   return text;
 }
 
-std::string plan_text(const Recipe& recipe, const GradientCheckPlan& plan, const DeviceInfo& device) {
+std::string rows_text(const GradientCheckPlan& plan) {
   const StepShapes& shapes = plan.resolved.shapes;
-  std::string text = concat(recipe.name, " in double precision on ", device.backend == Backend::cpu ? "the CPU" : device.name, ": ");
-  if (shapes.source_rows > 0) text += concat(shapes.source_rows, " source rows (sequences of ", list(plan.source_lengths), "), ");
-  text += concat(shapes.target_rows, " target rows (sequences of ", list(plan.target_lengths), "), the rest padding rows");
+  if (classifies(plan.resolved.recipe.model)) {
+    return concat(shapes.target_rows, " pictures of ", shapes.source_rows / shapes.target_rows, " patches each, the last one padding");
+  }
+  const std::string source =
+      shapes.source_rows > 0 ? concat(shapes.source_rows, " source rows (sequences of ", list(plan.source_lengths), "), ") : "";
+  return concat(source, shapes.target_rows, " target rows (sequences of ", list(plan.target_lengths), "), the rest padding rows");
+}
+
+std::string plan_text(const Recipe& recipe, const GradientCheckPlan& plan, const DeviceInfo& device) {
+  std::string text =
+      concat(recipe.name, " in double precision on ", device.backend == Backend::cpu ? "the CPU" : device.name, ": ", rows_text(plan));
   for (const Reduction& reduction : plan.reductions) {
     text += concat("\nmade smaller to be probed: ", reduction.key, " = ", reduction.to, ", where the recipe says ", reduction.from);
   }
@@ -92,7 +100,6 @@ void print_json(const GradientCheckReport& report) {
 
 int check(const CheckArguments& options) {
   const Recipe recipe = options.recipe.read();
-  check_reads_tokens(recipe, "tilewave check");
   GradientCheckOptions where = options.check;
   if (const DeviceInfo device = options.device.probe(); device.backend == Backend::cuda) {
     where.queue = options.device.make_queue(device);

@@ -104,6 +104,8 @@ constexpr auto kValues = std::to_array<CompletedValue>({
     {"figures", "--gemm", Completion::none},
     {"plan", "--draw", Completion::files},
     {"report", "--out", Completion::files},
+    {"classify", "files", Completion::files},
+    {"caption", "files", Completion::files},
     {"evaluate", "--data", Completion::files},
     {"evaluate", "--target", Completion::files},
     {"report", "--prompt", Completion::none},

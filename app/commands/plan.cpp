@@ -64,7 +64,7 @@ std::vector<PredictedSetting> predicted_settings(const PlanArguments& options, c
   for (const std::string& one : options.switches) switches.append(switches.empty() ? "" : " ").append(one);
   if (options.switches.empty()) switches = recipe.ablation.switches;
   return switches.empty() ? std::vector<PredictedSetting>()
-                          : predict_settings(recipe, settings_of(parse_switches(switches)), device, tokens);
+                          : predict_settings(recipe, settings_of(parse_switches(switches), recipe.model), device, tokens);
 }
 
 // Settings that are mistakes of the input say so beside the table too, and make the command fail; the others are planned.

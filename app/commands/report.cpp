@@ -81,7 +81,7 @@ std::string nats(double loss, bool pictures) {
 
 std::vector<std::string> answers_of(const Recipe& recipe, const ReportJson& summary, const std::vector<ReportedStep>& steps) {
   std::vector<std::string> answers;
-  const bool pictures = sees_pictures(recipe.model);
+  const bool pictures = classifies(recipe.model);
   if (summary.empty()) {
     answers.push_back(steps.empty() ? "The run has done no step yet."
                                     : concat("The run is at step ", count_text(steps.back().step), " of ", count_text(recipe.run.steps),

@@ -137,7 +137,8 @@ std::string shares_text(const ResolvedRecipe& resolved, std::int64_t ranks) {
 // What a person does with a run that has ended, as it is typed.
 std::string next_command(const Recipe& recipe, const std::filesystem::path& folder) {
   const std::string run = shell_word(folder.string());
-  if (sees_pictures(recipe.model)) return concat("tilewave evaluate ", run);
+  if (captions(recipe.model)) return concat("tilewave caption ", run, " FILES");
+  if (classifies(recipe.model)) return concat("tilewave evaluate ", run);
   if (recipe.data.kind == DataKind::synthetic) return concat("tilewave report ", run);  // its ids mean nothing
   if (recipe.model.architecture == Architecture::encoder_decoder) return concat("tilewave translate ", run, " < FILE");
   return concat("tilewave generate ", run, uses_tokenizer(recipe.data) ? " --prompt 'TEXT'" : " --ids 'IDS'");
@@ -276,7 +277,7 @@ int train_recipe(const TrainArguments& given) {
   if (given.recipe.path != options.recipe.path) recipe.name = std::filesystem::absolute(options.run / "").parent_path().filename().string();
   const DeviceInfo device = joined.device.probe();
   ProgressDisplay display(recipe.run.steps);
-  if (sees_pictures(recipe.model)) display.count_pictures();
+  if (classifies(recipe.model)) display.count_pictures();
   answer_before_the_run();
   catch_stop_signals();
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that goes away takes no run with it
@@ -302,9 +303,9 @@ int train_recipe(const TrainArguments& given) {
             folder = start.folder;
             print_adjustments(std::cerr, *start.resolved, options.page.of_stderr());
             display.say(concat(recipe.name, ": ", count_text(start.parameters), " parameters, ",
-                               count_text(start.resolved->shapes.target_rows * recipe.batch.accumulate), " target rows per step, ",
-                               name_of(recipe.run.precision), " on ", device_text(request.device), ", ", bytes_text(start.bytes),
-                               "; run folder ", start.folder.string()));
+                               count_text(start.resolved->shapes.target_rows * recipe.batch.accumulate),
+                               classifies(recipe.model) ? " pictures per step, " : " target rows per step, ", name_of(recipe.run.precision),
+                               " on ", device_text(request.device), ", ", bytes_text(start.bytes), "; run folder ", start.folder.string()));
             if (const std::int64_t ranks = recipe.run.ranks; ranks > 1) display.say(shares_text(*start.resolved, ranks));
             if (start.data.training > 0) {
               display.say(concat(count_text(start.data.training), examples_of(recipe.model), " to train on, ",

@@ -46,6 +46,8 @@ Command add_import(CLI::App& program);
 Command add_export(CLI::App& program);
 Command add_report(CLI::App& program);
 Command add_evaluate(CLI::App& program);
+Command add_classify(CLI::App& program);
+Command add_caption(CLI::App& program);
 
 // RECIPE and --set, as every command that reads a recipe has them.
 struct RecipeOptions {

@@ -134,6 +134,7 @@ Json ablation_json(const AblationReport& report) {
                {"device", report.device.name},
                {"sm_count", report.device.sm_count},
                {"time_model", report.device.backend == Backend::cuda ? Json(source_of(cost_model_of(report.device))) : Json()},
+               {"counted", report.of_pictures ? "pictures" : "target tokens"},
                {"changes", report.changes},
                {"steps", report.steps},
                {"variants", Json::array()}};

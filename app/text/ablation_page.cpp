@@ -60,7 +60,9 @@ std::string times_section(const std::vector<Json>& ran) {
          html_bars(times);
 }
 
-std::string gains_section(const std::vector<Json>& ran) {
+enum class Counted : std::uint8_t { target_tokens, pictures };
+
+std::string gains_section(const std::vector<Json>& ran, Counted counted) {
   std::vector<Bar> gains;
   for (const Json& v : ran) {
     if (!compared(v)) continue;
@@ -77,16 +79,18 @@ std::string gains_section(const std::vector<Json>& ran) {
                      .to = number_at(v, "measured_gain_high_fraction")});
   }
   if (gains.empty()) return "";
-  return "<h2>Gain per real target token</h2>\n" + paragraph("A line is the interval of the gain.") + html_bars(gains);
+  return concat("<h2>Gain per ", counted == Counted::pictures ? "picture" : "real target token", "</h2>\n") +
+         paragraph("A line is the interval of the gain.") + html_bars(gains);
 }
 
-std::string settings_section(const Json& variants) {
+std::string settings_section(const Json& variants, Counted counted) {
+  const bool pictures = counted == Counted::pictures;
   HtmlTable table({{"setting", false},
-                   {"rows"},
-                   {"V in memory"},
-                   {"real target tokens"},
+                   {pictures ? "pictures" : "rows"},
+                   {pictures ? "classes in memory" : "V in memory"},
+                   {pictures ? "pictures of data" : "real target tokens"},
                    {"step time"},
-                   {"tokens/s"},
+                   {pictures ? "pictures/s" : "tokens/s"},
                    {"rate"},
                    {"memory"},
                    {"predicted gain"},
@@ -198,7 +202,7 @@ std::string gemms_section(const std::vector<Json>& ran) {
 }
 
 // Settings with the same losses and norms to the last bit share a table.
-std::string losses_section(const Json& ablation, const std::vector<Json>& ran) {
+std::string losses_section(const Json& ablation, const std::vector<Json>& ran, Counted counted) {
   std::vector<std::pair<const Json*, std::vector<std::string>>> all;
   for (const Json& v : ran) {
     const auto known = std::ranges::find_if(all, [&](const auto& other) {
@@ -220,16 +224,21 @@ std::string losses_section(const Json& ablation, const std::vector<Json>& ran) {
     tables += concat("<details", tables.empty() ? " open" : "", "><summary>", html(settings_text(names, ran.size())), "</summary>\n",
                      table.html(), "</details>\n");
   }
-  return tables.empty() ? "" : "<h2>Losses</h2>\n" + paragraph("Nats per target token: the " + name + ".") + tables;
+  return tables.empty()
+             ? ""
+             : "<h2>Losses</h2>\n" +
+                   paragraph(concat("Nats per ", counted == Counted::pictures ? "picture" : "target token", ": the ", name, ".")) + tables;
 }
 
 }  // namespace
 
 std::string ablation_page(const Json& ablation) {
   const std::vector<Json> ran = those_that_ran(ablation["variants"]);
+  const Counted counted = ablation.value("counted", "") == "pictures" ? Counted::pictures : Counted::target_tokens;
   return html_text({.title = text_at(ablation, "recipe") + " on " + text_at(ablation, "device"),
-                    .body = answer_of(ablation) + times_section(ran) + gains_section(ran) + settings_section(ablation["variants"]) +
-                            adjustments_section(ran) + gemms_section(ran) + losses_section(ablation, ran)});
+                    .body = answer_of(ablation) + times_section(ran) + gains_section(ran, counted) +
+                            settings_section(ablation["variants"], counted) + adjustments_section(ran) + gemms_section(ran) +
+                            losses_section(ablation, ran, counted)});
 }
 
 }  // namespace tilewave

@@ -57,11 +57,11 @@ void print_settings(std::ostream& stream, const AblationReport& report, const Pa
   const RateUnit rates = rates_of(report);
   const Labels labels(report);
   Table table({{.heading = "setting", .align = Align::left},
-               {.heading = "rows", .rank = 7},
-               {.heading = "V", .rank = 6},
+               {.heading = report.of_pictures ? "pictures" : "rows", .rank = 7},
+               {.heading = report.of_pictures ? "classes" : "V", .rank = 6},
                {.heading = "step time"},
                {.heading = "quartiles", .rank = 5},
-               {.heading = "tokens/s", .rank = 2},
+               {.heading = report.of_pictures ? "pictures/s" : "tokens/s", .rank = 2},
                {.heading = rates.unit, .rank = 9},
                {.heading = "memory", .rank = 8},
                {.heading = "predicted gain", .rank = 1},

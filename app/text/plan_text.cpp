@@ -95,7 +95,7 @@ std::string step_text(const StepText& text) {
   }
   const auto targets = static_cast<double>(resolved.shapes.target_rows * resolved.recipe.batch.accumulate);
   return concat(where, "a step is predicted to take ", time, " (GEMMs ", time_text(step.gemm_s), ", the rest ", time_text(step.other_s),
-                "), ", rate_text(targets / step.predicted_s()), " target rows/s, ",
+                "), ", rate_text(targets / step.predicted_s()), classifies(resolved.recipe.model) ? " pictures/s, " : " target rows/s, ",
                 flops_text(static_cast<double>(step.ranks * step.matrix_flops) / step.predicted_s()), " in matrix products");
 }
 
@@ -213,17 +213,18 @@ void print_operations(std::ostream& stream, const StepPlan& step, const Page& pa
 void print_settings(std::ostream& stream, const PlannedRecipe& planned, const Page& page) {
   const std::vector<PredictedSetting>& all = planned.settings;
   if (all.empty()) return;
+  const bool pictures = classifies(planned.resolved.recipe.model);
   stream << wrapped(concat("\nswitches, by predicted time ", planned.device.bandwidth_bytes_per_s > 0.0 ? "" : "of GEMMs ",
-                           "per real target token; tilewave ablate measures them"),
+                           pictures ? "per picture" : "per real target token", "; tilewave ablate measures them"),
                     page)
          << '\n';
   Table table({{.heading = "setting", .align = Align::left},
-               {.heading = "rows", .rank = 5},
-               {.heading = "tokens", .rank = 6},
-               {.heading = "V", .rank = 4},
+               {.heading = pictures ? "pictures" : "rows", .rank = 5},
+               {.heading = pictures ? "of data" : "tokens", .rank = 6},
+               {.heading = pictures ? "classes" : "V", .rank = 4},
                {.heading = "step time"},
                {.heading = "time of GEMMs", .rank = 3},
-               {.heading = "tokens/s", .rank = 2},
+               {.heading = pictures ? "pictures/s" : "tokens/s", .rank = 2},
                {.heading = "gain"},
                {.heading = "GEMMs' gain", .rank = 1}});
   for (const PredictedSetting& one : all) {

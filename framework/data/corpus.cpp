@@ -175,10 +175,46 @@ PictureSet stored_pictures(const std::filesystem::path& pictures, const std::fil
                       .name = labels.string()});
 }
 
-BatchStream picture_stream(const PictureSet& set, const BatchShape& shape, Pass pass) {
-  const PictureNormalization from_minus_one_to_one{.mean = {0.5}, .deviation = {0.5}};
+// What pictures show in words: names of labels as ids, each picture `patches` rows of a source.
+struct Captions {
+  std::shared_ptr<const std::vector<std::vector<std::int32_t>>> names;
+  PairFrame frame;
+  std::int64_t patches = 0;
+};
+
+BatchStream caption_stream(const PictureReading& reading, const Captions& captions, const BatchShape& shape, Pass pass) {
+  const std::int64_t pictures = shape.source_rows / captions.patches;
   return BatchStream(shape,
-                     [batches = std::make_shared<PictureBatches>(set, from_minus_one_to_one, shape.target_rows, pass)](
+                     [batches = std::make_shared<PictureBatches>(reading.set, reading.normalization, pictures, pass), captions,
+                      shape](DataPosition& position) -> std::optional<Batch> {
+                       batches->restore(position);
+                       std::optional<PictureBatch> read = batches->next();
+                       position = batches->position();
+                       if (!read) return std::nullopt;
+                       const std::vector<std::int32_t> rows(static_cast<std::size_t>(captions.patches));
+                       Packer packer(shape);
+                       for (std::int64_t i = 0; i < read->real; ++i) {
+                         const auto label = static_cast<std::size_t>(read->labels[static_cast<std::size_t>(i)]);
+                         TW_CHECK(packer.add_pair(rows, (*captions.names)[label], captions.frame),
+                                  "a batch's captions do not fit its rows.");
+                       }
+                       Batch batch = std::move(packer).take();
+                       batch.pixels = std::move(read->pixels);
+                       return batch;
+                     });
+}
+
+// The tokenizer of a configuration, bpe trained on lines.
+Tokenizer make_tokenizer(const CorpusConfig& config, TextForm form, std::function<NextLine()> lines) {
+  if (config.tokenizer == TokenizerKind::bytes) return Tokenizer();
+  return Tokenizer(BpeTraining{.vocabulary = config.tokenizer_vocabulary, .form = form, .lines = std::move(lines)});
+}
+
+}  // namespace
+
+BatchStream picture_stream(const PictureReading& reading, const BatchShape& shape, Pass pass) {
+  return BatchStream(shape,
+                     [batches = std::make_shared<PictureBatches>(reading.set, reading.normalization, shape.target_rows, pass)](
                          DataPosition& position) -> std::optional<Batch> {
                        batches->restore(position);
                        std::optional<PictureBatch> pictures = batches->next();
@@ -192,14 +228,6 @@ BatchStream picture_stream(const PictureSet& set, const BatchShape& shape, Pass 
                      });
 }
 
-// The tokenizer of a configuration, bpe trained on lines.
-Tokenizer make_tokenizer(const CorpusConfig& config, TextForm form, std::function<NextLine()> lines) {
-  if (config.tokenizer == TokenizerKind::bytes) return Tokenizer();
-  return Tokenizer(BpeTraining{.vocabulary = config.tokenizer_vocabulary, .form = form, .lines = std::move(lines)});
-}
-
-}  // namespace
-
 Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config_(std::move(config)), tokenizer_(std::move(tokenizer)) {
   if (config_.kind == DataKind::tokens || config_.kind == DataKind::synthetic || config_.kind == DataKind::pictures) tokenizer_.reset();
   const bool parallel = config_.kind == DataKind::parallel;
@@ -210,7 +238,7 @@ Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config
       !parallel || config_.validation_source.empty() == config_.validation_target.empty(),
       "data.validation_source and data.validation_target belong together; set both, or neither to hold out a fiftieth of the pairs.");
   if (tokenizer_) config_.tokenizer = tokenizer_->kind();
-  const bool pairs = parallel || config_.kind == DataKind::number_names;
+  const bool pairs = parallel || config_.kind == DataKind::number_names || config_.kind == DataKind::captions;
   TW_CHECK_INPUT(!tokenizer_ || !pairs || tokenizer_->frame(), "data.tokenizer has no token that ends a text, and data.kind = \"",
                  name_of(config_.kind), "\" ends every target with one; ",
                  tokenizer_ && tokenizer_->byte_level() != nullptr
@@ -234,6 +262,9 @@ Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config
       break;
     case DataKind::pictures:
       open_pictures();
+      break;
+    case DataKind::captions:
+      open_captions();
       break;
   }
   if (tokenizer_) {
@@ -260,7 +291,7 @@ std::uint64_t Corpus::fingerprint_of() const {
     if (pairs) add_pairs(fingerprint, *pairs);
   }
   for (const TokenStream* stream : {&training_tokens_, &validation_tokens_}) add_stream(fingerprint, *stream);
-  if (config_.kind == DataKind::pictures) {
+  if (config_.kind == DataKind::pictures || config_.kind == DataKind::captions) {
     fingerprint.add(training_pictures_.fingerprint);
     fingerprint.add(validation_pictures_.fingerprint);
   }
@@ -413,8 +444,9 @@ void Corpus::open_pictures() {
                  "data.validation_pictures and data.validation_labels belong together, and to data.pictures; set both, or neither to hold "
                  "out a tenth.");
   if (!files) {
-    TW_CHECK_INPUT(source.classes >= kDrawnDigitClasses, "model.classes = ", source.classes, ", and drawn digits are of ",
-                   kDrawnDigitClasses, "; set model.classes to that, or name other pictures with data.pictures.");
+    TW_CHECK_INPUT(source.classes == 0 || source.classes >= kDrawnDigitClasses, "model.classes = ", source.classes,
+                   ", and drawn digits are of ", kDrawnDigitClasses,
+                   "; set model.classes to that, or name other pictures with data.pictures.");
     const auto drawn = [&](std::int64_t count, PicturePart part) {
       return drawn_digits({.count = count, .shape = source.shape, .seed = config_.seed, .part = part, .noise = source.noise});
     };
@@ -432,6 +464,23 @@ void Corpus::open_pictures() {
   facts_.validation = validation_pictures_.count;
 }
 
+// The name of a label is that of the number.
+void Corpus::open_captions() {
+  config_.pictures.classes = 0;
+  open_pictures();
+  const auto count = static_cast<std::int32_t>(std::max(training_pictures_.classes, validation_pictures_.classes));
+  if (!tokenizer_) {
+    tokenizer_ = make_tokenizer(config_, TextForm::sentences, [count] {
+      return [count, label = std::int32_t{0}, name = std::string()]() mutable -> std::optional<std::string_view> {
+        if (label == count) return std::nullopt;
+        name = english_name(label++);
+        return name;
+      };
+    });
+  }
+  for (std::int32_t label = 0; label < count; ++label) names_.push_back(tokenizer_->encode(english_name(label)));
+}
+
 void Corpus::check_streams() {
   TW_CHECK_INPUT(training_tokens_.size >= kMinTokens, config_.source, " leaves ", training_tokens_.size, " tokens to train on; at least ",
                  kMinTokens, " are needed.");
@@ -441,9 +490,23 @@ void Corpus::check_streams() {
   facts_.validation = validation_tokens_.size;
 }
 
+void Corpus::check_captions(const BatchShape& shape) const {
+  std::size_t longest = 0;
+  for (const std::vector<std::int32_t>& name : names_) longest = std::max(longest, name.size() + 1);
+  const std::int64_t patches = config_.pictures.patches, pictures = patches > 0 ? shape.source_rows / patches : 0,
+                     rows = std::ssize(names_) > 0 ? static_cast<std::int64_t>(longest) : 0;
+  TW_CHECK(pictures > 0 && shape.source_rows == pictures * patches, "a batch of ", shape.source_rows, " rows holds no pictures of ",
+           patches, " rows each.");
+  TW_CHECK_INPUT(rows <= shape.sequence && pictures * rows <= shape.target_rows, "the longest caption takes ", rows, " rows, and ",
+                 pictures, " of them do not fit batch.target_tokens = ", shape.target_rows,
+                 " or batch.sequence; set batch.target_tokens to ", pictures * rows, " and batch.sequence to ", rows,
+                 " at least, or take fewer batch.pictures.");
+}
+
 void Corpus::check_shape(const BatchShape& shape) const {
   const bool pairs = config_.kind == DataKind::number_names || config_.kind == DataKind::parallel;
   const bool stream = config_.kind == DataKind::text || config_.kind == DataKind::tokens;
+  if (config_.kind == DataKind::captions) return check_captions(shape);
   TW_CHECK(config_.kind != DataKind::pictures || (shape.source_rows == shape.target_rows * shape.sequence), "a batch of ",
            shape.target_rows, " pictures of ", shape.sequence, " rows has not ", shape.source_rows, " rows.");
   TW_CHECK_INPUT(!pairs || shape.source_rows > 0, "data.kind = \"", name_of(config_.kind),
@@ -452,11 +515,19 @@ void Corpus::check_shape(const BatchShape& shape) const {
                  "\" has no source sentences for an encoder; set model.architecture = \"decoder_only\".");
 }
 
+BatchStream Corpus::captioned(const PictureSet& set, const BatchShape& shape, Pass pass) const {
+  const Captions captions{.names = std::make_shared<const std::vector<std::vector<std::int32_t>>>(names_),
+                          .frame = tokenizer_->frame().value(),
+                          .patches = config_.pictures.patches};
+  return caption_stream({set, config_.pictures.normalization}, captions, shape, pass);
+}
+
 BatchStream Corpus::training(const BatchShape& shape) const {
   check_shape(shape);
   const Pass pass{.kind = Pass::Kind::shuffled_epochs, .seed = config_.seed};
   if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, config_.seed, shape);
-  if (config_.kind == DataKind::pictures) return picture_stream(training_pictures_, shape, pass);
+  if (config_.kind == DataKind::pictures) return picture_stream({training_pictures_, config_.pictures.normalization}, shape, pass);
+  if (config_.kind == DataKind::captions) return captioned(training_pictures_, shape, pass);
   if (config_.kind == DataKind::parallel) return pair_batches(training_pairs_, shape, pass);
   if (config_.kind != DataKind::number_names) return window_batches(training_tokens_, shape, pass);
   pair_batches(validation_pairs_, shape, {});  // refuses a shape that no name fits
@@ -473,7 +544,8 @@ BatchStream Corpus::training(const BatchShape& shape) const {
 BatchStream Corpus::validation(const BatchShape& shape) const {
   check_shape(shape);
   if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, random_key(config_.seed, 'v'), shape, 1);
-  if (config_.kind == DataKind::pictures) return picture_stream(validation_pictures_, shape, {});
+  if (config_.kind == DataKind::pictures) return picture_stream({validation_pictures_, config_.pictures.normalization}, shape, {});
+  if (config_.kind == DataKind::captions) return captioned(validation_pictures_, shape, {});
   try {
     return validation_pairs_ ? pair_batches(validation_pairs_, shape, {}) : window_batches(validation_tokens_, shape, {});
   } catch (const InputError& error) {

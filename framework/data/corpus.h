@@ -33,18 +33,21 @@
 
 namespace tilewave {
 
-enum class DataKind : std::uint8_t { number_names, text, parallel, tokens, synthetic, pictures };
+enum class DataKind : std::uint8_t { number_names, text, parallel, tokens, synthetic, pictures, captions };
 template <>
 inline constexpr std::array kNames<DataKind> = {Named{DataKind::number_names, "number_names"}, Named{DataKind::text, "text"},
                                                 Named{DataKind::parallel, "parallel"},         Named{DataKind::tokens, "tokens"},
-                                                Named{DataKind::synthetic, "synthetic"},       Named{DataKind::pictures, "pictures"}};
+                                                Named{DataKind::synthetic, "synthetic"},       Named{DataKind::pictures, "pictures"},
+                                                Named{DataKind::captions, "captions"}};
 
 // Of pictures: where they come from, and what they must be.
 struct PictureSource {
   std::filesystem::path pictures, labels, validation_pictures, validation_labels;  // IDX files; empty: digits are drawn
   PictureShape shape = {.height = 28, .width = 28, .channels = 1};
-  std::int64_t classes = 10;
-  std::int64_t noise = 40;  // of drawn ones
+  PictureNormalization normalization = {.mean = {0.5}, .deviation = {0.5}};
+  std::int64_t classes = 10;  // of pictures; 0: as many as labels have
+  std::int64_t noise = 40;    // of drawn ones
+  std::int64_t patches = 0;   // of captions: rows of an encoder that a picture is
 };
 
 struct CorpusConfig {
@@ -61,7 +64,7 @@ struct TextPair {
   std::string source, target;
 };
 
-// In pairs or pictures, or for text and tokens in tokens; synthetic data has none to count.
+// In pairs or pictures, with captions or without, or for text and tokens in tokens; synthetic data has none to count.
 struct CorpusFacts {
   std::int64_t training = 0, validation = 0, test = 0;
   std::int64_t blank = 0, blank_validation = 0;  // pairs left out of either, which it does not count
@@ -74,7 +77,7 @@ class Corpus {
 
   const CorpusConfig& config() const { return config_; }
   const CorpusFacts& facts() const { return facts_; }
-  const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }  // none for tokens, synthetic and pictures
+  const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }  // none for tokens, synthetic and pictures without captions
   std::int64_t vocabulary() const { return config_.vocabulary; }            // ids are below it
   std::uint64_t fingerprint() const { return fingerprint_; }                // of every id, the split and the tokenizer
   const std::vector<std::string>& notes() const { return notes_; }          // sentences a person should read: of unknown ids
@@ -91,11 +94,14 @@ class Corpus {
   void open_text();
   void open_tokens();
   void open_pictures();
+  void open_captions();
   void check_streams();
   void note_framed(std::int64_t sentences);
   void note_unknown(const UnknownCharacters& training, const UnknownCharacters& validation);
   std::uint64_t fingerprint_of() const;
   void check_shape(const BatchShape& shape) const;
+  void check_captions(const BatchShape& shape) const;
+  BatchStream captioned(const PictureSet& set, const BatchShape& shape, Pass pass) const;
 
   CorpusConfig config_;
   CorpusFacts facts_;
@@ -107,6 +113,14 @@ class Corpus {
   std::shared_ptr<const PairTable> training_pairs_, validation_pairs_;
   TokenStream training_tokens_, validation_tokens_;
   PictureSet training_pictures_, validation_pictures_;
+  std::vector<std::vector<std::int32_t>> names_;  // of labels, as ids
 };
+
+// Pictures as a model that was trained on a corpus reads them; shape.target_rows is how many a batch has.
+struct PictureReading {
+  const PictureSet& set;
+  const PictureNormalization& normalization;
+};
+BatchStream picture_stream(const PictureReading& reading, const BatchShape& shape, Pass pass);
 
 }  // namespace tilewave

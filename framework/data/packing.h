@@ -20,7 +20,8 @@ struct BatchShape {
   friend bool operator==(const BatchShape&, const BatchShape&) = default;
 };
 
-// Rows of tokens; or pictures of one shape, whose pixels are all that is read beside their labels, target_out.
+// Rows of tokens; or pictures of one shape, whose pixels are all that is read beside their labels, target_out. Of pictures with captions a
+// source is a picture's rows, whose ids mean nothing, and its pixels are read in their place.
 struct Batch {
   std::vector<std::int32_t> source_ids, source_positions;             // [source_rows]
   std::vector<std::int32_t> source_lengths;                           // [sequences]; empty without an encoder

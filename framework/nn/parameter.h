@@ -30,7 +30,7 @@ struct ParameterSpec {
 
 struct Parameter {
   ParameterSpec spec;
-  Variable variable;  // the compute copy and its gradient, padding rows included
+  Variable variable;  // the compute copy and its gradient, padding rows included; absent of a buffer
   Tensor master;      // what the optimizer updates; the compute copy itself where both have one type; absent where ranks have shares of it
 
   const Shape& shape() const { return spec.shape; }

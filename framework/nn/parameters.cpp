@@ -113,6 +113,16 @@ Variable Parameters::add(const ParameterSpec& spec) {
   return parameter.variable;
 }
 
+Tensor Parameters::add_buffer(const ParameterSpec& spec) {
+  const bool taken =
+      find(spec.name) != nullptr || std::ranges::any_of(buffers_, [&](const Parameter& one) { return one.spec.name == spec.name; });
+  TW_CHECK(!taken, "a parameter or a buffer is called ", spec.name, " already; give one of them another name.");
+  Parameter& buffer = buffers_.emplace_back(
+      Parameter{.spec = spec, .variable = {}, .master = context_.persistent(spec.shape, context_.precision().statistics)});
+  initialize(context_, ParameterState(buffer, buffer.master), seed_);
+  return buffer.master;
+}
+
 void Parameters::place() {
   if (storage_ == ParameterStorage::separate) return;
   TW_CHECK(layers_.empty(), "these parameters have been given their places already.");
@@ -188,6 +198,11 @@ ParameterState Parameters::master(std::size_t index) const {
   if (sharding_ == Sharding::none) return {parameters_[index], parameters_[index].master};
   const ParameterLayer& layer = layers_[places_[index].layer];
   return {layer, layer.places[places_[index].place], layer.master_share, parameters_[index].variable.value()};
+}
+
+ParameterState Parameters::master(const Parameter& parameter) const {
+  const auto found = by_name_.find(parameter.spec.name);
+  return found == by_name_.end() ? ParameterState(parameter, parameter.master) : master(found->second);
 }
 
 ParameterState Parameters::state_in(const std::vector<Tensor>& shares, std::size_t index) const {

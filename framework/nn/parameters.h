@@ -1,5 +1,6 @@
 // The named parameters of a model: what files hold, what the optimizer updates, what gradient checks probe.
-// Names are paths, "decoder.3.ffn.up.weight".
+// Names are paths, "decoder.3.ffn.up.weight". Buffers are what a layer keeps of the batches that it has seen (running statistics): files
+// hold them too, and the layer's own launches move them.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,12 @@ class Parameters {
 
   // Allocates and initialises one. Throws where the name is taken.
   Variable add(const ParameterSpec& spec);
+  // A buffer of the statistics' type. Throws where the name is taken.
+  Tensor add_buffer(const ParameterSpec& spec);
 
   Context& context() { return context_; }
   const std::deque<Parameter>& all() const { return parameters_; }
+  const std::deque<Parameter>& buffers() const { return buffers_; }
   const Parameter* find(std::string_view name) const;
   std::int64_t count() const;  // logical elements
 
@@ -43,7 +47,7 @@ class Parameters {
   void gather_compute_copies() const;
 
   ParameterState master(std::size_t index) const;
-  ParameterState master(const Parameter& parameter) const { return master(by_name_.at(parameter.spec.name)); }
+  ParameterState master(const Parameter& parameter) const;  // or of a buffer
   // Of another state in shares, a share a layer: the parameter's part.
   ParameterState state_in(const std::vector<Tensor>& shares, std::size_t index) const;
 
@@ -68,7 +72,7 @@ class Parameters {
   Sharding sharding_;
   std::vector<ParameterLayer> layers_;
   std::vector<Index> places_;  // of each parameter in layers_
-  std::deque<Parameter> parameters_;
+  std::deque<Parameter> parameters_, buffers_;
   std::unordered_map<std::string_view, std::size_t> by_name_;  // index
 };
 

@@ -47,6 +47,10 @@ void write_elements(Context& context, const Tensor& tensor, const std::vector<do
 
 void read_rows(Context& context, const Tensor& tensor, void* host) { copy_rows_to_host(context.queue(), host, rows_of(tensor)); }
 
+void write_rows(Context& context, const Tensor& tensor, const void* host) {
+  if (!context.tracing()) copy_rows_to_device(context.queue(), rows_of(tensor), host);
+}
+
 std::vector<double> read_elements(Context& context, const Tensor& tensor) {
   TW_CHECK(!context.tracing(), "a traced tensor has no elements to read.");
   std::vector<double> elements;

@@ -23,8 +23,9 @@ void write_elements(Context& context, const Tensor& tensor, const std::function<
 std::vector<double> read_elements(Context& context, const Tensor& tensor);
 void write_elements(Context& context, const Tensor& tensor, const std::vector<double>& elements);
 
-// Logical elements as they are stored, row after row, into rows x cols x size_of(dtype) bytes.
+// Logical elements as they are stored, row after row, to or from rows x cols x size_of(dtype) bytes.
 void read_rows(Context& context, const Tensor& tensor, void* host);
+void write_rows(Context& context, const Tensor& tensor, const void* host);
 
 // int32 tensors: ids, lengths, labels.
 void write_ids(Context& context, const Tensor& tensor, const std::vector<std::int32_t>& ids);

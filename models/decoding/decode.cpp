@@ -60,19 +60,18 @@ class HostLogits {
   std::vector<std::byte> bytes_;
 };
 
-using Sources = std::vector<const std::vector<std::int32_t>*>;
-
 // The targets of the non-empty sources of one group, decoded together; those whose search is done leave where rows change places anyway, as
 // beams do, or half of them are done.
-std::vector<std::vector<std::int32_t>> translate_group(Transformer& model, const Sources& sources, const TranslateOptions& options) {
+std::vector<std::vector<std::int32_t>> decode_group(Transformer& model, const std::vector<DecodedSource>& sources,
+                                                    const TranslateOptions& options) {
   const std::int64_t vocabulary = used_vocabulary(model.config(), options.vocabulary);
   const std::int64_t positions = used_positions(model.config(), options.positions);
   const auto beams = static_cast<std::size_t>(options.beams);
   const auto ids = std::make_shared<const std::vector<std::int32_t>>(options.drawn.below(vocabulary));
   std::vector<BeamSearch> searches;
   std::int64_t capacity = 0;
-  for (const std::vector<std::int32_t>* source : sources) {
-    const std::int64_t longest = longest_target(std::ssize(*source), positions);
+  for (const DecodedSource& source : sources) {
+    const std::int64_t longest = longest_target(source.rows, positions);
     capacity = std::max(capacity, longest);
     searches.emplace_back(BeamOptions{.beams = options.beams,
                                       .length_penalty = options.length_penalty,
@@ -143,10 +142,15 @@ bool fits_into_memory(Fn&& fn) {
   }
 }
 
-OutOfMemory too_long_a_sentence(std::int64_t tokens, std::int64_t beams) {
-  return OutOfMemory(concat("there is not enough memory to translate a sentence of ", tokens, " tokens by itself, with ", beams,
-                            beams == 1 ? " hypothesis" : " hypotheses", "; free some, raise the limit, or take ",
-                            beams == 1 ? "shorter sentences." : "fewer beams."));
+OutOfMemory too_long_a_source(const DecodedSource& source, std::int64_t beams) {
+  const bool picture = source.ids.empty();
+  return OutOfMemory(concat("there is not enough memory to ",
+                            picture ? std::string("say what a picture shows") : concat("translate a sentence of ", source.rows, " tokens"),
+                            " by itself, with ", beams, beams == 1 ? " hypothesis" : " hypotheses",
+                            "; free some, raise the limit, or take ",
+                            beams > 1 ? "fewer beams."
+                            : picture ? "a smaller model."
+                                      : "shorter sentences."));
 }
 
 OutOfMemory too_long_a_text(std::int64_t tokens) {
@@ -192,39 +196,36 @@ std::int32_t draw(Context& context, const RankedRow& logits, const GenerateOptio
 
 }  // namespace
 
-std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
-                                                 const TranslateOptions& options) {
-  TW_CHECK_INPUT(std::holds_alternative<EncoderDecoder>(model.architecture()), "a decoder_only model cannot translate; use generate.");
+namespace {
+
+// The best target of each source that has rows; those of like length are decoded together, since a group takes as long as its longest
+// target.
+std::vector<std::vector<std::int32_t>> decode_all(Transformer& model, const std::vector<DecodedSource>& sources,
+                                                  const TranslateOptions& options) {
   TW_CHECK(options.drawn.begin && options.drawn.end, "translate: a target needs an id that begins it and one that ends it.");
   TW_CHECK_INPUT(options.beams >= 1 && options.beams <= 1024, "the number of beams is ", options.beams, "; it must be from 1 to 1024.");
   const NoGradient scope(model.context());
   std::vector<std::vector<std::int32_t>> targets(sources.size());
-
-  // Sources of like length together: a group decodes as long as its longest target.
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    const std::int64_t positions = used_positions(model.config(), options.positions);
-    TW_CHECK_INPUT(std::ssize(sources[i]) <= positions, "source ", i + 1, " has ", sources[i].size(), " tokens, but the model has ",
-                   positions, " positions; split it into shorter lines.");
-    if (!sources[i].empty()) order.push_back(i);
+    if (sources[i].rows > 0) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].rows < sources[b].rows; });
   DecodingMemory memory(decoded_model(model));
   const std::int64_t positions = used_positions(model.config(), options.positions), most = most_bytes(model.context(), options.bytes);
   std::int64_t count = std::max<std::int64_t>(1, options.rows / options.beams);  // of a group; sources become longer, and it smaller
   for (std::size_t next = 0; next < order.size() && !options.interrupted();) {
     count = halved_until(std::min(count, std::ssize(order) - static_cast<std::int64_t>(next)), [&](std::int64_t many) {
-      const std::int64_t tokens = std::ssize(sources[order[next + static_cast<std::size_t>(many) - 1]]);  // sources before it are no longer
+      const std::int64_t rows = sources[order[next + static_cast<std::size_t>(many) - 1]].rows;  // sources before it are no longer
       return memory.bytes(DecodingMemory::Group{
-                 .sources = many, .source_tokens = tokens, .capacity = longest_target(tokens, positions), .beams = options.beams}) <= most;
+                 .sources = many, .source_tokens = rows, .capacity = longest_target(rows, positions), .beams = options.beams}) <= most;
     });
     const std::span<const std::size_t> group = std::span(order).subspan(next, static_cast<std::size_t>(count));
-    Sources group_sources;
-    for (const std::size_t i : group) group_sources.push_back(&sources[i]);
+    std::vector<DecodedSource> group_sources;
+    for (const std::size_t i : group) group_sources.push_back(sources[i]);
     std::vector<std::vector<std::int32_t>> group_targets;
-    if (!fits_into_memory([&] { group_targets = translate_group(model, group_sources, options); })) {
-      const std::int64_t tokens = std::ssize(sources[group.back()]);
-      if (count == 1) throw too_long_a_sentence(tokens, options.beams);
+    if (!fits_into_memory([&] { group_targets = decode_group(model, group_sources, options); })) {
+      if (count == 1) throw too_long_a_source(sources[group.back()], options.beams);
       count /= 2;
       continue;
     }
@@ -232,6 +233,36 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
     next += group.size();
   }
   return targets;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
+                                                 const TranslateOptions& options) {
+  TW_CHECK_INPUT(std::holds_alternative<EncoderDecoder>(model.architecture()), "a decoder_only model cannot translate; use generate.");
+  TW_CHECK_INPUT(!model.data().picture, "a model that sees pictures cannot translate text; use caption.");
+  const std::int64_t positions = used_positions(model.config(), options.positions);
+  std::vector<DecodedSource> decoded;
+  for (const std::vector<std::int32_t>& source : sources) {
+    const std::int64_t tokens = std::ssize(source);
+    TW_CHECK_INPUT(tokens <= positions, "source ", decoded.size() + 1, " has ", tokens, " tokens, but the model has ", positions,
+                   " positions; split it into shorter lines.");
+    decoded.push_back({.rows = tokens, .ids = source, .pixels = {}});
+  }
+  return decode_all(model, decoded, options);
+}
+
+std::vector<std::vector<std::int32_t>> caption(Transformer& model, std::span<const std::vector<float>> pictures,
+                                               const TranslateOptions& options) {
+  const std::optional<PictureShape>& shape = model.data().picture;
+  TW_CHECK_INPUT(shape, "this model reads tokens and sees no pictures; use translate or generate.");
+  const std::int64_t patches = StemShape{.picture = *shape, .patch = model.config().patch}.patches();
+  std::vector<DecodedSource> decoded;
+  for (const std::vector<float>& picture : pictures) {
+    TW_CHECK(std::ssize(picture) == shape->values(), "a picture of ", picture.size(), " values is none of ", shape->values(), ".");
+    decoded.push_back({.rows = patches, .ids = {}, .pixels = picture});
+  }
+  return decode_all(model, decoded, options);
 }
 
 void generate(Transformer& model, std::span<const std::int32_t> prompt, const GenerateOptions& options,

@@ -78,23 +78,26 @@ void reorder(Context& context, std::vector<KeyValueCache>& caches, std::vector<K
 
 }  // namespace
 
-SourceGroup::SourceGroup(Transformer& model, std::span<const std::vector<std::int32_t>* const> sources, Shape shape)
+SourceGroup::SourceGroup(Transformer& model, std::span<const DecodedSource> sources, Shape shape)
     : context_(model.context()),
       transformer_(std::get<EncoderDecoder>(model.architecture())),
       cache_features_(cache_features(model.config())),
       shape_(shape),
       rows_sources_(sources.size()) {
   std::vector<std::int32_t> ids, positions;
-  for (const std::vector<std::int32_t>* source : sources) {
-    const auto length = static_cast<std::int64_t>(source->size());
-    first_key_.push_back(static_cast<std::int32_t>(ids.size()));
-    keys_.push_back(static_cast<std::int32_t>(length));
-    ids.insert(ids.end(), source->begin(), source->end());
-    const std::vector<std::int32_t> own = positions_from(0, length);
+  for (const DecodedSource& source : sources) {
+    first_key_.push_back(static_cast<std::int32_t>(positions.size()));
+    keys_.push_back(static_cast<std::int32_t>(source.rows));
+    ids.insert(ids.end(), source.ids.begin(), source.ids.end());
+    const std::vector<std::int32_t> own = positions_from(0, source.rows);
     positions.insert(positions.end(), own.begin(), own.end());
   }
   BatchTensors batch;
-  batch.source_ids = ids_tensor(context_, ids);
+  if (const std::optional<PictureShape>& picture = model.data().picture) {
+    batch.pixels = pixels_of(sources, *picture);
+  } else {
+    batch.source_ids = ids_tensor(context_, ids);
+  }
   batch.source_positions = ids_tensor(context_, positions);
   batch.source_segments = segments_tensor(context_, attention_segments({.lengths = keys_}, {.lengths = keys_}, std::ssize(keys_)));
   keys_and_values_ = transformer_.cross_keys_and_values(context_, transformer_.encode(context_, batch, 0, {}));
@@ -103,6 +106,19 @@ SourceGroup::SourceGroup(Transformer& model, std::span<const std::vector<std::in
   std::vector<std::size_t> all(sources.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   keep({}, all);
+}
+
+Pixels SourceGroup::pixels_of(std::span<const DecodedSource> sources, const PictureShape& shape) {
+  const Images images = images_of(shape, std::ssize(sources));
+  const DType type = context_.precision().compute;
+  const Pixels pixels{.images = images,
+                      .values = context_.tensor({images.rows(), images.cols()}, type),
+                      .staged = type == DType::f32 ? Tensor() : context_.tensor({images.rows(), images.cols()}, DType::f32)};
+  if (context_.tracing()) return pixels;
+  std::vector<float> all;
+  for (const DecodedSource& source : sources) all.insert(all.end(), source.pixels.begin(), source.pixels.end());
+  upload_pixels(context_, all, pixels);
+  return pixels;
 }
 
 std::vector<KeyValueCache> SourceGroup::make_caches(std::size_t sources) {

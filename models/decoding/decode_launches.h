@@ -10,6 +10,13 @@
 
 namespace tilewave {
 
+// What an encoder reads of one source: tokens, or a picture.
+struct DecodedSource {
+  std::int64_t rows = 0;              // of the encoder
+  std::span<const std::int32_t> ids;  // [rows]; of a picture none
+  std::span<const float> pixels;      // [H W, C], normalised; under a trace none
+};
+
 // The sources of one group under an encoder-decoder: `beams` rows a source, one after another, each a hypothesis.
 class SourceGroup {
  public:
@@ -19,7 +26,7 @@ class SourceGroup {
   };
 
   // Encodes the sources, none of them empty, and makes room for their hypotheses.
-  SourceGroup(Transformer& model, std::span<const std::vector<std::int32_t>* const> sources, Shape shape);
+  SourceGroup(Transformer& model, std::span<const DecodedSource> sources, Shape shape);
 
   std::int64_t capacity() const { return shape_.capacity; }
   // Logits of what follows each row's token at `position`.   [rows, V_padded]
@@ -29,6 +36,7 @@ class SourceGroup {
 
  private:
   std::vector<KeyValueCache> make_caches(std::size_t sources);
+  Pixels pixels_of(std::span<const DecodedSource> sources, const PictureShape& shape);
 
   Context& context_;
   const EncoderDecoder& transformer_;

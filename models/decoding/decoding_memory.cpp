@@ -29,16 +29,13 @@ std::int64_t traced_bytes(Context& context, Launches&& launches) {
 }  // namespace
 
 DecodedModel decoded_model(Transformer& model) {
-  return {.config = model.config(),
-          .vocabulary_padded = model.parameters().find("embedding.token.weight")->master.rows(),
-          .device = model.context().device(),
-          .options = model.context().options()};
+  return {.config = model.config(), .data = model.data(), .device = model.context().device(), .options = model.context().options()};
 }
 
 DecodingMemory::DecodingMemory(DecodedModel model)
     : model_(std::move(model)),
       context_(std::make_unique<Context>(TraceQueue{}, model_.device, model_.options)),
-      transformer_(std::make_unique<Transformer>(*context_, model_.config, model_.vocabulary_padded, 0)) {}
+      transformer_(std::make_unique<Transformer>(*context_, model_.config, model_.data, 0)) {}
 
 DecodingMemory::~DecodingMemory() = default;
 
@@ -46,13 +43,14 @@ DecodingMemory::~DecodingMemory() = default;
 std::int64_t DecodingMemory::host_bytes(std::int64_t rows, std::int64_t rows_at_a_time) const {
   constexpr std::int64_t kCandidateBytes = 24;
   if (model_.device.backend != Backend::cpu) return 0;  // it is another memory
-  return model_.vocabulary_padded *
+  return model_.data.padded_vocabulary *
          (rows * size_of(context_->precision().logits) + rows_at_a_time * (std::int64_t{sizeof(double)} + kCandidateBytes));
 }
 
 std::int64_t DecodingMemory::bytes(const Group& group) {
   const std::vector<std::int32_t> source(static_cast<std::size_t>(group.source_tokens));
-  const std::vector<const std::vector<std::int32_t>*> sources(static_cast<std::size_t>(group.sources), &source);
+  const DecodedSource one{.rows = group.source_tokens, .ids = model_.data.picture ? std::span<const std::int32_t>() : source, .pixels = {}};
+  const std::vector<DecodedSource> sources(static_cast<std::size_t>(group.sources), one);
   const std::int64_t rows = group.sources * group.beams;
   return traced_bytes(*context_,
                       [&] {
@@ -75,7 +73,7 @@ std::int64_t longest_target(std::int64_t source_tokens, std::int64_t positions) 
 
 std::int64_t least_decoding_bytes(const ResolvedRecipe& resolved, const DeviceInfo& device, std::int64_t source_tokens) {
   DecodingMemory memory({.config = resolved.recipe.model,
-                         .vocabulary_padded = resolved.shapes.vocabulary_padded,
+                         .data = {.padded_vocabulary = resolved.shapes.vocabulary_padded, .picture = pictures_of(resolved.recipe)},
                          .device = device,
                          .options = context_options(resolved.recipe)});
   return memory.bytes(

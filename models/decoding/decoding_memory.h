@@ -12,7 +12,7 @@ namespace tilewave {
 
 struct DecodedModel {
   ModelConfig config;
-  std::int64_t vocabulary_padded = 0;
+  ModelData data;
   DeviceInfo device;
   ContextOptions options;
 };
@@ -26,7 +26,7 @@ class DecodingMemory {
   DecodingMemory& operator=(const DecodingMemory&) = delete;
 
   struct Group {
-    std::int64_t sources = 1, source_tokens = 1;  // so many tokens each
+    std::int64_t sources = 1, source_tokens = 1;  // so many tokens each, or rows of a picture
     std::int64_t capacity = 1;                    // tokens of a target
     std::int64_t beams = 1;
   };

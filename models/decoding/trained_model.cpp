@@ -39,13 +39,15 @@ TrainedModel open_trained_model(const std::filesystem::path& run_folder, Queue q
   if (own && !has_complete_checkpoints(run_folder)) check_found(run_folder, find_latest_valid(run_folder));
 
   const Recipe recipe = decoded_on(read_recipe(run_folder / "recipe.toml"), device);
-  check_reads_tokens(recipe, concat(run_folder.string(), ": what is asked"));
+  if (classifies(recipe.model)) check_reads_tokens(recipe, concat(run_folder.string(), ": what is asked"));
   TrainedModel trained{.resolved = {}, .tokenizer = {}, .context = {}, .model = {}, .notes = {}};
   trained.tokenizer = tokenizer_of_run(run_folder, recipe);
   trained.resolved = resolve(recipe, {.vocabulary = trained.tokenizer ? trained.tokenizer->vocabulary() : 0});
   trained.context = std::make_unique<Context>(std::move(queue), device, context_options(recipe));
-  trained.model = std::make_unique<Transformer>(*trained.context, recipe.model, trained.resolved.shapes.vocabulary_padded,
-                                                static_cast<std::uint64_t>(recipe.run.seed));
+  trained.model = std::make_unique<Transformer>(
+      *trained.context, recipe.model,
+      ModelData{.padded_vocabulary = trained.resolved.shapes.vocabulary_padded, .picture = pictures_of(recipe)},
+      static_cast<std::uint64_t>(recipe.run.seed));
   if (!own) {
     trained.notes = load_initial_weights(weights, trained.model->parameters()).told();
     return trained;

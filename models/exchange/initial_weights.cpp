@@ -99,7 +99,7 @@ bool find_source(const WeightSource& source, Pair& pair, Matched& result) {
 Matched matched(const WeightSource& source, const NamedWeights& names, const Parameters& parameters) {
   Matched result;
   std::set<std::string> used;
-  for (const Parameter& parameter : parameters.all()) {
+  const auto match = [&](const Parameter& parameter) {
     std::vector<Pair> pairs = wanted_pairs(parameter, names);
     if (pairs.empty()) result.missing.push_back(told(parameter.spec.name, file_shape(parameter)));
     bool whole = !pairs.empty();
@@ -107,10 +107,12 @@ Matched matched(const WeightSource& source, const NamedWeights& names, const Par
       used.insert(pair.place.name);
       whole = find_source(source, pair, result) && whole;
     }
-    if (!whole) continue;
+    if (!whole) return;
     ++result.parameters;
     result.pairs.insert(result.pairs.end(), pairs.begin(), pairs.end());
-  }
+  };
+  std::ranges::for_each(parameters.all(), match);
+  std::ranges::for_each(parameters.buffers(), match);
   const std::vector<WeightPlace> embedding = places_of("embedding.token.weight", 0, names), head = places_of("projection.weight", 0, names);
   for (const SourceTensor& one : source.tensors()) {
     const std::string& name = one.tensor->name;

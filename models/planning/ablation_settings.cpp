@@ -59,23 +59,27 @@ Switch parse_switch(const std::string& text) {
   return one;
 }
 
-std::vector<Setting> guideline_settings() {
+std::vector<Setting> guideline_settings(const ModelConfig& model) {
   struct Guideline {
     const char *key, *off, *on;
+    bool read = true;  // by the model
   };
-  constexpr std::array kGuidelines = {
-      Guideline{"guidelines.pad_vocabulary_to", "1", "8"}, Guideline{"guidelines.batch_multiple_of", "1", "8"},
-      Guideline{"guidelines.wave_free_batch", "off", "nearest"}, Guideline{"guidelines.row_pitch", "packed", "aligned"}};
+  const bool tokens = !sees_pictures(model);
+  std::vector<Guideline> guidelines = {{.key = "guidelines.pad_vocabulary_to", .off = "1", .on = "8", .read = !classifies(model)},
+                                       {.key = "guidelines.batch_multiple_of", .off = "1", .on = "8", .read = !captions(model)},
+                                       {.key = "guidelines.wave_free_batch", .off = "off", .on = "nearest", .read = tokens},
+                                       {.key = "guidelines.row_pitch", .off = "packed", .on = "aligned"}};
+  std::erase_if(guidelines, [](const Guideline& one) { return !one.read; });
   const auto overrides = [&](auto&& is_on) {
     std::vector<std::string> all;
-    for (std::size_t i = 0; i < kGuidelines.size(); ++i) {
-      all.push_back(concat(kGuidelines[i].key, "=", is_on(i) ? kGuidelines[i].on : kGuidelines[i].off));
+    for (std::size_t i = 0; i < guidelines.size(); ++i) {
+      all.push_back(concat(guidelines[i].key, "=", is_on(i) ? guidelines[i].on : guidelines[i].off));
     }
     return all;
   };
   std::vector<Setting> settings = {{.name = "none", .overrides = overrides([](std::size_t) { return false; })}};
-  for (std::size_t one = 0; one < kGuidelines.size(); ++one) {
-    settings.push_back({.name = short_key(concat(kGuidelines[one].key, "=", kGuidelines[one].on)),
+  for (std::size_t one = 0; one < guidelines.size(); ++one) {
+    settings.push_back({.name = short_key(concat(guidelines[one].key, "=", guidelines[one].on)),
                         .overrides = overrides([&](std::size_t i) { return i == one; })});
   }
   settings.push_back({.name = "all", .overrides = overrides([](std::size_t) { return true; })});
@@ -88,6 +92,14 @@ std::int64_t smaller(std::int64_t size, std::int64_t divisor) {
   const std::int64_t beyond = size % 8;
   const std::int64_t whole = beyond == 0 ? round_up(size / divisor, 8) : size / divisor / 8 * 8;
   return std::min(size, std::max<std::int64_t>(whole, 8) + beyond);
+}
+
+ToyRecipe in_full_precision(ToyRecipe toy) {
+  if (toy.recipe.run.precision != Precision::fp64 && toy.recipe.run.precision != Precision::fp32) {
+    toy.changes.push_back(concat("run.precision = fp32, where the recipe says ", name_of(toy.recipe.run.precision)));
+    toy.recipe.run.precision = Precision::fp32;
+  }
+  return toy;
 }
 
 }  // namespace
@@ -105,8 +117,8 @@ std::vector<Switch> parse_switches(std::string_view text) {
   return switches;
 }
 
-std::vector<Setting> settings_of(const std::vector<Switch>& switches) {
-  if (switches.empty()) return guideline_settings();
+std::vector<Setting> settings_of(const std::vector<Switch>& switches, const ModelConfig& model) {
+  if (switches.empty()) return guideline_settings(model);
   std::size_t count = 1;
   for (const Switch& one : switches) {
     count *= one.values.size();
@@ -152,18 +164,18 @@ ToyRecipe toy_sized(const Recipe& recipe) {
   if (model.head_size > 0) change("model.head_size", model.head_size, kHeadFeatures);
   change("model.d_ff", model.d_ff, smaller(model.d_ff, 8));
   change("model.encoder_layers", model.encoder_layers, std::min(model.encoder_layers, kMaxLayers));
+  BatchConfig& batch = toy.recipe.batch;
+  if (sees_pictures(model)) {
+    change("batch.pictures", batch.pictures, smaller(batch.pictures, 8));  // captions keep their target rows
+    return in_full_precision(std::move(toy));
+  }
   change("model.decoder_layers", model.decoder_layers, std::min(model.decoder_layers, kMaxLayers));
   if (recipe.data.kind == DataKind::synthetic) change("model.vocabulary", model.vocabulary, smaller(model.vocabulary, 16));
-  BatchConfig& batch = toy.recipe.batch;
   if (batch.source_tokens > 0) change("batch.source_tokens", batch.source_tokens, smaller(batch.source_tokens, 8));
   change("batch.target_tokens", batch.target_tokens, smaller(batch.target_tokens, 8));
   const std::int64_t rows = batch.source_tokens > 0 ? std::min(batch.source_tokens, batch.target_tokens) : batch.target_tokens;
   change("batch.sequence", batch.sequence, std::min(batch.sequence, rows));
-  if (toy.recipe.run.precision != Precision::fp64 && toy.recipe.run.precision != Precision::fp32) {
-    toy.changes.push_back(concat("run.precision = fp32, where the recipe says ", name_of(toy.recipe.run.precision)));
-    toy.recipe.run.precision = Precision::fp32;
-  }
-  return toy;
+  return in_full_precision(std::move(toy));
 }
 
 }  // namespace tilewave

@@ -31,9 +31,9 @@ struct Setting {
   bool asked_for = true;               // false: one of those without switches, whose guidelines may have no answer
 };
 
-// Every combination, the last switch varying fastest. Without switches: no guideline, each one alone, and all of them, as far as they
-// have an answer.
-std::vector<Setting> settings_of(const std::vector<Switch>& switches);
+// Every combination, the last switch varying fastest. Without switches: none of the guidelines that the model has, each one alone, and all
+// of them, as far as they have an answer.
+std::vector<Setting> settings_of(const std::vector<Switch>& switches, const ModelConfig& model = {});
 
 // The recipe under a setting. InputError where a value is none that its key may have.
 Recipe with_setting(const Recipe& recipe, const Setting& setting);

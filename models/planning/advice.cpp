@@ -93,7 +93,10 @@ class Adviser {
   std::vector<Advice> advise() {
     std::vector<Advice> all;
     const bool pictures = sees_pictures(recipe_.model);  // whose rows and segments are a picture's
-    for (const Quantity& quantity : pictures ? std::vector{d_ff(), heads()} : std::vector{vocabulary(), d_ff(), heads(), sequence()}) {
+    std::vector<Quantity> quantities = {d_ff(), heads()};
+    if (!classifies(recipe_.model)) quantities.insert(quantities.begin(), vocabulary());
+    if (!pictures) quantities.push_back(sequence());
+    for (const Quantity& quantity : quantities) {
       if (quantity.name == "heads" && has_heads_of_its_own()) continue;  // others would be another model's
       if (quantity.name == "d_ff" && !pictures) append(all, batches());
       append(all, {quantity});

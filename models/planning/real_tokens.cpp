@@ -97,7 +97,8 @@ RealTokenCounter::Counted RealTokenCounter::count(const ResolvedRecipe& resolved
   const StepShapes& shapes = resolved.shapes;
   const RealTokens rows = {.source = static_cast<double>(shapes.source_rows), .target = static_cast<double>(shapes.target_rows)};
   const Counted as_expected = {.tokens = rows, .segments = resolved.segments};
-  const bool pairs = packs_pairs(recipe.data), windows = cuts_windows(recipe.data) && shapes.source_rows == 0;
+  const bool named = captions(recipe.model), pairs = packs_pairs(recipe.data) || named,
+             windows = cuts_windows(recipe.data) && shapes.source_rows == 0;
   if (!pairs && !windows) return as_expected;
   if (pairs && !files_are_here(recipe)) return {.tokens = in_proportion(shapes), .segments = resolved.segments};
   if (windows && !has_few_windows(recipe)) return as_expected;
@@ -106,7 +107,7 @@ RealTokenCounter::Counted RealTokenCounter::count(const ResolvedRecipe& resolved
   const auto [known, is_new] = counted_.try_emplace({shape.source_rows, shape.target_rows, shape.sequence});
   if (is_new) {
     try {
-      known->second = pairs ? packed(shape) : Counted{.tokens = rows, .segments = cut(shape)};
+      known->second = named ? captioned(shape) : pairs ? packed(shape) : Counted{.tokens = rows, .segments = cut(shape)};
     } catch (...) {
       counted_.erase(known);
       throw;
@@ -190,6 +191,14 @@ RealTokenCounter::Counted RealTokenCounter::packed(const BatchShape& whole) {
     last = std::move(next);
   }
   if (means.empty()) means.add(*last);
+  return {.tokens = means.tokens(), .segments = means.segments(PassSegments::Origin::packed)};
+}
+
+// Every batch has as many pictures; captions differ in length.
+RealTokenCounter::Counted RealTokenCounter::captioned(const BatchShape& shape) const {
+  BatchStream stream = corpus_->training(shape);
+  Means means;
+  for (std::int64_t batches = 0; batches < kSampledBatches; ++batches) means.add(*stream.next());
   return {.tokens = means.tokens(), .segments = means.segments(PassSegments::Origin::packed)};
 }
 

@@ -3,6 +3,7 @@
 //   synthetic, text, tokens   every row holds one
 //   number_names, parallel    whole pairs are packed until one side is full: batches of the corpus are packed, as training packs them,
 //                             and counted. Rows added to the side that was not full stay padding rows.
+//   captions                  batches of the corpus are counted: as many pictures each, and whole captions
 //   parallel, no files here   either side is taken to be as full as in the batch asked for, so that the fewer rows decide
 // Windows of a token stream are as long as batch.sequence but for an epoch's ends: only a stream that a few of them hold is read and cut.
 #pragma once
@@ -59,6 +60,7 @@ class RealTokenCounter {
   bool has_few_windows(const Recipe& recipe);
   RealTokens in_proportion(const StepShapes& shapes) const;
   Counted packed(const BatchShape& whole);
+  Counted captioned(const BatchShape& shape) const;
   PassSegments cut(const BatchShape& shape) const;
   void open_corpus(const Recipe& recipe);
   std::shared_ptr<const PairTable> sample_for(const BatchShape& shape);

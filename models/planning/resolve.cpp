@@ -14,7 +14,9 @@ void count_bytes_of_rows(const Recipe& recipe, const TokenizerFacts& tokenizer, 
   for (Adjustment& adjustment : adjustments) {
     if (adjustment.rule != "batch_multiple_of") continue;
     const std::int64_t before = bytes();
-    (adjustment.what == "source rows" ? rows.batch.source_tokens : rows.batch.target_tokens) = adjustment.to;
+    (adjustment.what == "pictures"      ? rows.batch.pictures
+     : adjustment.what == "source rows" ? rows.batch.source_tokens
+                                        : rows.batch.target_tokens) = adjustment.to;
     adjustment.cost_bytes = bytes() - before;
   }
 }

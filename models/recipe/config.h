@@ -21,7 +21,8 @@
 namespace tilewave {
 
 enum class Architecture : std::uint8_t { encoder_decoder, decoder_only, encoder_classifier };
-enum class Stem : std::uint8_t { patch };
+enum class Stem : std::uint8_t { none, patch, convolution };
+enum class StemNorm : std::uint8_t { batch_norm, layer_norm };
 enum class Norm : std::uint8_t { pre, post };
 enum class Biases : std::uint8_t { all, none, qkv };
 enum class Positions : std::uint8_t { sinusoidal, learned, rope };
@@ -35,7 +36,10 @@ inline constexpr std::array kNames<Architecture> = {Named{Architecture::encoder_
                                                     Named{Architecture::decoder_only, "decoder_only"},
                                                     Named{Architecture::encoder_classifier, "encoder_classifier"}};
 template <>
-inline constexpr std::array kNames<Stem> = {Named{Stem::patch, "patch"}};
+inline constexpr std::array kNames<Stem> = {Named{Stem::none, "none"}, Named{Stem::patch, "patch"},
+                                            Named{Stem::convolution, "convolution"}};
+template <>
+inline constexpr std::array kNames<StemNorm> = {Named{StemNorm::batch_norm, "batch_norm"}, Named{StemNorm::layer_norm, "layer_norm"}};
 template <>
 inline constexpr std::array kNames<Norm> = {Named{Norm::pre, "pre"}, Named{Norm::post, "post"}};
 template <>
@@ -122,7 +126,9 @@ struct ModelConfig {
   double dropout = 0.0;
   double attention_dropout = 0.0;
   std::int64_t classes = 10;
-  Stem stem = Stem::patch;
+  Stem stem = Stem::none;
+  StemNorm stem_norm = StemNorm::batch_norm;
+  bool stem_pool = false;
   std::int64_t patch = 7;
 
   template <class Visitor>
@@ -208,12 +214,16 @@ struct ModelConfig {
            .meaning = "encoder_classifier: what a picture may be; labels are numbers from 0 to one less"});
     visit("stem", stem,
           {.hashed = Hashed::where_set,
-           .meaning = "encoder_classifier: how pixels become rows: each `patch` of a picture through one linear layer"});
+           .meaning = "of an encoder that sees pictures: how pixels become rows: each patch of a picture through one linear layer "
+                      "(`patch`), or 3x3 convolutions at stride 2 until a side is `patch` times smaller (`convolution`)"});
+    visit("stem_norm", stem_norm,
+          {.hashed = Hashed::where_set, .meaning = "stem = \"convolution\": the norm behind each convolution, before its ReLU"});
+    visit("stem_pool", stem_pool, {.hashed = Hashed::where_set, .meaning = "stem = \"convolution\": the last halving is max pooling"});
     visit("patch", patch,
           {.unit = "pixels",
            .range = between(1, 512),
            .hashed = Hashed::where_set,
-           .meaning = "encoder_classifier: both sides of a patch; a divisor of data.picture_size"});
+           .meaning = "of a stem: both sides of a patch; a divisor of data.picture_size, a power of two for convolutions"});
   }
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -222,7 +232,10 @@ struct ModelConfig {
 inline constexpr std::array<std::string_view, 2> kTokenizerWords = {"bytes", "bpe"};
 enum class TokenizerSource : std::uint8_t { bytes, trained, file };
 
-inline bool sees_pictures(const ModelConfig& model) { return model.architecture == Architecture::encoder_classifier; }
+inline bool classifies(const ModelConfig& model) { return model.architecture == Architecture::encoder_classifier; }
+// Its encoder reads pictures: a classifier's, or one whose decoder writes what they show.
+inline bool sees_pictures(const ModelConfig& model) { return classifies(model) || model.stem != Stem::none; }
+inline bool captions(const ModelConfig& model) { return sees_pictures(model) && !classifies(model); }
 inline std::int64_t head_size_of(const ModelConfig& model) { return model.head_size > 0 ? model.head_size : model.d_model / model.heads; }
 inline std::int64_t kv_heads_of(const ModelConfig& model) { return model.kv_heads > 0 ? model.kv_heads : model.heads; }
 
@@ -242,13 +255,15 @@ struct DataConfig {
   std::int64_t picture_size = 28;
   std::int64_t channels = 1;
   std::int64_t noise = 40;
+  double mean = 0.5;
+  double deviation = 0.5;
 
   template <class Visitor>
   void describe(Visitor& visit) {
     visit("kind", kind,
           {.meaning = "`number_names`: English to German, made by rule; `text`: one file; `parallel`: two files, aligned line by line; "
                       "`tokens`: llm.c's .bin files; `synthetic`: seeded Zipf ids with a planted bigram rule; `pictures`: digits drawn by "
-                      "rule, or IDX files"});
+                      "rule, or IDX files; `captions`: the same, with the English names of what they show"});
     visit("source", source,
           {.unit = "path",
            .resumed = Resumed::may_change,
@@ -298,6 +313,18 @@ struct DataConfig {
           {.range = between(0, 255),
            .hashed = Hashed::where_set,
            .meaning = "pictures: how far each value of a drawn digit moves at most, of 255"});
+    visit("mean", mean,
+          {.unit = "fraction",
+           .range = at_least(0),
+           .computed = ComputedIn::host_double,
+           .hashed = Hashed::where_set,
+           .meaning = "pictures: taken from every value, which black has 0 of and white 1"});
+    visit("deviation", deviation,
+          {.unit = "fraction",
+           .range = above(0),
+           .computed = ComputedIn::host_double,
+           .hashed = Hashed::where_set,
+           .meaning = "pictures: what a value without the mean is divided by"});
   }
   TokenizerSource tokenizer_source() const {
     return tokenizer == "bytes" ? TokenizerSource::bytes : tokenizer == "bpe" ? TokenizerSource::trained : TokenizerSource::file;
@@ -328,7 +355,7 @@ struct BatchConfig {
           {.unit = "pictures",
            .range = between(1, kMaxRows),
            .hashed = Hashed::where_set,
-           .meaning = "encoder_classifier: of one forward and backward pass; a picture has (data.picture_size / model.patch)^2 rows"});
+           .meaning = "of one forward and backward pass, where a model sees pictures; each has (data.picture_size / model.patch)^2 rows"});
   }
   friend bool operator==(const BatchConfig&, const BatchConfig&) = default;
 };

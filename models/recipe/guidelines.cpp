@@ -25,16 +25,17 @@ std::int64_t bytes_a_token(const Recipe& recipe) {
 }  // namespace
 
 StepShapes asked_shapes(const Recipe& recipe) {
-  if (sees_pictures(recipe.model)) {
+  if (classifies(recipe.model)) {
     return {.vocabulary = recipe.model.classes,
             .vocabulary_padded = recipe.model.classes,
             .source_rows = recipe.batch.pictures * patches_of(recipe.model, recipe.data),
             .target_rows = recipe.batch.pictures};
   }
-  return {.vocabulary = recipe.model.vocabulary,
-          .vocabulary_padded = recipe.model.vocabulary,
-          .source_rows = recipe.batch.source_tokens,
-          .target_rows = recipe.batch.target_tokens};
+  return {
+      .vocabulary = recipe.model.vocabulary,
+      .vocabulary_padded = recipe.model.vocabulary,
+      .source_rows = captions(recipe.model) ? recipe.batch.pictures * patches_of(recipe.model, recipe.data) : recipe.batch.source_tokens,
+      .target_rows = recipe.batch.target_tokens};
 }
 
 Guided pad_vocabulary(const Recipe& recipe, const StepShapes& shapes) {
@@ -60,7 +61,31 @@ Guided pad_vocabulary(const Recipe& recipe, const StepShapes& shapes) {
   return guided;
 }
 
+namespace {
+
+Guided round_pictures(const Recipe& recipe, const StepShapes& shapes) {
+  Guided guided{.shapes = shapes, .adjustments = {}};
+  const std::int64_t patches = shapes.source_rows / shapes.target_rows, from = shapes.target_rows,
+                     to = round_up(from, recipe.guidelines.batch_multiple_of);
+  if (to == from) return guided;
+  guided.shapes.source_rows = to * patches;
+  guided.shapes.target_rows = to;
+  guided.adjustments.push_back(
+      {.rule = "batch_multiple_of",
+       .what = "pictures",
+       .from = from,
+       .to = to,
+       .why = concat("pictures are N of the head's forward and activation gradient and K of its weight gradient, and ", patches,
+                     " rows each are so in the encoder; the added ones come from the data"),
+       .cost_tokens = (to - from) * (patches + 1),
+       .cost_bytes = 0});
+  return guided;
+}
+
+}  // namespace
+
 Guided round_batch(const Recipe& recipe, const StepShapes& shapes) {
+  if (classifies(recipe.model)) return round_pictures(recipe, shapes);
   Guided guided{.shapes = shapes, .adjustments = {}};
   const auto round = [&](std::int64_t& rows, const char* what) {
     const std::int64_t from = rows;

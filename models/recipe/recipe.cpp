@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <fstream>
 #include <iomanip>
@@ -35,51 +36,66 @@ void validate_rope(const ModelConfig& model) {
                  "; between them rope's waves go over from stretched to not.");
 }
 
-// Keys that a model of tokens alone reads, or one of pictures alone: in the other's recipes they stay at their defaults.
-constexpr std::array<std::string_view, 16> kTokenKeys = {"model.decoder_layers",
-                                                         "model.vocabulary",
-                                                         "model.max_positions",
-                                                         "model.tied",
-                                                         "batch.source_tokens",
-                                                         "batch.target_tokens",
-                                                         "batch.sequence",
-                                                         "data.tokenizer",
-                                                         "data.tokenizer_vocabulary",
-                                                         "guidelines.pad_vocabulary_to",
-                                                         "guidelines.batch_multiple_of",
-                                                         "guidelines.wave_free_batch",
-                                                         "guidelines.wave_layer",
-                                                         "guidelines.wave_role",
-                                                         "guidelines.wave_tile",
-                                                         "guidelines.wave_limit"};
-constexpr std::array<std::string_view, 7> kPictureKeys = {"model.classes", "model.stem", "model.patch",   "data.picture_size",
-                                                          "data.channels", "data.noise", "batch.pictures"};
+// Keys that not every model reads; they stay at their defaults in the others' recipes.
+constexpr std::array<std::string_view, 7> kDecoderKeys = {
+    "model.decoder_layers", "model.vocabulary",    "model.max_positions",         "model.tied",
+    "batch.sequence",       "batch.target_tokens", "guidelines.pad_vocabulary_to"};
+constexpr std::array<std::string_view, 2> kTokenizerKeys = {"data.tokenizer", "data.tokenizer_vocabulary"};
+constexpr std::array<std::string_view, 1> kSourceKeys = {"batch.source_tokens"};
+constexpr std::array<std::string_view, 5> kWaveKeys = {"guidelines.wave_free_batch", "guidelines.wave_layer", "guidelines.wave_role",
+                                                       "guidelines.wave_tile", "guidelines.wave_limit"};
+constexpr std::array<std::string_view, 1> kBatchKeys = {"guidelines.batch_multiple_of"};
+constexpr std::array<std::string_view, 1> kClassKeys = {"model.classes"};
+constexpr std::array<std::string_view, 9> kPictureKeys = {"model.stem_norm",   "model.stem_pool", "model.patch",
+                                                          "data.picture_size", "data.channels",   "data.noise",
+                                                          "data.mean",         "data.deviation",  "batch.pictures"};
+
+bool is_read(std::string_view key, const ModelConfig& model) {
+  const bool classes = classifies(model), pictures = sees_pictures(model);
+  const auto among = [&](std::span<const std::string_view> keys) { return std::ranges::find(keys, key) != keys.end(); };
+  if (among(kDecoderKeys) || among(kTokenizerKeys)) return !classes;
+  if (among(kSourceKeys) || among(kWaveKeys)) return !pictures;
+  if (among(kBatchKeys)) return !captions(model);
+  if (among(kClassKeys)) return classes;
+  return pictures || !among(kPictureKeys);
+}
 
 void validate_read_keys(const Recipe& recipe) {
   Recipe asked = recipe, defaults;
   const std::vector<Section> sections = sections_of(asked), default_sections = sections_of(defaults);
-  const bool pictures = sees_pictures(recipe.model);
+  const std::string what = captions(recipe.model) ? concat("\" and model.stem \"", name_of(recipe.model.stem)) : "";
   for (std::size_t s = 0; s < sections.size(); ++s) {
     for (std::size_t f = 0; f < sections[s].fields.size(); ++f) {
       const std::string key = concat(sections[s].name, ".", sections[s].fields[f].name);
-      const bool read =
-          pictures ? std::ranges::find(kTokenKeys, key) == kTokenKeys.end() : std::ranges::find(kPictureKeys, key) == kPictureKeys.end();
-      if (read) continue;
+      if (is_read(key, recipe.model)) continue;
       const std::string value = value_text(sections[s].fields[f]);
       TW_CHECK_INPUT(value == value_text(default_sections[s].fields[f]), key, " = ", value, " would not be read: model.architecture is \"",
-                     name_of(recipe.model.architecture), "\"; leave it out.");
+                     name_of(recipe.model.architecture), what, "\"; leave it out.");
     }
   }
 }
 
 constexpr double kMaxPixels = 1 << 27;  // of a pass
 
-void validate_classifier(const Recipe& recipe) {
+void validate_pictures(const Recipe& recipe) {
   const ModelConfig& model = recipe.model;
   const DataConfig& data = recipe.data;
   TW_CHECK_INPUT(model.positions == Positions::learned, "model.positions = \"", name_of(model.positions),
-                 "\" numbers tokens, and an encoder_classifier learns a row for each place of a picture; set it to \"learned\".");
-  TW_CHECK_INPUT(model.encoder_layers > 0, "model.encoder_layers = 0 in an encoder_classifier model; set it to at least 1.");
+                 "\" numbers tokens, and an encoder of pictures learns a row for each of their places; set it to \"learned\".");
+  TW_CHECK_INPUT(model.architecture != Architecture::decoder_only, "model.stem = \"", name_of(model.stem),
+                 "\" makes rows of an encoder, and a decoder_only model has none; set it to \"none\", or model.architecture to "
+                 "\"encoder_decoder\".");
+  TW_CHECK_INPUT(model.encoder_layers > 0, "model.encoder_layers = 0 in an ", name_of(model.architecture), " model; set it to at least 1.");
+  TW_CHECK_INPUT(model.stem != Stem::none,
+                 "model.stem = \"none\" makes no rows of pictures, which an encoder_classifier sees; set it to \"patch\" or "
+                 "\"convolution\".");
+  const bool halves = model.stem == Stem::convolution;
+  TW_CHECK_INPUT(halves || (model.stem_norm == StemNorm::batch_norm && !model.stem_pool),
+                 "model.stem_norm and model.stem_pool belong to model.stem = \"convolution\"; leave them out.");
+  TW_CHECK_INPUT(!halves || (std::has_single_bit(static_cast<std::uint64_t>(model.patch)) && model.patch >= (model.stem_pool ? 4 : 2)),
+                 "model.patch = ", model.patch, " is not made by halving sides, as model.stem = \"convolution\" does",
+                 model.stem_pool ? " and, with model.stem_pool, does twice at least" : "", "; set a power of two from ",
+                 model.stem_pool ? 4 : 2, " on.");
   TW_CHECK_INPUT(data.picture_size % model.patch == 0, "model.patch = ", model.patch,
                  " does not divide data.picture_size = ", data.picture_size, "; patches fill a picture. Set a divisor.");
   TW_CHECK_INPUT(data.channels != 2, "data.channels = 2 are no colors; set 1, shades of grey, or 3, red, green and blue.");
@@ -96,7 +112,8 @@ void validate_model(const Recipe& recipe) {
                  " is not divisible by model.heads = ", model.heads, "; every head is d_model / heads wide.");
   TW_CHECK_INPUT(model.heads % kv_heads_of(model) == 0, "model.kv_heads = ", model.kv_heads, " does not divide model.heads = ", model.heads,
                  "; as many heads of queries share each head of keys. Set a divisor, or 0 for a head of keys a head of queries.");
-  if (sees_pictures(model)) return validate_classifier(recipe);
+  if (sees_pictures(model)) validate_pictures(recipe);
+  if (classifies(model)) return;
   validate_rope(model);
   if (model.architecture == Architecture::decoder_only) {
     TW_CHECK_INPUT(model.encoder_layers == 0, "model.encoder_layers = ", model.encoder_layers,
@@ -107,8 +124,9 @@ void validate_model(const Recipe& recipe) {
     TW_CHECK_INPUT(
         model.encoder_layers > 0,
         "model.encoder_layers = 0 in an encoder_decoder model; set it to at least 1, or model.architecture to \"decoder_only\".");
-    TW_CHECK_INPUT(batch.source_tokens > 0, "batch.source_tokens = 0 in an encoder_decoder model; set the encoder's rows of tokens.");
-    TW_CHECK_INPUT(batch.sequence <= batch.source_tokens, "batch.sequence = ", batch.sequence,
+    TW_CHECK_INPUT(sees_pictures(model) || batch.source_tokens > 0,
+                   "batch.source_tokens = 0 in an encoder_decoder model; set the encoder's rows of tokens.");
+    TW_CHECK_INPUT(sees_pictures(model) || batch.sequence <= batch.source_tokens, "batch.sequence = ", batch.sequence,
                    " is longer than batch.source_tokens = ", batch.source_tokens, "; a batch must hold its longest sequence.");
   }
   TW_CHECK_INPUT(batch.sequence <= batch.target_tokens, "batch.sequence = ", batch.sequence,
@@ -157,7 +175,7 @@ void validate_dropout(const Recipe& recipe) {
   }
 }
 
-bool has_pictures(const DataConfig& data) { return data.kind == DataKind::pictures; }
+bool has_pictures(const DataConfig& data) { return data.kind == DataKind::pictures || data.kind == DataKind::captions; }
 
 struct DataPath {
   std::string_view key;
@@ -184,8 +202,11 @@ void validate_data(const Recipe& recipe) {
   const DataConfig& data = recipe.data;
   const bool pairs = data.kind == DataKind::number_names || data.kind == DataKind::parallel;
   const bool has_encoder = recipe.model.architecture == Architecture::encoder_decoder;
-  TW_CHECK_INPUT(has_pictures(data) == sees_pictures(recipe.model), "data.kind = \"", name_of(data.kind), "\" and model.architecture = \"",
-                 name_of(recipe.model.architecture),
+  TW_CHECK_INPUT((data.kind == DataKind::captions) == captions(recipe.model), "data.kind = \"", name_of(data.kind),
+                 "\" and model.stem = \"", name_of(recipe.model.stem), "\" in an ", name_of(recipe.model.architecture),
+                 " model do not go together: \"captions\" are what an encoder_decoder with a stem learns; set both or neither.");
+  TW_CHECK_INPUT((data.kind == DataKind::pictures) == classifies(recipe.model), "data.kind = \"", name_of(data.kind),
+                 "\" and model.architecture = \"", name_of(recipe.model.architecture),
                  "\" do not go together: \"pictures\" are what an \"encoder_classifier\" sees; set both or neither.");
   TW_CHECK_INPUT(
       data.kind == DataKind::synthetic || has_pictures(data) || pairs == has_encoder, "data.kind = \"", name_of(data.kind), "\" ",
@@ -275,6 +296,8 @@ PassSegments expected_segments(const Recipe& recipe, const StepShapes& shapes) {
       return whole_segments(shape, windows);
     case DataKind::synthetic:
       return whole_segments(shape, made_up);
+    case DataKind::captions:
+      break;
     case DataKind::pictures:
       return {.origin = pictures,
               .source = {.queries = shape.source_rows, .pairs = shape.source_rows * shape.sequence},
@@ -303,11 +326,19 @@ void check_file(std::string_view key, const std::filesystem::path& path) {
 }  // namespace
 
 bool uses_tokenizer(const DataConfig& data) {
-  return data.kind == DataKind::number_names || data.kind == DataKind::text || data.kind == DataKind::parallel;
+  return data.kind == DataKind::number_names || data.kind == DataKind::text || data.kind == DataKind::parallel ||
+         data.kind == DataKind::captions;
+}
+
+std::optional<PictureShape> pictures_of(const Recipe& recipe) {
+  const DataConfig& data = recipe.data;
+  if (!sees_pictures(recipe.model)) return {};
+  return PictureShape{.height = data.picture_size, .width = data.picture_size, .channels = data.channels};
 }
 
 std::int64_t longest_segment(const Recipe& recipe) {
-  return sees_pictures(recipe.model) ? patches_of(recipe.model, recipe.data) : recipe.batch.sequence;
+  const std::int64_t patches = sees_pictures(recipe.model) ? patches_of(recipe.model, recipe.data) : 0;
+  return classifies(recipe.model) ? patches : std::max(patches, recipe.batch.sequence);
 }
 
 void check_ranks(const Recipe& recipe) {
@@ -316,12 +347,13 @@ void check_ranks(const Recipe& recipe) {
   TW_CHECK_INPUT(plan_source(recipe.gemm.choice) != PlanSource::measure, "gemm.choice = \"measure\" would have each of run.ranks = ", ranks,
                  " ranks choose for itself, and sums run in other orders; use \"model\", or a kernel's name.");
   TW_CHECK_INPUT(!sees_pictures(recipe.model), "run.ranks = ", ranks,
-                 " shares out rows of tokens, and an encoder_classifier trains on one device; set run.ranks to 1.");
+                 " shares out rows of tokens, and a model that sees pictures trains on one device; set run.ranks to 1.");
 }
 
 void check_reads_tokens(const Recipe& recipe, std::string_view what) {
-  TW_CHECK_INPUT(!sees_pictures(recipe.model), what, " needs a model of tokens, and model.architecture = \"",
-                 name_of(recipe.model.architecture), "\" sees pictures.");
+  const bool classes = classifies(recipe.model);
+  TW_CHECK_INPUT(!sees_pictures(recipe.model), what, " needs a model of tokens, and model.", classes ? "architecture" : "stem", " = \"",
+                 classes ? name_of(recipe.model.architecture) : name_of(recipe.model.stem), "\" sees pictures.");
 }
 
 Recipe parse_recipe(const RecipeText& text, std::span<const std::string> overrides) {

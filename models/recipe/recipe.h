@@ -64,7 +64,10 @@ bool uses_tokenizer(const DataConfig& data);
 // Whether rows are packed from pairs, some of which may be too long for them.
 bool packs_pairs(const DataConfig& data);
 
-// The longest segment of attention: batch.sequence, or the patches of a picture.
+// What its encoder sees; nothing where it reads tokens.
+std::optional<PictureShape> pictures_of(const Recipe& recipe);
+
+// The longest segment of attention: batch.sequence, or the patches of a picture, or the longer of the two.
 std::int64_t longest_segment(const Recipe& recipe);
 
 // InputError where run.ranks cannot take such a recipe's steps together.

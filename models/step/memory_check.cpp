@@ -10,7 +10,8 @@
 namespace tilewave {
 namespace {
 
-// The batch with its rows scaled to `target_tokens`, and room for one sequence on either side; or with so many pictures.
+// The batch with its rows scaled to `target_tokens`, and room for one sequence on either side; or with so many pictures, and the target
+// rows that they were given.
 BatchConfig with_target_rows(const ModelConfig& model, BatchConfig batch, std::int64_t target_tokens) {
   if (sees_pictures(model)) {
     batch.pictures = target_tokens;

@@ -23,13 +23,15 @@ struct RankSum {
 };
 
 std::unique_ptr<Transformer> transformer_of(Context& context, const ResolvedRecipe& resolved) {
-  if (sees_pictures(resolved.recipe.model)) return nullptr;
-  return std::make_unique<Transformer>(context, resolved.recipe.model, resolved.shapes.vocabulary_padded,
-                                       static_cast<std::uint64_t>(resolved.recipe.run.seed));
+  if (classifies(resolved.recipe.model)) return nullptr;
+  return std::make_unique<Transformer>(
+      context, resolved.recipe.model,
+      ModelData{.padded_vocabulary = resolved.shapes.vocabulary_padded, .picture = pictures_of(resolved.recipe)},
+      static_cast<std::uint64_t>(resolved.recipe.run.seed));
 }
 
 std::unique_ptr<PictureClassifier> classifier_of(Context& context, const ResolvedRecipe& resolved) {
-  return sees_pictures(resolved.recipe.model) ? std::make_unique<PictureClassifier>(context, resolved.recipe) : nullptr;
+  return classifies(resolved.recipe.model) ? std::make_unique<PictureClassifier>(context, resolved.recipe) : nullptr;
 }
 
 // Pictures that count and whose label has the largest of their logits, the first where several have.
@@ -97,6 +99,9 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
                           : BatchTensors()),
       pictures_(classifier_ ? classifier_->make_batch(resolved.shapes.target_rows) : PictureTensors()),
       uploads_(context) {
+  if (captions(resolved.recipe.model)) {
+    batch_.pixels = make_pixels(context, images_of(*pictures_of(resolved.recipe), resolved.recipe.batch.pictures));
+  }
   const std::int64_t ranks = context.ranks().count;
   TW_CHECK_INPUT(resolved.recipe.run.ranks == ranks, "run.ranks = ", resolved.recipe.run.ranks, ", and here ",
                  ranks == 1 ? "is one" : concat("are ", ranks),
@@ -137,7 +142,7 @@ void TrainStep::launch_pass(PassKind kind, PassEnd end) {
   const bool reduces = reduction_ && reduction_->wants(end);
   if (kind == PassKind::first || parameters().sharding() == Sharding::gradients) parameters().reset_gradients();
   {
-    const Variable logits = batch_logits(rates);  // [target tokens, V_padded]
+    const Variable logits = batch_logits(rates, BatchNormMode::training);  // [target tokens, V_padded]
     const LayerScope scope(context_, "loss");
     const Variable loss = cross_entropy(
         context_,
@@ -269,12 +274,13 @@ StepReport TrainStep::collect() {
 }
 
 Transformer& TrainStep::model() {
-  check_reads_tokens(resolved_.recipe, "this");
+  if (!transformer_) check_reads_tokens(resolved_.recipe, "this");
   return *transformer_;
 }
 
-Variable TrainStep::batch_logits(const DropoutRates& rates) const {
-  return classifier_ ? classifier_->logits(pictures_, rates) : transformer_->logits(batch_, resolved_.recipe.batch.sequence, rates);
+Variable TrainStep::batch_logits(const DropoutRates& rates, BatchNormMode mode) const {
+  return classifier_ ? classifier_->logits(pictures_, rates, mode)
+                     : transformer_->logits(batch_, longest_segment(resolved_.recipe), {.rates = rates, .mode = mode});
 }
 
 void TrainStep::upload(const Batch& batch) {
@@ -287,7 +293,7 @@ Tensor TrainStep::validation_logits() {
   const NoGradient scope(context_);
   context_.use_arena(validation_.arena);
   context_.begin_step();
-  const Variable logits = batch_logits({});
+  const Variable logits = batch_logits({}, BatchNormMode::evaluation);
   cross_entropy(context_, {.logits = logits, .labels = labels(), .vocabulary = resolved_.shapes.vocabulary});
   context_.end_step();
   return logits.value();
@@ -298,7 +304,7 @@ Tensor TrainStep::logits(const Batch& batch) {
   const NoGradient scope(context_);
   context_.use_arena(nullptr);  // they outlive a step's memory
   context_.begin_step();
-  Tensor result = batch_logits({}).value();
+  Tensor result = batch_logits({}, BatchNormMode::evaluation).value();
   context_.end_step();
   return result;
 }

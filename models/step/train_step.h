@@ -121,7 +121,7 @@ class TrainStep {
   // Nothing where `stop` says so before one of its batches.
   std::optional<ValidationLoss> validate(BatchStream stream, const std::function<bool()>& stop);
 
-  // InputError where the step's model sees pictures.
+  // InputError where the step's model tells pictures apart.
   Transformer& model();
   Parameters& parameters() { return transformer_ ? transformer_->parameters() : classifier_->parameters(); }
   AdamW& optimizer() { return optimizer_; }
@@ -148,7 +148,7 @@ class TrainStep {
   std::vector<BatchShare> own_shares(const Batch& whole) const;
   void submit_shares(const Batch& whole, std::int64_t pass, Update update);
   // [target rows, V_padded], or [pictures, classes], and what they should say.
-  Variable batch_logits(const DropoutRates& rates) const;
+  Variable batch_logits(const DropoutRates& rates, BatchNormMode mode) const;
   const Tensor& labels() const { return classifier_ ? pictures_.labels : batch_.target_out; }
   void upload(const Batch& batch);
   Tensor validation_logits();

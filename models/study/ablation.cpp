@@ -74,6 +74,7 @@ class Ablation {
   explicit Ablation(const AblationRequest& request) : request_(request), queue_(request.queue) {
     report_.recipe = request.recipe.name;
     report_.device = request.device;
+    report_.of_pictures = classifies(request.recipe.model);
     report_.steps = request.steps;
   }
 

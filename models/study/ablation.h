@@ -71,6 +71,7 @@ struct AblationVariant {
 struct AblationReport {
   std::string recipe;
   DeviceInfo device;
+  bool of_pictures = false;          // that a model sees: they are what is counted, in the place of target tokens
   std::vector<std::string> changes;  // made to run on a CPU, as sentences
   std::int64_t steps = 0;            // that losses were compared over
   std::vector<AblationVariant> variants;

@@ -1,7 +1,7 @@
 // Every gradient of a recipe's model against central differences, in double precision whatever the recipe's:
 // each kind of layer alone, with the recipe's norm placement, activation, dropout and tying, and the whole model with its loss.
-// They run on few packed rows: sequences of uneven lengths, padding rows, an ignored label. Biases and norms are moved off their
-// initial zeros and ones, which would hide terms. Models too large to probe are made smaller, and the plan says where.
+// They run on few packed rows: sequences of uneven lengths, padding rows, an ignored label; or on a few pictures. Biases and norms are
+// moved off their initial zeros and ones, which would hide terms. Models too large to probe are made smaller, and the plan says where.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct GradientCheckPlan {
   ResolvedRecipe resolved;  // as it is checked
   std::vector<Reduction> reductions;
   std::vector<std::string> layers;                           // names for GradientCheckOptions::layer, "model" the last
-  std::vector<std::int64_t> source_lengths, target_lengths;  // of the sequences, in tokens
+  std::vector<std::int64_t> source_lengths, target_lengths;  // of the sequences, in tokens; of pictures none
 };
 
 struct GradientCheckRow {

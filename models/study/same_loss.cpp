@@ -8,6 +8,7 @@
 
 #include "framework/tensor/host_tensor.h"
 #include "kernels/core/error.h"
+#include "models/recipe/guidelines.h"
 #include "models/recipe/recipe.h"
 #include "models/step/step_batches.h"
 
@@ -192,7 +193,7 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
   const StepReport report = steps.ours.run(in(own), 1, Update::no), expected = steps.baseline.run(in(other), 1, Update::no);
   const Recipe& recipe = steps.baseline.resolved().recipe;
   const Precision precision = recipe.run.precision, wider = reference_precision(recipe);
-  SameLoss same{.how = concat(report.target_tokens, " target tokens, weights frozen"),
+  SameLoss same{.how = concat(report.target_tokens, classifies(recipe.model) ? " pictures" : " target tokens", ", weights frozen"),
                 .reference = wider,
                 .tolerance = rounding_tolerance(precision_table(wider).statistics, longest_k(trace.trace))};
   same.distance.loss = relative(report.loss, expected.loss);
@@ -246,7 +247,26 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
   return same;
 }
 
+namespace {
+
+// The pictures of a batch, and behind them padding.
+Batch with_padding(Batch batch, const BatchShape& shape) {
+  const std::int64_t had = std::ssize(batch.target_out), pictures = shape.target_rows;
+  if (!batch.target_lengths.empty()) {
+    TW_CHECK(std::ssize(batch.source_ids) == shape.source_rows && had == shape.target_rows,
+             "pictures with captions are compared in as many rows, and these differ.");
+    return batch;
+  }
+  TW_CHECK(had > 0 && had <= pictures, had, " pictures of a batch do not fit into ", pictures, ".");
+  batch.pixels.resize(batch.pixels.size() / static_cast<std::size_t>(had) * static_cast<std::size_t>(pictures));
+  batch.target_out.resize(static_cast<std::size_t>(pictures), kPaddingId);
+  return batch;
+}
+
+}  // namespace
+
 Batch repacked(const Batch& batch, const BatchShape& shape) {
+  if (!batch.pixels.empty()) return with_padding(batch, shape);
   Packer packer(shape);
   std::size_t source = 0, target = 0;
   for (std::size_t i = 0; i < batch.target_lengths.size(); ++i) {
@@ -263,14 +283,25 @@ Batch repacked(const Batch& batch, const BatchShape& shape) {
   return std::move(packer).take();
 }
 
+namespace {
+
+// A pass's pictures, where each of them has a say in how the others are normalized; else 0.
+std::int64_t normalized_together(const Recipe& recipe) {
+  const bool together = recipe.model.stem == Stem::convolution && recipe.model.stem_norm == StemNorm::batch_norm;
+  return together ? apply_guidelines(recipe).shapes.target_rows : 0;
+}
+
+}  // namespace
+
 std::string other_mathematics(const Recipe& a, const Recipe& b) {
   for (const KeyDifference& difference : differences(a, b)) {
     const std::string_view key = difference.key;
-    const bool rows = key == "batch.source_tokens" || key == "batch.target_tokens" || key == "batch.sequence";
+    const bool rows = key == "batch.source_tokens" || key == "batch.target_tokens" || key == "batch.sequence" || key == "batch.pictures";
     if (!rows && !key.starts_with("guidelines.") && !key.starts_with("gemm.") && !key.starts_with("ablation.") && key != "run.steps") {
       return difference.key;
     }
   }
+  if (normalized_together(a) != normalized_together(b)) return "batch.pictures";
   return {};
 }
 

@@ -86,11 +86,12 @@ struct FrozenSteps {
 };
 SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const Corpus& corpus);
 
-// The sequences of a batch in another shape's rows, from the first on; what is left over are padding rows. Error where they do not fit.
+// The sequences or pictures of a batch in another shape's rows, from the first on; what is left over is padding. Error where they do not
+// fit.
 Batch repacked(const Batch& batch, const BatchShape& shape);
 
 // The key in which two recipes are different models or learn from different data, so that there is no equal loss to show; empty where
-// there is none.
+// there is none. To batch normalization more pictures in a pass are another model.
 std::string other_mathematics(const Recipe& a, const Recipe& b);
 
 }  // namespace tilewave

@@ -14,13 +14,14 @@
 namespace tilewave {
 namespace {
 
-constexpr std::string_view kValidationTag = "loss/validation";
+constexpr std::string_view kValidationTag = "loss/validation", kAccuracyTag = "accuracy/validation";
 
 struct TaggedField {
   std::string_view tag, key;  // of metrics.jsonl
 };
 constexpr TaggedField kTagged[] = {{"loss/training", "loss"},
                                    {kValidationTag, "validation_loss"},
+                                   {kAccuracyTag, "validation_accuracy"},
                                    {"optimizer/learning_rate", "learning_rate"},
                                    {"optimizer/gradient_norm", "gradient_norm"},
                                    {"speed/target_tokens_per_s", "target_tokens_per_s"}};
@@ -56,6 +57,11 @@ std::string events_of(const std::filesystem::path& run_folder) {
   return events;
 }
 
+void add_scalars(std::vector<EventScalar>& scalars, const ValidationLoss& validation) {
+  scalars.push_back({.tag = kValidationTag, .value = validation.loss});
+  if (const std::optional<double> accuracy = validation.accuracy()) scalars.push_back({.tag = kAccuracyTag, .value = *accuracy});
+}
+
 AppendedFile begun(const std::filesystem::path& run_folder) {
   const std::filesystem::path path = run_folder / kEventFile;
   const std::string events = events_of(run_folder);
@@ -73,13 +79,14 @@ void EventLog::add(const TrainingProgress& progress, const std::optional<Validat
                                       {.tag = "optimizer/learning_rate", .value = step.learning_rate},
                                       {.tag = "optimizer/gradient_norm", .value = step.gradient_norm},
                                       {.tag = "speed/target_tokens_per_s", .value = progress.target_tokens_per_s}};
-  if (validation) scalars.push_back({.tag = kValidationTag, .value = validation->loss});
+  if (validation) add_scalars(scalars, *validation);
   file_.append(event_record({.wall_time_s = seconds_since_1970(), .step = step.step, .scalars = scalars}));
 }
 
 void EventLog::add_validation(std::int64_t step, const ValidationLoss& validation) {
-  const EventScalar scalar{.tag = kValidationTag, .value = validation.loss};
-  file_.append(event_record({.wall_time_s = seconds_since_1970(), .step = step, .scalars = std::span(&scalar, 1)}));
+  std::vector<EventScalar> scalars;
+  add_scalars(scalars, validation);
+  file_.append(event_record({.wall_time_s = seconds_since_1970(), .step = step, .scalars = scalars}));
 }
 
 }  // namespace tilewave

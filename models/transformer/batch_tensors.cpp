@@ -86,6 +86,7 @@ std::int64_t ids_of(const BatchTensors& tensors) {
 
 void upload(Context& context, const Batch& batch, const BatchTensors& tensors) {
   for_each_part(batch, tensors, [&](const Tensor& tensor, const std::vector<std::int32_t>& ids) { write_ids(context, tensor, ids); });
+  if (tensors.pixels) upload_pixels(context, batch.pixels, *tensors.pixels);
 }
 
 void StagedUploads::upload(const Batch& batch, const BatchTensors& tensors) {
@@ -103,6 +104,7 @@ void StagedUploads::upload(const Batch& batch, const BatchTensors& tensors) {
     staged += ids.size();
   });
   slot.copied.record(context_.queue());
+  if (tensors.pixels) upload_pixels(context_, batch.pixels, *tensors.pixels);
 }
 
 }  // namespace tilewave

@@ -9,6 +9,7 @@
 #include "framework/data/packing.h"
 #include "framework/tensor/context.h"
 #include "kernels/core/event.h"
+#include "models/pictures/pixels.h"
 #include "models/recipe/pass_segments.h"
 #include "models/transformer/attention.h"
 
@@ -20,6 +21,7 @@ struct BatchTensors {
   Tensor source_segments;                          // [most sequences, 4]: self-attention of the encoder
   Tensor target_segments;                          // [most sequences, 4]: causal self-attention of the decoder
   Tensor cross_segments;                           // [most sequences, 4]: decoder to encoder
+  std::optional<Pixels> pixels;                    // of a source that is pictures, in the place of what source_ids say
   std::optional<PassSegments> expected;            // what they hold, where it is known
 };
 

@@ -7,8 +7,12 @@
 
 namespace tilewave {
 
-EncoderDecoder::EncoderDecoder(Parameters& parameters, const ModelConfig& config, std::int64_t padded_vocabulary)
-    : vocabulary_(parameters, config, padded_vocabulary) {
+EncoderDecoder::EncoderDecoder(Parameters& parameters, const ModelConfig& config, const ModelData& data)
+    : vocabulary_(parameters, config, data.padded_vocabulary) {
+  if (config.stem != Stem::none) {
+    TW_CHECK(data.picture, "an encoder with a stem is made for pictures of one shape; say which.");
+    pictures_.emplace(parameters, config, StemShape{.picture = *data.picture, .patch = config.patch});
+  }
   const Tensor rotations = rotations_of(parameters.context(), config);
   for (std::int64_t layer = 0; layer < config.encoder_layers; ++layer) {
     const std::string name = "encoder." + std::to_string(layer);
@@ -25,11 +29,14 @@ EncoderDecoder::EncoderDecoder(Parameters& parameters, const ModelConfig& config
   if (config.norm == Norm::pre) decoder_norm_.emplace(parameters, norm_spec(config, "decoder.norm"));
 }
 
-Variable EncoderDecoder::encode(Context& context, const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
+Variable EncoderDecoder::encode(Context& context, const BatchTensors& batch, std::int64_t sequence, const ForwardOptions& options) const {
   const LayerScope scope(context, "encoder");
+  const DropoutRates& rates = options.rates;
   const SideScope side(context, TokenSide::source);
   const Segments segments = source_segments(batch, sequence);
-  Variable x = vocabulary_.embed(context, batch.source_ids, batch.source_positions, rates.hidden);  // [source tokens, d_model]
+  Variable x =
+      pictures_ ? pictures_->embed(context, batch.pixels.value(), batch.source_positions, {.dropout = rates.hidden, .mode = options.mode})
+                : vocabulary_.embed(context, batch.source_ids, batch.source_positions, rates.hidden);  // [source tokens, d_model]
   for (std::size_t layer = 0; layer < encoder_.size(); ++layer) {
     const LayerScope layer_scope(context, std::to_string(layer));
     x = encoder_[layer].self_attention.forward(context, x, segments, Mask::none, rates);
@@ -38,8 +45,9 @@ Variable EncoderDecoder::encode(Context& context, const BatchTensors& batch, std
   return encoder_norm_ ? encoder_norm_->forward(context, x) : x;
 }
 
-Variable EncoderDecoder::logits(Context& context, const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
-  const Variable memory = encode(context, batch, sequence, rates);  // [source tokens, d_model]
+Variable EncoderDecoder::logits(Context& context, const BatchTensors& batch, std::int64_t sequence, const ForwardOptions& options) const {
+  const Variable memory = encode(context, batch, sequence, options);  // [source tokens, d_model]
+  const DropoutRates& rates = options.rates;
   const LayerScope scope(context, "decoder");
   const Segments own = target_segments(batch, sequence), cross = cross_segments(batch, sequence);
   Variable x = vocabulary_.embed(context, batch.target_in, batch.target_positions, rates.hidden);  // [target tokens, d_model]

@@ -1,11 +1,13 @@
-// The encoder-decoder Transformer (Vaswani et al., "Attention Is All You Need", 2017), pre- or post-norm, over packed rows.
-// Parameters: embedding.*, encoder.<layer>.{self_attention, ffn}.*, decoder.<layer>.{self_attention, cross_attention, ffn}.*, and with
-// pre-norm encoder.norm and decoder.norm after the last layers.
+// The encoder-decoder Transformer (Vaswani et al., "Attention Is All You Need", 2017), pre- or post-norm, over packed rows. With a stem the
+// encoder reads pictures in the place of tokens, and the decoder writes what they show. Parameters: the stem's, embedding.*,
+// encoder.<layer>.{self_attention, ffn}.*, decoder.<layer>.{self_attention, cross_attention, ffn}.*, and with pre-norm encoder.norm and
+// decoder.norm after the last layers.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "models/pictures/picture_stem.h"
 #include "models/transformer/attention.h"
 #include "models/transformer/batch_tensors.h"
 #include "models/transformer/feed_forward.h"
@@ -13,16 +15,27 @@
 
 namespace tilewave {
 
+// What a model's parameters are counted from, beside its config.
+struct ModelData {
+  std::int64_t padded_vocabulary = 0;
+  std::optional<PictureShape> picture = {};  // of an encoder that sees
+};
+
+struct ForwardOptions {
+  DropoutRates rates = {};
+  BatchNormMode mode = BatchNormMode::evaluation;  // of a stem
+};
+
 class EncoderDecoder {
  public:
-  EncoderDecoder(Parameters& parameters, const ModelConfig& config, std::int64_t padded_vocabulary);
+  EncoderDecoder(Parameters& parameters, const ModelConfig& config, const ModelData& data);
 
   Variable logits(Context& context, const BatchTensors& batch, std::int64_t sequence,
-                  const DropoutRates& rates) const;  // [target tokens, V_padded]
+                  const ForwardOptions& options) const;  // [target tokens, V_padded]
 
   // Decoding: the encoder once, then new target tokens against its keys and values.
   Variable encode(Context& context, const BatchTensors& batch, std::int64_t sequence,
-                  const DropoutRates& rates) const;                                             // [source tokens, d_model]
+                  const ForwardOptions& options) const;                                         // [source tokens, d_model]
   std::vector<Variable> cross_keys_and_values(Context& context, const Variable& memory) const;  // one a layer
   Variable decode(Context& context, const Tensor& ids, const DecodeStep& step, const std::vector<KeyValueCache>& caches,
                   const std::vector<Variable>& cross) const;  // [tokens, V_padded]
@@ -42,6 +55,7 @@ class EncoderDecoder {
   };
 
   Vocabulary vocabulary_;
+  std::optional<PictureEmbedding> pictures_;  // in the place of source tokens
   std::vector<EncoderLayer> encoder_;
   std::optional<NormLayer> encoder_norm_;
   std::vector<DecoderLayer> decoder_;

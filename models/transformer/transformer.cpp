@@ -4,22 +4,25 @@
 namespace tilewave {
 namespace {
 
-std::variant<EncoderDecoder, DecoderOnly> make(Parameters& parameters, const ModelConfig& config, std::int64_t padded_vocabulary) {
-  if (config.architecture == Architecture::encoder_decoder) return EncoderDecoder(parameters, config, padded_vocabulary);
-  return DecoderOnly(parameters, config, padded_vocabulary);
+std::variant<EncoderDecoder, DecoderOnly> make(Parameters& parameters, const ModelConfig& config, const ModelData& data) {
+  if (config.architecture == Architecture::encoder_decoder) return EncoderDecoder(parameters, config, data);
+  return DecoderOnly(parameters, config, data.padded_vocabulary);
 }
 
 }  // namespace
 
-Transformer::Transformer(Context& context, const ModelConfig& config, std::int64_t padded_vocabulary, std::uint64_t seed)
+Transformer::Transformer(Context& context, const ModelConfig& config, const ModelData& data, std::uint64_t seed)
     : config_(config),
+      data_(data),
       parameters_(context, seed, context.ranks().alone() ? ParameterStorage::separate : ParameterStorage::by_layer),
-      architecture_(make(parameters_, config, padded_vocabulary)) {
+      architecture_(make(parameters_, config, data)) {
   parameters_.place();
 }
 
-Variable Transformer::logits(const BatchTensors& batch, std::int64_t sequence, const DropoutRates& rates) const {
-  return std::visit([&](const auto& model) { return model.logits(parameters_.context(), batch, sequence, rates); }, architecture_);
+Variable Transformer::logits(const BatchTensors& batch, std::int64_t sequence, const ForwardOptions& options) const {
+  Context& context = parameters_.context();
+  if (const auto* decoder = std::get_if<DecoderOnly>(&architecture_)) return decoder->logits(context, batch, sequence, options.rates);
+  return std::get<EncoderDecoder>(architecture_).logits(context, batch, sequence, options);
 }
 
 const Vocabulary& Transformer::vocabulary() const {

@@ -30,7 +30,11 @@ std::vector<Entry> entries(const Parameters& parameters, std::string_view prefix
 }
 
 std::vector<Entry> weights(const Parameters& parameters, std::string_view prefix) {
-  return entries(parameters, prefix, [&](std::size_t i) { return parameters.master(i); });
+  std::vector<Entry> result = entries(parameters, prefix, [&](std::size_t i) { return parameters.master(i); });
+  for (const Parameter& buffer : parameters.buffers()) {
+    result.push_back({.name = std::string(prefix) + buffer.spec.name, .state = parameters.master(buffer)});
+  }
+  return result;
 }
 
 std::vector<Entry> moments(const Parameters& parameters, const AdamW& optimizer) {

@@ -1,8 +1,8 @@
 // A model's parameters and the optimizer's moments to and from safetensors (docs/use/formats.md): one tensor a parameter, under its
-// name, with its logical shape: weights [out, in], biases and norms one-dimensional. Padding rows are in no file; the metadata
-// names vocabulary and vocabulary_padded. Moments are called "first_moment/<name>" and "second_moment/<name>".
-// Loading takes F32 or F64 elements into masters of either type. A tensor that is missing, surplus, of another shape or type, or
-// holds an element that is not finite, is an InputError of one sentence that names file, tensor and both shapes.
+// name, with its logical shape: weights [out, in], biases and norms one-dimensional; a buffer likewise. Padding rows are in no file; the
+// metadata names vocabulary and vocabulary_padded. Moments are called "first_moment/<name>" and "second_moment/<name>". Loading takes F32
+// or F64 elements into masters of either type. A tensor that is missing, surplus, of another shape or type, or holds an element that is not
+// finite, is an InputError of one sentence that names file, tensor and both shapes.
 #pragma once
 
 #include <filesystem>

@@ -1,39 +1,34 @@
 // A Transformer's encoder that says which class a picture is of (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2020):
-//   stem       a picture cut into patches of patch x patch pixels, each a row through one linear layer, plus a trained row a position
+//   stem       a row for each patch x patch pixels, plus a trained row a position (models/pictures/picture_stem.h)
 //   encoder    layers as a translation model's; a picture is one segment of attention
 //   head       the mean over a picture's patches, through a linear layer, are the logits of its classes
 // The mean takes the place of a class token: a picture then has patches^2 rows and not one more, which would leave every GEMM's rows off
-// the multiples that tiles have, and all patches learn from the first step on. Parameters: stem.{weight, bias}, position.weight [patches,
-// d_model], encoder.<layer>.{self_attention, ffn}.*, with pre-norm encoder.norm, head.{weight, bias}.
+// the multiples that tiles have, and all patches learn from the first step on. Parameters: the stem's, encoder.<layer>.{self_attention,
+// ffn}.*, with pre-norm encoder.norm, head.{weight, bias}.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "framework/autograd/variable.h"
-#include "framework/io/picture.h"
 #include "framework/nn/parameters.h"
+#include "models/pictures/picture_stem.h"
 #include "models/recipe/config.h"
 #include "models/transformer/attention.h"
 #include "models/transformer/feed_forward.h"
+#include "models/vision/classifier_head.h"
+#include "models/vision/classifier_shape.h"
 #include "models/vision/picture_tensors.h"
 
 namespace tilewave {
-
-struct ClassifierShape {
-  PictureShape picture;  // of every picture
-  std::int64_t patch = 4;
-  std::int64_t classes = 10;
-
-  std::int64_t patches() const { return picture.height / patch * (picture.width / patch); }  // of a picture
-};
 
 class EncoderClassifier {
  public:
   // Error where patches do not fill the picture.
   EncoderClassifier(Parameters& parameters, const ModelConfig& config, const ClassifierShape& shape);
 
-  Variable logits(Context& context, const PictureTensors& batch, const DropoutRates& rates) const;  // [pictures, classes]
+  // [pictures, classes]. The mode is that of the stem's batch normalization.
+  Variable logits(Context& context, const PictureTensors& batch, const DropoutRates& rates, BatchNormMode mode) const;
 
   const ClassifierShape& shape() const { return shape_; }
 
@@ -43,15 +38,11 @@ class EncoderClassifier {
     FeedForward ffn;
   };
 
-  Variable patches(Context& context, const PictureTensors& batch, double rate) const;               // [pictures x patches, d_model]
-  Variable encode(Context& context, const PictureTensors& batch, const DropoutRates& rates) const;  // the same
-
   ClassifierShape shape_;
-  Linear stem_;
-  Variable positions_;
+  PictureEmbedding embedding_;
   std::vector<Layer> layers_;
   std::optional<NormLayer> norm_;
-  Linear head_;
+  ClassifierHead head_;
 };
 
 }  // namespace tilewave

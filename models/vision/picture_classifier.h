@@ -10,9 +10,7 @@
 namespace tilewave {
 
 inline ClassifierShape classifier_shape(const Recipe& recipe) {
-  return {.picture = {.height = recipe.data.picture_size, .width = recipe.data.picture_size, .channels = recipe.data.channels},
-          .patch = recipe.model.patch,
-          .classes = recipe.model.classes};
+  return {.picture = pictures_of(recipe).value(), .patch = recipe.model.patch, .classes = recipe.model.classes};
 }
 
 class PictureClassifier {
@@ -25,13 +23,11 @@ class PictureClassifier {
 
   // Memory for batches of so many pictures.
   PictureTensors make_batch(std::int64_t pictures) {
-    const auto& [height, width, channels] = model_.shape().picture;
-    return make_picture_tensors(parameters_.context(), {.count = pictures, .channels = channels, .height = height, .width = width},
-                                model_.shape().patches());
+    return make_picture_tensors(parameters_.context(), images_of(model_.shape().picture, pictures), model_.shape().patches());
   }
 
-  Variable logits(const PictureTensors& batch, const DropoutRates& rates) const {  // [pictures, classes]
-    return model_.logits(parameters_.context(), batch, rates);
+  Variable logits(const PictureTensors& batch, const DropoutRates& rates, BatchNormMode mode) const {  // [pictures, classes]
+    return model_.logits(parameters_.context(), batch, rates, mode);
   }
 
   Parameters& parameters() { return parameters_; }

@@ -9,10 +9,8 @@
 namespace tilewave {
 
 PictureTensors make_picture_tensors(Context& context, const Images& images, std::int64_t patches) {
-  TW_CHECK(images.count > 0 && images.layout == ImageLayout::nhwc && patches > 0, "a batch of ", images.count, " pictures of ", patches,
-           " patches in ", name_of(images.layout), " cannot be made; it has a picture at least, in nhwc.");
-  PictureTensors batch{.images = images,
-                       .pixels = context.persistent({images.rows(), images.cols()}, context.precision().compute),
+  TW_CHECK(patches > 0, "a picture of ", patches, " patches shows nothing; it has one at least.");
+  PictureTensors batch{.pixels = make_pixels(context, images),
                        .labels = context.persistent({1, images.count}, DType::i32),
                        .position_ids = context.persistent({1, images.count * patches}, DType::i32),
                        .segments = context.persistent({images.count, 4}, DType::i32)};
@@ -27,7 +25,7 @@ PictureTensors make_picture_tensors(Context& context, const Images& images, std:
 }
 
 Segments picture_segments(const PictureTensors& batch) {
-  const std::int64_t rows = batch.position_ids.cols(), patches = rows / batch.images.count;
+  const std::int64_t rows = batch.position_ids.cols(), patches = rows / batch.pixels.images.count;
   return {.rows = batch.segments,
           .longest = patches,
           .sums = SegmentSums{.queries = rows, .pairs = rows * patches},
@@ -35,13 +33,8 @@ Segments picture_segments(const PictureTensors& batch) {
 }
 
 void upload_pictures(Context& context, std::span<const float> pixels, std::span<const std::int32_t> labels, const PictureTensors& batch) {
-  const std::int64_t channels = batch.pixels.cols();
-  TW_CHECK(std::ssize(pixels) == batch.pixels.shape().elements(), pixels.size(), " values are no batch of pixels of shape ",
-           batch.pixels.shape(), ".");
   write_ids(context, batch.labels, labels);
-  write_elements(context, batch.pixels, [&](std::int64_t row, std::int64_t channel) {
-    return static_cast<double>(pixels[static_cast<std::size_t>(row * channels + channel)]);
-  });
+  upload_pixels(context, pixels, batch.pixels);
 }
 
 }  // namespace tilewave

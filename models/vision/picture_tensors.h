@@ -6,14 +6,13 @@
 #include <span>
 
 #include "framework/tensor/context.h"
-#include "kernels/core/images.h"
+#include "models/pictures/pixels.h"
 #include "models/transformer/batch_tensors.h"
 
 namespace tilewave {
 
 struct PictureTensors {
-  Images images;
-  Tensor pixels;        // [N H W, C], of the type that the context computes in
+  Pixels pixels;
   Tensor labels;        // [1, N]; negative: counts nothing
   Tensor position_ids;  // [1, N x patches]
   Tensor segments;      // [N, 4]: a picture's patches attend to each other

@@ -93,6 +93,8 @@ std::map<std::string, std::vector<Case>> cases() {
       {"import", {}},
       {"export", {}},
       {"report", {}},    // a path, and
+      {"classify", {}},  // paths, for other programs
+      {"caption", {}},   // likewise
       {"evaluate", {}},  // lines that are wrapped, of a run that has ended
       {"bench calibrate", {}},
       {"bench collectives", {}},  // of several processes: tests/app/commands/ranks_test.cpp

@@ -233,9 +233,9 @@ print -r -- $all | tr -d '\r' | sed -n 's/.*@@//p'
 // A value that nothing is known of would be completed by nothing, in silence.
 TEST(CompletedValues, EveryOptionWithAValueSaysWhatCompletesIt) {
   CLI::App program("", "tilewave");
-  for (Command (*add)(CLI::App&) :
-       {add_translate, add_generate, add_check, add_step, add_inspect, add_plan, add_ablate, add_guidelines, add_bench, add_devices,
-        add_completion, add_man, add_schema, add_tokenize, add_import, add_export, add_report, add_evaluate}) {
+  for (Command (*add)(CLI::App&) : {add_translate,  add_generate, add_check,   add_step,       add_inspect,  add_plan,   add_ablate,
+                                    add_guidelines, add_bench,    add_devices, add_completion, add_man,      add_schema, add_tokenize,
+                                    add_import,     add_export,   add_report,  add_evaluate,   add_classify, add_caption}) {
     add(program);
   }
   add_train(program, "a commit");

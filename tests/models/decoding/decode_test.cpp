@@ -280,7 +280,7 @@ TEST(DecodeDeathTest, LessIsDecodedAtATimeWhereMemoryRunsOut) {
     const rlim_t most = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (rlim_t{5} << 20);
     const rlimit limit{.rlim_cur = most, .rlim_max = most};
     if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(3);
-    const std::vector<const Ids*> together(32, &sources.front());
+    const std::vector<DecodedSource> together(32, {.rows = 24, .ids = sources.front(), .pixels = {}});
     try {
       const NoGradient scope(run.context);
       SourceGroup(run.step.model(), together, {.capacity = 64});

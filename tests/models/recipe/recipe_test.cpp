@@ -294,8 +294,8 @@ TEST(RecipeValidation, NumbersThatTheStepCannotHold) {
 
 // Every key with a fraction that there is, and that will be: the step's are held to fp32, those of the host alone are named here.
 TEST(RecipeValidation, EveryFractionIsHeldToThePrecision) {
-  const std::vector<std::string> host = {"guidelines.wave_limit",    "model.rope_base",           "model.rope_factor",
-                                         "model.rope_low_frequency", "model.rope_high_frequency", "run.rank_timeout"};
+  const std::vector<std::string> host = {"guidelines.wave_limit",     "model.rope_base",  "model.rope_factor", "model.rope_low_frequency",
+                                         "model.rope_high_frequency", "run.rank_timeout", "data.mean",         "data.deviation"};
   Recipe recipe;
   std::size_t held = 0;
   for (const Section& section : sections_of(recipe)) {

@@ -58,6 +58,13 @@ TEST(AblationSwitches, WithoutAnyEachGuidelineStandsAlone) {
   EXPECT_EQ(all.guidelines.wave_free_batch, WaveFreeBatch::nearest);
 }
 
+TEST(AblationSwitches, OfPicturesAreTheGuidelinesThatPicturesHave) {
+  EXPECT_EQ(names_of(settings_of({}, small_classifier().model)),
+            (std::vector<std::string>{"none", "batch_multiple_of=8", "row_pitch=aligned", "all"}));
+  EXPECT_EQ(names_of(settings_of({}, small_captioner().model)),
+            (std::vector<std::string>{"none", "pad_vocabulary_to=8", "row_pitch=aligned", "all"}));
+}
+
 TEST(AblationSwitches, WhatIsNoneIsASentence) {
   EXPECT_EQ(message_of([] { parse_switches("pad_vocabulary=1,8"); }),
             "--switch pad_vocabulary: there is no such key in [guidelines] or [gemm]; did you mean guidelines.pad_vocabulary_to?");
@@ -103,6 +110,14 @@ TEST(AblationToy, KeepsTheVocabularyOfATokenFile) {
   EXPECT_EQ(toy.recipe.model.vocabulary, 50257);
 }
 
+TEST(AblationToy, HasFewerPictures) {
+  const ToyRecipe toy = toy_sized(small_classifier({"batch.pictures=260", "model.encoder_layers=12", "run.precision=bf16"}));
+  EXPECT_EQ(toy.recipe.batch.pictures, 36);
+  EXPECT_EQ(toy.recipe.model.encoder_layers, 2);
+  EXPECT_EQ(toy.recipe.run.precision, Precision::fp32);
+  EXPECT_NO_THROW(validate(toy.recipe));
+}
+
 class Ablating : public testing::Test {
  protected:
   static AblationReport report_of(const Recipe& recipe, const std::string& switches, std::int64_t steps = 3) {
@@ -114,6 +129,42 @@ class Ablating : public testing::Test {
                    .device = probe_cpu(2)});
   }
 };
+
+// Pitch keeps every bit of a model that sees; a multiple of 8 pictures is the same loss on frozen weights, to batch normalization another
+// model.
+TEST_F(Ablating, PicturesKeepTheirLoss) {
+  const std::vector<std::string> few = {"batch.pictures=12", "batch.accumulate=1", "model.d_model=20"};
+  const AblationReport report = report_of(small_classifier(few), "batch_multiple_of=1,8 row_pitch=packed,aligned");
+  ASSERT_EQ(report.variants.size(), 4U);
+  EXPECT_TRUE(report.of_pictures);
+  EXPECT_TRUE(report.holds());
+  const std::vector<AblationVariant>& variants = report.variants;
+  EXPECT_EQ(variants[0].target_tokens, 12);
+  EXPECT_EQ(variants[2].target_tokens, 16);
+  EXPECT_EQ(variants[2].resolved.shapes.source_rows, 16 * 16);
+  EXPECT_TRUE(variants[2].same_loss.holds());
+  EXPECT_EQ(variants[2].same_loss.how, "12 pictures, weights frozen");
+  const AblationReport pitches = report_of(small_classifier(few), "row_pitch=packed,aligned");
+  EXPECT_EQ(pitches.variants[1].same_loss.verdict, SameLoss::Verdict::same_bits);
+
+  std::vector<std::string> normalized = few;
+  normalized.insert(normalized.end(), {"model.stem=convolution", "model.patch=4"});
+  const AblationReport together = report_of(small_classifier(normalized), "batch_multiple_of=1,8");
+  EXPECT_EQ(together.variants[1].same_loss.verdict, SameLoss::Verdict::another_model);
+  EXPECT_EQ(together.variants[1].same_loss.how, "batch.pictures");
+  normalized.emplace_back("model.stem_norm=layer_norm");
+  const AblationReport apart = report_of(small_classifier(normalized), "batch_multiple_of=1,8");
+  EXPECT_EQ(apart.variants[1].same_loss.how, "12 pictures, weights frozen");
+  EXPECT_TRUE(apart.holds());
+}
+
+TEST_F(Ablating, CaptionsKeepTheirLoss) {
+  const AblationReport report =
+      report_of(small_captioner({"model.vocabulary=265", "model.d_model=20"}), "pad_vocabulary_to=1,8 row_pitch=packed,aligned");
+  EXPECT_FALSE(report.of_pictures);
+  for (const AblationVariant& variant : report.variants) EXPECT_TRUE(variant.same_loss.holds()) << variant.setting.name;
+  EXPECT_EQ(report.variants[2].resolved.shapes.vocabulary_padded, 272);
+}
 
 TEST_F(Ablating, PaddingAndPitchKeepEveryBit) {
   const AblationReport report = report_of(small_recipe(), "pad_vocabulary_to=1,8 row_pitch=packed,aligned");

@@ -26,6 +26,12 @@ std::vector<std::string> decoder_only() {
   return {"model.architecture=\"decoder_only\"", "model.encoder_layers=0", "batch.source_tokens=0"};
 }
 
+Recipe seeing(std::vector<std::string> overrides = {}) {
+  const std::vector<std::string> narrow = {"model.d_model=12", "model.d_ff=20", "model.heads=2", "model.encoder_layers=1"};
+  overrides.insert(overrides.begin(), narrow.begin(), narrow.end());
+  return recipe_of("vision_tiny", overrides);
+}
+
 void expect_passes(const Recipe& recipe, const GradientCheckOptions& options = {}) {
   const GradientCheckPlan plan = plan_gradient_check(recipe);
   std::set<std::string> layers;
@@ -88,6 +94,45 @@ auto variants() {
                             "model.rope_original_positions=8", "guidelines.ffn_hidden_layout=\"feature_major\""}));
 }
 INSTANTIATE_TEST_SUITE_P(Tiny, GradientCheckVariant, variants());
+
+std::vector<std::vector<std::string>> stems() {
+  return {{"model.dropout=0.2", "data.channels=3"},
+          {"model.stem=convolution", "model.patch=4", "model.norm=post", "model.activation=relu"},
+          {"model.stem=convolution", "model.patch=2", "model.stem_norm=layer_norm", "model.norm_kind=rms_norm", "model.biases=none"},
+          {"model.stem=convolution", "model.patch=4", "model.stem_pool=true", "data.channels=3", "optimizer.label_smoothing=0.1"}};
+}
+
+TEST(GradientCheck, OfModelsThatWriteWhatTheySee) {
+  const std::vector<std::string> narrow = {"model.d_model=12", "model.d_ff=20", "model.heads=2", "model.encoder_layers=1"};
+  for (const char* patch : {"model.patch=7", "model.patch=4"}) {
+    std::vector<std::string> overrides = with(narrow, {patch, "model.dropout=0.2"});
+    if (std::string(patch) == "model.patch=4") overrides.emplace_back("model.stem=convolution");
+    const Recipe recipe = recipe_of("caption_tiny", overrides);
+    expect_passes(recipe);
+    EXPECT_EQ(plan_gradient_check(recipe).layers.front(), "stem");
+  }
+}
+
+// Each stem: the gradients of every layer, and that a wrong term in any operation's backward pass is found.
+TEST(GradientCheck, OfModelsThatSee) {
+  std::set<std::string> planted;
+  for (const std::vector<std::string>& overrides : stems()) {
+    SCOPED_TRACE(testing::PrintToString(overrides));
+    expect_passes(seeing(overrides));
+    const GradientCheckPlan plan = plan_gradient_check(seeing(overrides));
+    EXPECT_EQ(plan.layers.front(), "stem");
+    for (const char* layer : {"stem", "self_attention", "head"}) {
+      for (const std::string& operation : checked_operations(plan, {.layer = layer})) {
+        EXPECT_FALSE(check_gradients(plan, {.layer = layer, .plant = operation}).passed()) << operation << " in " << layer;
+        planted.insert(operation);
+      }
+    }
+  }
+  for (const char* operation : {"convolution", "batch_norm", "layer_norm", "max_pool", "average_pool"}) {
+    EXPECT_TRUE(planted.contains(operation)) << operation;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuGradientCheck, variants());
 
 // One key a query: its probability is 1 whatever query and key are, whose gradients are zero.
@@ -183,6 +228,8 @@ TEST(GradientCheck, SaysWhatItMakesSmaller) {
   EXPECT_EQ(plan.resolved.recipe.model.d_model, 128);
   EXPECT_EQ(plan.resolved.shapes.vocabulary, 505);
   EXPECT_EQ(plan.resolved.shapes.vocabulary_padded, 512);
+  const std::vector<Reduction> of_pictures = {{"model.d_ff", 1024, 512}, {"model.encoder_layers", 9, 4}, {"data.picture_size", 28, 14}};
+  EXPECT_EQ(plan_gradient_check(seeing({"model.d_ff=1024", "model.encoder_layers=9"})).reductions, of_pictures);
 }
 
 TEST(GradientCheck, HasGhostRowsAndUnevenSequences) {

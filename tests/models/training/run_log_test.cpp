@@ -114,6 +114,18 @@ TEST_F(RunLogs, EventsAreTheNumbersOfMetricsBeforeAndBehindAResume) {
   EXPECT_FALSE(fs::exists(run() / "best"));
 }
 
+TEST_F(RunLogs, EventsHaveTheAccuracyOfPictures) {
+  train({.recipe = small_classifier({"run.log=tensorboard"}),
+         .run = {.recipe = "small", .folder = run()},
+         .queue = make_cpu_queue(2),
+         .device = probe_cpu(2)},
+        {});
+  const std::vector<LoggedNumbers> events = events_in(run() / kEventFile);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().values.at("accuracy/validation"),
+            nlohmann::json::parse(file_text(run() / "summary.json")).at("validation_accuracy").get<float>());
+}
+
 TEST_F(RunLogs, NoneIsWrittenUnasked) {
   attempt({});
   EXPECT_FALSE(fs::exists(run() / kEventFile));

@@ -10,6 +10,7 @@
 
 #include "framework/tensor/host_tensor.h"
 #include "kernels/core/device.h"
+#include "kernels/core/error.h"
 #include "kernels/core/queue.h"
 #include "models/recipe/corpus_of.h"
 #include "models/step/step_plans.h"
@@ -48,8 +49,91 @@ checkpoint_every = 3
   return parse_recipe({.source = "small.toml", .text = kText}, overrides);
 }
 
+// An encoder of drawn digits, dropout on.
+inline Recipe small_classifier(const std::vector<std::string>& overrides = {}) {
+  constexpr const char* kText = R"(
+[model]
+architecture = "encoder_classifier"
+d_model = 16
+d_ff = 24
+heads = 2
+encoder_layers = 1
+positions = "learned"
+dropout = 0.1
+attention_dropout = 0.1
+stem = "patch"
+patch = 5
+[data]
+kind = "pictures"
+picture_size = 20
+[batch]
+pictures = 24
+accumulate = 2
+[schedule]
+warmup_steps = 2
+[run]
+steps = 6
+validate_every = 3
+checkpoint_every = 3
+)";
+  return parse_recipe({.source = "seeing.toml", .text = kText}, overrides);
+}
+
+// An encoder of drawn digits and a decoder that writes their names, dropout on.
+inline Recipe small_captioner(const std::vector<std::string>& overrides = {}) {
+  constexpr const char* kText = R"(
+[model]
+architecture = "encoder_decoder"
+d_model = 16
+d_ff = 24
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+vocabulary = 264
+max_positions = 8
+dropout = 0.1
+attention_dropout = 0.1
+positions = "learned"
+stem = "patch"
+patch = 5
+[data]
+kind = "captions"
+tokenizer = "bytes"
+picture_size = 20
+[batch]
+pictures = 12
+target_tokens = 80
+sequence = 8
+accumulate = 2
+[schedule]
+warmup_steps = 2
+[run]
+steps = 6
+validate_every = 3
+checkpoint_every = 3
+)";
+  return parse_recipe({.source = "captions.toml", .text = kText}, overrides);
+}
+
 inline const std::vector<std::string> kDecoderOnly = {"model.architecture=decoder_only", "model.encoder_layers=0", "batch.source_tokens=0",
                                                       "model.activation=gelu_tanh", "model.positions=learned"};
+
+// Keys that do not go together, and the sentence that says so.
+struct RefusedRecipe {
+  std::vector<std::string> overrides;
+  std::string sentence;
+};
+
+// The sentence of the InputError that a function throws.
+template <class Function>
+std::string refusal_by(Function&& function) {
+  try {
+    function();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
 
 // The launches that a trace stands for: its later pass as often as there are later ones.
 inline std::vector<TraceEntry> every_launch(const Trace& trace) {

@@ -447,8 +447,7 @@ TEST_F(Trainer, AResumedRunMayChangeWhatTheDocumentsSay) {
                                                 "data.pictures",
                                                 "data.labels",
                                                 "data.validation_pictures",
-                                                "data.validation_labels",
-                                                "model.stem"};  // which has one value
+                                                "data.validation_labels"};
   attempt(folder("begun"), {.stop_after = 4});
   Recipe recipe = small_recipe();
   const std::vector<Section> names = sections_of(recipe);

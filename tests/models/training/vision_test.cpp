@@ -10,6 +10,7 @@
 
 #include "framework/data/drawn_digits.h"
 #include "models/decoding/trained_model.h"
+#include "models/training/classification.h"
 #include "models/training/evaluation.h"
 #include "models/training/trainer.h"
 #include "tests/memory_folder.h"
@@ -20,34 +21,6 @@ namespace tilewave {
 namespace {
 
 namespace fs = std::filesystem;
-
-Recipe seeing_recipe(const std::vector<std::string>& overrides = {}) {
-  constexpr const char* kText = R"(
-[model]
-architecture = "encoder_classifier"
-d_model = 16
-d_ff = 24
-heads = 2
-encoder_layers = 1
-positions = "learned"
-dropout = 0.1
-attention_dropout = 0.1
-patch = 5
-[data]
-kind = "pictures"
-picture_size = 20
-[batch]
-pictures = 24
-accumulate = 2
-[schedule]
-warmup_steps = 2
-[run]
-steps = 6
-validate_every = 3
-checkpoint_every = 3
-)";
-  return parse_recipe({.source = "seeing.toml", .text = kText}, overrides);
-}
 
 // `count` drawn digits as IDX files, pictures and labels.
 void write_idx(const fs::path& folder, const std::string& name, std::int64_t count, PicturePart part) {
@@ -66,16 +39,6 @@ void write_idx(const fs::path& folder, const std::string& name, std::int64_t cou
   }
   write_text(folder / (name + "-images"), pictures);
   write_text(folder / (name + "-labels"), labels);
-}
-
-template <class Function>
-std::string refusal_by(Function&& function) {
-  try {
-    function();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 class Seeing : public testing::Test {
@@ -101,7 +64,7 @@ class Seeing : public testing::Test {
 };
 
 TEST_F(Seeing, TheAccuracyIsThatOfThePicturesOneByOne) {
-  const Recipe recipe = seeing_recipe({"batch.pictures=96"});  // which 2,000 is no multiple of
+  const Recipe recipe = small_classifier({"batch.pictures=96"});  // which 2,000 is no multiple of
   SmallRun run(recipe);
   run.losses(3);
   const ValidationLoss validated = run.step.validate(run.corpus.validation(batch_shape(run.resolved)), [] { return false; }).value();
@@ -123,8 +86,13 @@ TEST_F(Seeing, TheAccuracyIsThatOfThePicturesOneByOne) {
   EXPECT_GT(right, 0);
 }
 
-TEST_F(Seeing, ARunSaysItsAccuracyAndGoesOnBitForBit) {
-  const Recipe recipe = seeing_recipe();
+class SeeingWith : public Seeing, public testing::WithParamInterface<std::vector<std::string>> {};
+INSTANTIATE_TEST_SUITE_P(Stems, SeeingWith,
+                         testing::Values(std::vector<std::string>{}, std::vector<std::string>{"model.stem=convolution", "model.patch=4"}));
+
+// Running statistics included, with which it validates.
+TEST_P(SeeingWith, ARunSaysItsAccuracyAndGoesOnBitForBit) {
+  const Recipe recipe = small_classifier(GetParam());
   const TrainingResult whole = trained(recipe, "whole");
   EXPECT_EQ(trained(recipe, "cut", 4).signal, SIGTERM);
   const TrainingResult cut = trained(recipe, "cut", 0, RunStart::resume);
@@ -157,10 +125,10 @@ TEST_F(Seeing, ReadsIdxFiles) {
   write_idx(temporary.path(), "other", 50, PicturePart::held_out);
   std::vector<std::string> overrides = of_files();
   overrides.emplace_back("run.steps=2");
-  EXPECT_EQ(trained(seeing_recipe(overrides), "held-out").validation.target_tokens, 30);
+  EXPECT_EQ(trained(small_classifier(overrides), "held-out").validation.target_tokens, 30);
   overrides.push_back("data.validation_pictures='" + folder("other-images").string() + "'");
   overrides.push_back("data.validation_labels='" + folder("other-labels").string() + "'");
-  EXPECT_EQ(trained(seeing_recipe(overrides), "own").validation.target_tokens, 50);
+  EXPECT_EQ(trained(small_classifier(overrides), "own").validation.target_tokens, 50);
 }
 
 TEST_F(Seeing, RefusesFilesThatDoNotFit) {
@@ -168,63 +136,126 @@ TEST_F(Seeing, RefusesFilesThatDoNotFit) {
   const auto refused = [&](const std::vector<std::string>& more) {
     std::vector<std::string> overrides = of_files();
     overrides.insert(overrides.end(), more.begin(), more.end());
-    return refusal_by([&] { trained(seeing_recipe(overrides), "run"); });
+    return refusal_by([&] { trained(small_classifier(overrides), "run"); });
   };
   EXPECT_NE(refused({"data.picture_size=25"}).find("set data.picture_size and data.channels to what the file has"), std::string::npos);
   EXPECT_NE(refused({"model.classes=9"}).find("train-labels: picture 9 has the label 9"), std::string::npos);
   EXPECT_NE(refused({"data.labels=''"}).find("data.labels is missing"), std::string::npos);
   EXPECT_NE(refused({"data.validation_labels='" + folder("train-labels").string() + "'"}).find("data.validation_pictures is missing"),
             std::string::npos);
-  EXPECT_EQ(refusal_by([&] { trained(seeing_recipe({"model.classes=9"}), "run"); }),
+  EXPECT_EQ(refusal_by([&] { trained(small_classifier({"model.classes=9"}), "run"); }),
             "model.classes = 9, and drawn digits are of 10; set model.classes to that, or name other pictures with data.pictures.");
   EXPECT_FALSE(fs::exists(folder("run")));
 }
 
+// What is said of each picture of the files that a run validated on is what its accuracy counted.
+TEST_F(Seeing, ClassifiesAsItWasValidated) {
+  write_idx(temporary.path(), "train", 300, PicturePart::training);
+  write_idx(temporary.path(), "other", 50, PicturePart::held_out);
+  std::vector<std::string> overrides = of_files();
+  overrides.push_back("data.validation_pictures='" + folder("other-images").string() + "'");
+  overrides.push_back("data.validation_labels='" + folder("other-labels").string() + "'");
+  const TrainingResult result = trained(small_classifier(overrides), "run");
+  const std::string labels = file_text(folder("other-labels")).substr(8), images = file_text(folder("other-images")).substr(16);
+  write_text(folder("one.pgm"), "P5 20 20 255\n" + images.substr(400 * 7, 400));
+  write_text(folder("large.pgm"), "P5 40 40 255\n" + std::string(1600, '\x40'));
+  const auto said_of = [&](const std::vector<std::string>& names, std::int64_t top) {
+    std::vector<fs::path> files;
+    for (const std::string& name : names) files.push_back(folder(name));
+    return classify({.run = folder("run"), .files = files, .top = top, .queue = make_cpu_queue(2), .device = probe_cpu(2)});
+  };
+  const Classification said = said_of({"other-images", "one.pgm", "large.pgm"}, 10);
+  EXPECT_EQ(said.step, 6);
+  ASSERT_EQ(said.pictures.size(), 52U);
+  std::int64_t right = 0;
+  for (std::size_t i = 0; i < 50; ++i) right += said.pictures[i].likeliest.front().label == labels[i] ? 1 : 0;
+  EXPECT_EQ(result.validation.right, right);
+  EXPECT_EQ(said.pictures[7].name, folder("other-images").string() + "[7]");
+  EXPECT_EQ(said.pictures[50].name, folder("one.pgm").string());
+  for (const ClassifiedPicture& picture : said.pictures) {
+    double sum = 0.0;
+    for (const ClassProbability& one : picture.likeliest) sum += one.probability;
+    EXPECT_NEAR(sum, 1.0, 1e-12);
+  }
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(said.pictures[50].likeliest[i].label, said.pictures[7].likeliest[i].label);
+    EXPECT_NEAR(said.pictures[50].likeliest[i].probability, said.pictures[7].likeliest[i].probability, 1e-6);
+  }
+  EXPECT_EQ(said_of({"one.pgm"}, 3).pictures.front().likeliest.size(), 3U);
+}
+
+TEST_F(Seeing, RefusesWhatIsNoPicture) {
+  trained(small_classifier({"run.steps=1"}), "run");
+  write_text(folder("cut.pgm"), "P5 20 20 255\nabc");
+  write_text(folder("small.pgm"), "P5 10 10 255\n" + std::string(100, 'a'));
+  write_text(folder("cut-images"), std::string("\0\0\x08\x03\0\0\0\x02", 8));
+  for (const char* name : {"cut.pgm", "small.pgm", "cut-images", "absent.png"}) {
+    const std::string said = refusal_by(
+        [&] { (void)classify({.run = folder("run"), .files = {folder(name)}, .queue = make_cpu_queue(2), .device = probe_cpu(2)}); });
+    EXPECT_NE(said.find(name), std::string::npos) << said;
+  }
+}
+
 TEST_F(Seeing, RefusesWhatNeedsTokens) {
-  trained(seeing_recipe({"run.steps=1"}), "run");
+  trained(small_classifier({"run.steps=1"}), "run");
   EXPECT_NE(refusal_by([&] {
               open_trained_model(folder("run"), make_cpu_queue(2), probe_cpu(2), {});
             }).find("needs a model of tokens, and model.architecture = \"encoder_classifier\" sees pictures."),
             std::string::npos);
-  const Recipe recipe = seeing_recipe();
+  const Recipe recipe = small_classifier();
   Context context(make_cpu_queue(2), probe_cpu(2), context_options(recipe));
   TrainStep step(context, resolve(recipe));
   EXPECT_NE(refusal_by([&] { (void)step.model(); }), "no error");
 }
 
-struct Refused {
-  std::vector<std::string> overrides;
-  std::string sentence;
-};
-
 TEST(SeeingRecipe, KeysThatDoNotGoTogetherAreRefused) {
-  const std::vector<Refused> all = {
+  const std::vector<RefusedRecipe> all = {
       {{"model.vocabulary=64"}, "model.vocabulary = 64 would not be read: model.architecture is \"encoder_classifier\"; leave it out."},
       {{"batch.source_tokens=0"}, "batch.source_tokens = 0 would not be read: model.architecture is \"encoder_classifier\"; leave it out."},
       {{"guidelines.pad_vocabulary_to=8"},
        "guidelines.pad_vocabulary_to = 8 would not be read: model.architecture is \"encoder_classifier\"; leave it out."},
       {{"model.positions=rope"},
-       "model.positions = \"rope\" numbers tokens, and an encoder_classifier learns a row for each place of a picture; set it to "
+       "model.positions = \"rope\" numbers tokens, and an encoder of pictures learns a row for each of their places; set it to "
        "\"learned\"."},
       {{"model.patch=3"}, "model.patch = 3 does not divide data.picture_size = 20; patches fill a picture. Set a divisor."},
+      {{"model.stem=none"},
+       "model.stem = \"none\" makes no rows of pictures, which an encoder_classifier sees; set it to \"patch\" or \"convolution\"."},
+      {{"model.stem_pool=true"}, "model.stem_norm and model.stem_pool belong to model.stem = \"convolution\"; leave them out."},
+      {{"model.stem=convolution"},
+       "model.patch = 5 is not made by halving sides, as model.stem = \"convolution\" does; set a power of two from 2 on."},
+      {{"model.stem=convolution", "model.stem_pool=true", "model.patch=2"},
+       "model.patch = 2 is not made by halving sides, as model.stem = \"convolution\" does and, with model.stem_pool, does twice at least; "
+       "set a power of two from 4 on."},
       {{"data.channels=2"}, "data.channels = 2 are no colors; set 1, shades of grey, or 3, red, green and blue."},
       {{"batch.pictures=1048577"},
        "batch.pictures = 1048577 of 20 x 20 pixels are too many for one pass; lower it, and raise batch.accumulate."},
-      {{"run.ranks=2"}, "run.ranks = 2 shares out rows of tokens, and an encoder_classifier trains on one device; set run.ranks to 1."},
+      {{"run.ranks=2"},
+       "run.ranks = 2 shares out rows of tokens, and a model that sees pictures trains on one device; set run.ranks to 1."},
       {{"model.encoder_layers=0"}, "model.encoder_layers = 0 in an encoder_classifier model; set it to at least 1."},
       {{"data.source=a.txt"}, "data.source = \"a.txt\" would not be read: data.kind is \"pictures\"."},
       {{"data.kind=text"},
        "data.kind = \"text\" and model.architecture = \"encoder_classifier\" do not go together: \"pictures\" are what an "
        "\"encoder_classifier\" sees; set both or neither."}};
-  for (const Refused& one : all) EXPECT_EQ(refusal_by([&] { seeing_recipe(one.overrides); }), one.sentence);
+  for (const RefusedRecipe& one : all) EXPECT_EQ(refusal_by([&] { small_classifier(one.overrides); }), one.sentence);
   EXPECT_EQ(refusal_by([] { small_recipe({"model.classes=11"}); }),
             "model.classes = 11 would not be read: model.architecture is \"encoder_decoder\"; leave it out.");
   EXPECT_EQ(refusal_by([] { small_recipe({"data.pictures=a"}); }), "data.pictures = \"a\" would not be read: data.kind is \"synthetic\".");
   EXPECT_NE(refusal_by([] { small_recipe({"data.kind=pictures"}); }).find("do not go together"), std::string::npos);
 }
 
+TEST(SeeingRecipe, ItsDataSaysWhatAShadeBecomes) {
+  const auto first = [](const std::vector<std::string>& overrides) {
+    const Recipe recipe = small_classifier(overrides);
+    const Corpus corpus(corpus_of(recipe));
+    return corpus.validation(batch_shape(resolve(recipe))).next()->pixels;
+  };
+  const std::vector<float> plain = first({"data.mean=0", "data.deviation=1"}), moved = first({"data.mean=0.25", "data.deviation=0.5"});
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(moved[i], (plain[i] - 0.25F) / 0.5F, 1e-6F);
+  EXPECT_EQ(first({}), first({"data.mean=0.5", "data.deviation=0.5"}));
+}
+
 TEST(SeeingRecipe, RowsAreItsPatches) {
-  const ResolvedRecipe resolved = resolve(seeing_recipe());
+  const ResolvedRecipe resolved = resolve(small_classifier());
   EXPECT_EQ(resolved.shapes, (StepShapes{.vocabulary = 10, .vocabulary_padded = 10, .source_rows = 24 * 16, .target_rows = 24}));
   EXPECT_EQ(text_of(resolved.segments, batch_shape(resolved)), "attention is counted for pictures of 16 patches each.");
   EXPECT_EQ(resolved.segments.source, (SegmentSums{.queries = 24 * 16, .pairs = 24 * 16 * 16}));

@@ -131,7 +131,8 @@ TEST_P(CachedBlocks, TargetsOfSeveralSourcesSayWhatEachSaysAlone) {
   std::vector<std::vector<std::vector<double>>> whole;
   for (std::size_t s = 0; s < 2; ++s) whole.push_back(whole_logits(run, sources[s], targets[s]));
   const NoGradient scope(run.context);
-  const std::vector<const std::vector<std::int32_t>*> group = {&sources[0], &sources[1]};
+  std::vector<DecodedSource> group;
+  for (const std::vector<std::int32_t>& source : sources) group.push_back({.rows = std::ssize(source), .ids = source, .pixels = {}});
   SourceGroup launches(run.step.model(), group, {.capacity = 6});
   for (std::int64_t position = 0; position < 4; ++position) {
     std::vector<std::int32_t> last;
