@@ -304,8 +304,11 @@ int train_recipe(const TrainArguments& given) {
             print_adjustments(std::cerr, *start.resolved, options.page.of_stderr());
             display.say(concat(recipe.name, ": ", count_text(start.parameters), " parameters, ",
                                count_text(start.resolved->shapes.target_rows * recipe.batch.accumulate),
-                               classifies(recipe.model) ? " pictures per step, " : " target rows per step, ", name_of(recipe.run.precision),
-                               " on ", device_text(request.device), ", ", bytes_text(start.bytes), "; run folder ", start.folder.string()));
+                               classifies(recipe.model)
+                                   ? concat(" pictures per step of ", patches_of(recipe.model, recipe.data), " rows each, ")
+                                   : std::string(" target rows per step, "),
+                               name_of(recipe.run.precision), " on ", device_text(request.device), ", ", bytes_text(start.bytes),
+                               "; run folder ", start.folder.string()));
             if (const std::int64_t ranks = recipe.run.ranks; ranks > 1) display.say(shares_text(*start.resolved, ranks));
             if (start.data.training > 0) {
               display.say(concat(count_text(start.data.training), examples_of(recipe.model), " to train on, ",
