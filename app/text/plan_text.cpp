@@ -180,7 +180,7 @@ void print_tried(std::ostream& stream, const StepText& text, const Page& page) {
 
 void print_advice(std::ostream& stream, const StepText& text, const Page& page) {
   const std::string& estimated = text.tokens.estimated();
-  stream << "\nadvice, by predicted time per real token\n";
+  stream << "\nadvice, by predicted time per " << (classifies(text.planned.resolved.recipe.model) ? "picture" : "real token") << '\n';
   if (!estimated.empty()) {
     stream << wrapped(concat("  the corpus cannot be packed, so rows of both sides are taken to fill alike: ", estimated), page) << '\n';
   }

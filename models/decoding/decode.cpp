@@ -267,8 +267,8 @@ std::vector<std::vector<std::int32_t>> caption(Transformer& model, std::span<con
 
 void generate(Transformer& model, std::span<const std::int32_t> prompt, const GenerateOptions& options,
               const std::function<void(std::int32_t)>& token) {
-  TW_CHECK_INPUT(std::holds_alternative<DecoderOnly>(model.architecture()),
-                 "an encoder_decoder model cannot continue a text; use translate.");
+  TW_CHECK_INPUT(std::holds_alternative<DecoderOnly>(model.architecture()), "an encoder_decoder model cannot continue a text; use ",
+                 model.data().picture ? "caption." : "translate.");
   TW_CHECK_INPUT(options.temperature >= 0.0 && std::isfinite(options.temperature), "the temperature is ", options.temperature,
                  "; it must be 0 or above.");
   Context& context = model.context();

@@ -41,7 +41,8 @@ Classification classify(const ClassificationRequest& request) {
                  ": there is no recipe.toml, so this is no run folder; name one that ./tilewave train has made.");
   const Recipe recipe = decoded_on(read_recipe(request.run / "recipe.toml"), request.device);
   TW_CHECK_INPUT(classifies(recipe.model), request.run.string(), ": the run's model.architecture is \"", name_of(recipe.model.architecture),
-                 "\", and pictures are told apart by an \"encoder_classifier\"; name a run of one.");
+                 "\", and pictures are told apart by an \"encoder_classifier\"; ",
+                 captions(recipe.model) ? "tilewave caption says what they show." : "name a run of one.");
   const ClassifierShape shape = classifier_shape(recipe);
   NamedPictures read = read_picture_files(request.files, shape.picture);
   read.stored.classes = shape.classes;

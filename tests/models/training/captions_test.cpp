@@ -12,6 +12,7 @@
 #include "models/decoding/trained_model.h"
 #include "models/planning/real_tokens.h"
 #include "models/training/captioning.h"
+#include "models/training/classification.h"
 #include "models/training/evaluation.h"
 #include "models/training/trainer.h"
 #include "tests/memory_folder.h"
@@ -133,6 +134,12 @@ TEST_F(Captioned, OtherWaysToReadARunAreRefused) {
   TrainedModel model = open_trained_model(folder("run"), make_cpu_queue(2), probe_cpu(2), {});
   const std::vector<std::vector<std::int32_t>> sources = {{5, 6}};
   EXPECT_EQ(refusal_by([&] { translate(*model.model, sources); }), "a model that sees pictures cannot translate text; use caption.");
+  EXPECT_EQ(refusal_by([&] { generate(*model.model, sources.front(), {}, [](std::int32_t) {}); }),
+            "an encoder_decoder model cannot continue a text; use caption.");
+  EXPECT_NE(refusal_by([&] {
+              (void)classify({.run = folder("run"), .files = {}, .queue = make_cpu_queue(2), .device = probe_cpu(2)});
+            }).find("tilewave caption says what they show."),
+            std::string::npos);
   EXPECT_NE(refusal_by([&] { said_of("run", {folder("absent.png")}); }).find("absent.png"), std::string::npos);
   trained(small_recipe({"run.steps=1"}), "tokens");
   EXPECT_NE(refusal_by([&] { said_of("tokens", {}); }).find("reads tokens and sees no pictures"), std::string::npos);
