@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <string>
 
+#include "kernels/core/memory.h"
 #include "kernels/ops/add.h"
+#include "kernels/ops/convert.h"
 
 namespace tilewave {
 
@@ -18,6 +20,12 @@ GradientReduction::GradientReduction(Parameters& parameters)
                                    [&](const ParameterLayer& other) { return other.gradients.data() == layers[layer].gradients.data(); });
     turn_before_.push_back(static_cast<std::size_t>(next - layers.begin()));
   }
+  Context& context = parameters.context();
+  if (context.options().gradient_reduction == GradientReductionType::fp32) return;
+  TW_CHECK(context.precision().gradient == DType::f32, "gradients of ", name_of(context.precision().gradient),
+           " are summed as they are; gradients of f32 can be summed in bf16.");
+  const auto largest = std::ranges::max_element(layers, {}, &ParameterLayer::elements);
+  narrow_ = context.persistent({1, largest->elements}, DType::bf16);
 }
 
 void GradientReduction::begin(PassKind kind) {
@@ -61,25 +69,46 @@ void GradientReduction::reduce(std::size_t layer) {
   const ParameterLayer& done = parameters_.layers()[layer];
   const std::string outer = context.layer();
   context.set_layer(done.name);
-  if (parameters_.sharding() == Sharding::none) {
-    context.launch_beside(AllReduceArgs{.x = done.gradients.view(), .ranks = context.ranks()});
-  } else {
-    sum_shares(done);
-  }
+  parameters_.sharding() == Sharding::none ? sum_all(done) : sum_shares(done);
   context.set_layer(outer);
+}
+
+// What goes over the links: the layer's gradients, or their copy in bf16. Collectives and conversions follow each other in one stream, so
+// that the copy of the next layer waits for the sums of this one.
+Tensor GradientReduction::sent(const ParameterLayer& layer) {
+  if (!narrow_) return layer.gradients;
+  const Tensor copy = narrow_.columns(0, layer.elements);
+  launch_conversion(layer.gradients, copy);
+  return copy;
+}
+
+// As rows, which a CPU's threads share out: a layer, and a rank's share of it, are so many of them.
+void GradientReduction::launch_conversion(const Tensor& x, const Tensor& y) {
+  constexpr std::int64_t kCols = kAlignment / static_cast<std::int64_t>(sizeof(float));
+  const auto rows = [](const Tensor& vector) { return vector.as_rows(0, {vector.cols() / kCols, kCols}, kCols); };
+  parameters_.context().launch_beside(ConvertArgs{.x = rows(x).view(), .y = rows(y).view()});
+}
+
+void GradientReduction::sum_all(const ParameterLayer& layer) {
+  Context& context = parameters_.context();
+  const Tensor whole = sent(layer);
+  context.launch_beside(AllReduceArgs{.x = whole.view(), .ranks = context.ranks()});
+  if (narrow_) launch_conversion(whole, layer.gradients);
 }
 
 // The sums go to this rank's columns of the layer's memory, which are its share of the gradients unless layers take turns.
 void GradientReduction::sum_shares(const ParameterLayer& layer) {
   Context& context = parameters_.context();
   const ShareRange own = share_of(layer, context.ranks(), context.ranks().rank);
-  const MatrixView sums = layer.gradients.columns(own.first, own.count).view();
+  const Tensor sums = layer.gradients.columns(own.first, own.count);
   // The walk goes on to the layer before this one, whose memory is that of the one behind: wait for what is summed there.
   if (in_turns_) context.await_ranks();
-  context.launch_beside(ReduceScatterArgs{.x = layer.gradients.view(), .y = sums, .ranks = context.ranks()});
+  const Tensor whole = sent(layer), part = whole.columns(own.first, own.count);
+  context.launch_beside(ReduceScatterArgs{.x = whole.view(), .y = part.view(), .ranks = context.ranks()});
+  if (narrow_) launch_conversion(part, sums);
   if (!in_turns_) return;
   const MatrixView share = layer.gradient_share.view();
-  context.launch_beside(AddArgs{.a = sums, .b = kind_ == PassKind::later ? ConstMatrixView(share) : ConstMatrixView(), .y = share});
+  context.launch_beside(AddArgs{.a = sums.view(), .b = kind_ == PassKind::later ? ConstMatrixView(share) : ConstMatrixView(), .y = share});
 }
 
 }  // namespace tilewave

@@ -1,6 +1,6 @@
 // Gradients summed over ranks, a layer at a time, each as soon as the backward walk has written the last of it: on a GPU in a stream of
-// its own, beside what the walk still computes. Every rank gets all sums, or its share of them alone. What ranks say to each other is
-// kernels/ops/collective.h's.
+// its own, beside what the walk still computes. Every rank gets all sums, or its share of them alone. In bf16, layers take turns in memory
+// that has a copy of one: rounded into it, summed there, and widened from it. What ranks say to each other is kernels/ops/collective.h's.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +37,14 @@ class GradientReduction {
 
  private:
   void reduce(std::size_t layer);
+  void sum_all(const ParameterLayer& layer);
   void sum_shares(const ParameterLayer& layer);
+  Tensor sent(const ParameterLayer& layer);
+  void launch_conversion(const Tensor& x, const Tensor& y);
 
   Parameters& parameters_;
   bool in_turns_;
+  Tensor narrow_;  // [1, elements of the largest layer], what is summed in bf16; absent where gradients are summed as they are
   PassKind kind_ = PassKind::first;
   std::unordered_map<const void*, std::size_t> layer_of_;  // by the address of a value
   std::vector<std::int64_t> left_;                         // gradients of each layer that are not complete

@@ -40,6 +40,7 @@ struct ContextOptions {
   GemmPlans plans;                     // these problems' plans; those of others are chosen when they are first asked for
   Communicator ranks;                  // that take each step together
   Sharding sharding = Sharding::none;  // among them
+  GradientReductionType gradient_reduction = GradientReductionType::fp32;
 };
 
 // Of a trace of what a context launches: which entries go beside the others, in order with what else does, and before which entries all of

@@ -4,7 +4,8 @@
 //   all_gather      y = x of rank 0, 1, ... one behind another; x may be this rank's share of y
 //   broadcast       x = x of rank `root`
 // Rows must follow each other without a gap. Sums run in an order that the library, the number of ranks and the size decide: the same ones
-// give the same bits. A rank alone copies, where there is anything to copy. Numbers are of any type; sums on a CPU of f32, f64 and i32.
+// give the same bits. A rank alone copies, where there is anything to copy. Numbers are of any type; sums on a CPU of
+// f32, f64, i32, and of bf16, which are added up in fp32 in the order of ranks and rounded once.
 #pragma once
 
 #include <cstdint>

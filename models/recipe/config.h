@@ -69,6 +69,9 @@ template <>
 inline constexpr std::array kNames<Sharding> = {Named{Sharding::none, "none"}, Named{Sharding::optimizer, "optimizer"},
                                                 Named{Sharding::gradients, "gradients"}};
 template <>
+inline constexpr std::array kNames<GradientReductionType> = {Named{GradientReductionType::fp32, "fp32"},
+                                                             Named{GradientReductionType::bf16, "bf16"}};
+template <>
 inline constexpr std::array kNames<RunLog> = {Named{RunLog::none, "none"}, Named{RunLog::tensorboard, "tensorboard"}};
 template <>
 inline constexpr std::array kNames<Precision> = {
@@ -431,6 +434,7 @@ struct RunConfig {
   RunLog log = RunLog::none;
   std::int64_t ranks = 1;
   Sharding shard = Sharding::none;
+  GradientReductionType gradient_reduction = GradientReductionType::fp32;
   double rank_timeout = 15.0;
 
   template <class Visitor>
@@ -466,6 +470,11 @@ struct RunConfig {
         {.resumed = Resumed::may_change,
          .hashed = Hashed::where_set,
          .meaning = "what each rank keeps a share of: `optimizer` is masters and moments, `gradients` those too (ZeRO's stages 1 and 2)"});
+    visit("gradient_reduction", gradient_reduction,
+          {.resumed = Resumed::may_change,
+           .hashed = Hashed::where_set,
+           .meaning = "what several ranks sum gradients in: `bf16` is half the bytes over the links, and rounds what is sent and what is "
+                      "summed; one rank sends nothing, and it changes nothing"});
     visit("rank_timeout", rank_timeout,
           {.unit = "seconds",
            .range = above(0),

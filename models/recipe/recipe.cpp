@@ -348,6 +348,9 @@ void check_ranks(const Recipe& recipe) {
                  " ranks choose for itself, and sums run in other orders; use \"model\", or a kernel's name.");
   TW_CHECK_INPUT(!sees_pictures(recipe.model), "run.ranks = ", ranks,
                  " shares out rows of tokens, and a model that sees pictures trains on one device; set run.ranks to 1.");
+  TW_CHECK_INPUT(recipe.run.gradient_reduction == GradientReductionType::fp32 || recipe.run.precision != Precision::fp64,
+                 "run.gradient_reduction = \"bf16\" would round the gradients of run.precision = \"fp64\" to 8 bits between run.ranks = ",
+                 ranks, " ranks; set it to \"fp32\", which sums them as they are.");
 }
 
 void check_reads_tokens(const Recipe& recipe, std::string_view what) {

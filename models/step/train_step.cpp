@@ -56,7 +56,8 @@ ContextOptions context_options(const Recipe& recipe) {
                              : forced                                   ? recipe.gemm.choice
                                                                         : std::string(),
                    .alignment_policy = recipe.gemm.alignment_policy},
-          .sharding = recipe.run.shard};
+          .sharding = recipe.run.shard,
+          .gradient_reduction = recipe.run.gradient_reduction};
 }
 
 BatchShape batch_shape(const ResolvedRecipe& resolved) {
@@ -390,10 +391,11 @@ StepTrace trace_step(const ResolvedRecipe& resolved, const DeviceInfo& device, c
   result.later_begin = entries.size();
   if (later > 0) {
     result.later_pass = layout_of([&] { step.launch_pass(PassKind::later); });
-    // What the last pass alone does: of gradients in shares all but the sums of its loss.
+    // What the last pass alone does: all that ranks do beside it, or of gradients in shares the sums of its loss.
     const bool once = resolved.recipe.run.shard != Sharding::gradients;
     for (std::size_t i = result.later_begin; i < entries.size(); ++i) {
-      entries[i].times = entries[i].collective && (once || entries[i].operation == AllReduceArgs::kOperation) ? 1 : later;
+      const bool beside = std::ranges::binary_search(context.beside().entries, i);
+      entries[i].times = beside && (once || entries[i].operation == AllReduceArgs::kOperation) ? 1 : later;
     }
   }
   result.update_begin = entries.size();

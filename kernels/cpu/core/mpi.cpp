@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "kernels/core/communicator.h"
+#include "kernels/core/element.h"
 #include "kernels/core/runtime_library.h"
 
 namespace tilewave {
@@ -41,10 +42,12 @@ struct Functions {
   int (*reduce)(const void*, void*, int, Handle, Handle, int, Handle) = nullptr;
   int (*reduce_scatter)(const void*, void*, const int*, Handle, Handle, Handle) = nullptr;
   int (*reduce_scatter_block)(const void*, void*, int, Handle, Handle, Handle) = nullptr;
+  int (*gather)(const void*, int, Handle, void*, int, Handle, int, Handle) = nullptr;
   int (*all_gather)(const void*, int, Handle, void*, int, Handle, Handle) = nullptr;
   int (*all_gather_v)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle) = nullptr;
   int (*broadcast)(void*, int, Handle, int, Handle) = nullptr;
-  Handle world = nullptr, errors_return = nullptr, sum = nullptr, f32 = nullptr, f64 = nullptr, i32 = nullptr, byte = nullptr;
+  Handle world = nullptr, errors_return = nullptr, sum = nullptr, f32 = nullptr, f64 = nullptr, i32 = nullptr, u16 = nullptr,
+         byte = nullptr;
 };
 
 Functions functions_of(void* library) {
@@ -63,6 +66,7 @@ Functions functions_of(void* library) {
   take_function(library, "MPI_Reduce", mpi.reduce);
   take_function(library, "MPI_Reduce_scatter", mpi.reduce_scatter);
   take_function(library, "MPI_Reduce_scatter_block", mpi.reduce_scatter_block);
+  take_function(library, "MPI_Gather", mpi.gather);
   take_function(library, "MPI_Allgather", mpi.all_gather);
   take_function(library, "MPI_Allgatherv", mpi.all_gather_v);
   take_function(library, "MPI_Bcast", mpi.broadcast);
@@ -72,8 +76,9 @@ Functions functions_of(void* library) {
   mpi.f32 = address_in(library, "ompi_mpi_float");
   mpi.f64 = address_in(library, "ompi_mpi_double");
   mpi.i32 = address_in(library, "ompi_mpi_int32_t");
+  mpi.u16 = address_in(library, "ompi_mpi_uint16_t");
   mpi.byte = address_in(library, "ompi_mpi_byte");
-  for (const Handle handle : {mpi.world, mpi.errors_return, mpi.sum, mpi.f32, mpi.f64, mpi.i32, mpi.byte}) {
+  for (const Handle handle : {mpi.world, mpi.errors_return, mpi.sum, mpi.f32, mpi.f64, mpi.i32, mpi.u16, mpi.byte}) {
     TW_CHECK(handle != nullptr, "the MPI library that was opened lacks names that Open MPI 4 and 5 have; ", kInstall, ".");
   }
   return mpi;
@@ -170,10 +175,11 @@ Handle type_of(const Functions& mpi, DType dtype) {
     case DType::i32:
       return mpi.i32;
     case DType::bf16:
+      return mpi.u16;  // its bits, which MPI carries
     case DType::f16:
       break;
   }
-  throw Error(concat("MPI sums f32, f64 and i32, not ", name_of(dtype), "."));
+  throw Error(concat("MPI sums f32, f64, i32 and bf16, not ", name_of(dtype), "."));
 }
 
 // fn(first, how many) for pieces of at most `most`.
@@ -236,6 +242,26 @@ std::byte* MpiRanks::scratch(std::int64_t bytes) {
   return scratch_.data();
 }
 
+// MPI knows no bf16: what all ranks have of some elements comes to one of them, which adds it up in their order. y: [elements], the root's.
+void MpiRanks::sum_bf16(const bf16* x, bf16* y, int elements, int root) {
+  constexpr int kPiece = 1024;
+  const Functions& mpi = process().mpi;
+  const std::int64_t bytes = static_cast<std::int64_t>(elements) * size_of(DType::bf16);
+  std::byte* const all = rank == root ? scratch(std::max<std::int64_t>(bytes, 1) * count) : nullptr;
+  expect(mpi.gather(x, elements, mpi.u16, all, elements, mpi.u16, root, communicator_), mpi, "the sum of bf16");
+  if (rank != root) return;
+  std::array<float, kPiece> sums{};
+  for (int first = 0; first < elements; first += kPiece) {
+    const int some = std::min(kPiece, elements - first);
+    std::fill_n(sums.begin(), some, 0.0F);
+    for (int r = 0; r < count; ++r) {
+      const bf16* const theirs = reinterpret_cast<const bf16*>(all + r * bytes) + first;
+      for (int i = 0; i < some; ++i) sums[static_cast<std::size_t>(i)] += static_cast<float>(theirs[i]);
+    }
+    std::transform(sums.begin(), sums.begin() + some, y + first, converted<bf16, float>);
+  }
+}
+
 // Each rank sums a share, and all take the shares: MPI_Allreduce may sum the same number on two ranks in two orders.
 void MpiRanks::sum_piece(std::byte* x, int elements, DType dtype) {
   const Functions& mpi = process().mpi;
@@ -243,6 +269,15 @@ void MpiRanks::sum_piece(std::byte* x, int elements, DType dtype) {
   for (int r = 0; r < count; ++r) shares[static_cast<std::size_t>(r)] = elements / count + (r < elements % count ? 1 : 0);
   std::exclusive_scan(shares.begin(), shares.end(), begins.begin(), 0);
   const int share = shares[static_cast<std::size_t>(rank)];
+  if (dtype == DType::bf16) {
+    auto* const numbers = reinterpret_cast<bf16*>(x);
+    for (int r = 0; r < count; ++r) {
+      bf16* const of_rank = numbers + begins[static_cast<std::size_t>(r)];
+      sum_bf16(of_rank, of_rank, shares[static_cast<std::size_t>(r)], r);
+    }
+    expect(mpi.all_gather_v(kInPlace, 0, mpi.u16, x, shares.data(), begins.data(), mpi.u16, communicator_), mpi, "all_reduce");
+    return;
+  }
   std::byte* const own = scratch(std::max<std::int64_t>(share, 1) * size_of(dtype));
   const Handle type = type_of(mpi, dtype);
   expect(mpi.reduce_scatter(x, own, shares.data(), type, mpi.sum, communicator_), mpi, "all_reduce");
@@ -256,6 +291,14 @@ void MpiRanks::all_reduce(void* x, std::int64_t elements, DType dtype) {
 
 void MpiRanks::reduce_scatter(const void* x, void* y, std::int64_t share, DType dtype) {
   if (share == 0) return;
+  if (dtype == DType::bf16) {
+    for (int r = 0; r < count; ++r) {
+      in_pieces(share, most, [&](std::int64_t first, int some) {
+        sum_bf16(static_cast<const bf16*>(x) + r * share + first, static_cast<bf16*>(y) + first, some, r);
+      });
+    }
+    return;
+  }
   const Functions& mpi = process().mpi;
   const Handle type = type_of(mpi, dtype);
   const std::int64_t bytes = share * size_of(dtype);

@@ -24,7 +24,7 @@ struct MpiRanks {
   MpiRanks(const MpiRanks&) = delete;
   MpiRanks& operator=(const MpiRanks&) = delete;
 
-  // Elements are f32, f64 or i32.
+  // Elements are f32, f64, i32 or bf16.
   void all_reduce(void* x, std::int64_t elements, DType dtype);
   void reduce_scatter(const void* x, void* y, std::int64_t share, DType dtype);  // y may be this rank's share of x
   void all_gather(const void* x, void* y, std::int64_t share_bytes);             // x may be this rank's share of y
@@ -36,6 +36,7 @@ struct MpiRanks {
  private:
   std::byte* scratch(std::int64_t bytes);
   void sum_piece(std::byte* x, int elements, DType dtype);
+  void sum_bf16(const bf16* x, bf16* y, int elements, int root);
 
   void* communicator_ = nullptr;
   std::vector<std::byte> scratch_;

@@ -16,8 +16,8 @@ MpiRanks& ranks_of(std::string_view operation, const Communicator& ranks) {
 }
 
 void expect_sums(std::string_view operation, DType dtype) {
-  TW_CHECK(dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i32, operation, ": ranks on CPUs sum f32, f64 and i32, not ",
-           name_of(dtype), "; convert to f32 first, or use --device cuda.");
+  TW_CHECK(dtype != DType::f16, operation, ": ranks on CPUs sum f32, f64, bf16 and i32, not ", name_of(dtype),
+           "; convert to f32 first, or use --device cuda.");
 }
 
 void copy(const ConstMatrixView& x, const MatrixView& y) {

@@ -1,4 +1,5 @@
-// Conversion on a GPU: a thread an element; it runs where weights are set, never within a step.
+// Conversion on a GPU: a thread an element. It runs where weights are set, and in a step where ranks sum gradients in bf16, whose rows lie
+// without gaps.
 #include "kernels/cuda/core/elements.h"
 #include "kernels/cuda/core/stream.h"
 #include "kernels/cuda/prim/check.h"
@@ -22,9 +23,14 @@ __device__ To converted(From value) {
 template <class From, class To>
 __global__ void convert(const From* x, std::int64_t x_ld, To* y, std::int64_t y_ld, std::int64_t cols, std::int64_t elements) {
   const std::int64_t stride = gridDim.x * static_cast<std::int64_t>(kThreads);
+  const bool dense = x_ld == cols && y_ld == cols;
   for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x; i < elements; i += stride) {
-    const std::int64_t row = i / cols, col = i % cols;
-    y[row * y_ld + col] = converted<To>(x[row * x_ld + col]);
+    if (dense) {
+      y[i] = converted<To>(x[i]);
+    } else {
+      const std::int64_t row = i / cols, col = i % cols;
+      y[row * y_ld + col] = converted<To>(x[row * x_ld + col]);
+    }
   }
 }
 

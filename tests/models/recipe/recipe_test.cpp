@@ -292,6 +292,18 @@ TEST(RecipeValidation, NumbersThatTheStepCannotHold) {
   }
 }
 
+// One rank sends nothing, and may have any value.
+TEST(RecipeValidation, RanksDoNotRoundFp64) {
+  const std::string bf16 = "run.gradient_reduction=bf16", fp64 = "run.precision=fp64", ranks = "run.ranks=2";
+  for (const auto& held : {std::vector{bf16, fp64}, {bf16, ranks}, {fp64, ranks}, {bf16, ranks, "run.precision=fp16"}}) {
+    EXPECT_EQ(refusal("[run]\n", held), "no error");
+  }
+  EXPECT_EQ(
+      refusal("[run]\n", {bf16, fp64, ranks}),
+      "run.gradient_reduction = \"bf16\" would round the gradients of run.precision = \"fp64\" to 8 bits between run.ranks = 2 ranks; "
+      "set it to \"fp32\", which sums them as they are.");
+}
+
 // Every key with a fraction that there is, and that will be: the step's are held to fp32, those of the host alone are named here.
 TEST(RecipeValidation, EveryFractionIsHeldToThePrecision) {
   const std::vector<std::string> host = {"guidelines.wave_limit",     "model.rope_base",  "model.rope_factor", "model.rope_low_frequency",

@@ -53,6 +53,49 @@ TEST(ShardedStep, EveryPassSumsGradientsThatTakeTurns) {
   EXPECT_EQ(launches("none", "all_gather"), 0);
 }
 
+// In bf16 half the bytes go over the links, in as many sums; every rank has a copy of the largest layer's gradients in 2 bytes beside.
+TEST(ShardedStep, SumsInBf16SendHalfTheBytes) {
+  struct Traced {
+    std::int64_t sums = 0, bytes = 0, conversions = 0, most = 0, persistent_bytes = 0;
+  };
+  const auto traced = [](const std::string& shard, const std::string& type, const std::string& passes) {
+    const Recipe recipe = small_recipe(
+        {"run.ranks=2", "run.shard=" + shard, "run.gradient_reduction=" + type, "batch.accumulate=" + passes, "run.precision=bf16"});
+    const StepTrace trace = trace_step(resolve(recipe), device_profile("h100").device);
+    Traced result{.persistent_bytes = trace.persistent_bytes};
+    for (std::size_t i = 0; i < trace.trace.entries.size(); ++i) {
+      const TraceEntry& entry = trace.trace.entries[i];
+      if (entry.operation == "convert") {
+        result.conversions += entry.times;
+        EXPECT_TRUE(std::ranges::binary_search(trace.beside.entries, i)) << "a conversion holds up the pass";
+      }
+      // Of the loss and of the norm a few doubles are summed.
+      if (!entry.collective || entry.collective->kind == CollectiveKind::all_gather || entry.collective->bytes <= 16) continue;
+      result.sums += entry.times;
+      result.bytes += entry.times * entry.collective->bytes;
+      result.most = std::max(result.most, entry.collective->bytes);
+    }
+    return result;
+  };
+  for (const std::string shard : {"none", "optimizer", "gradients"}) {
+    for (const std::string passes : {"1", "3"}) {
+      SCOPED_TRACE(concat(shard, ", ", passes));
+      const Traced wide = traced(shard, "fp32", passes), narrow = traced(shard, "bf16", passes);
+      EXPECT_GT(wide.sums, 4);
+      EXPECT_EQ(narrow.sums, wide.sums);
+      EXPECT_EQ(2 * narrow.bytes, wide.bytes);
+      EXPECT_EQ(wide.conversions, 0);
+      EXPECT_EQ(narrow.conversions, 2 * narrow.sums);
+      EXPECT_EQ(narrow.persistent_bytes - wide.persistent_bytes, narrow.most);
+    }
+  }
+  const auto alone = [](const std::string& type) {
+    return trace_step(resolve(small_recipe({"run.gradient_reduction=" + type})), probe_cpu(1));
+  };
+  EXPECT_TRUE(alone("bf16").trace.entries == alone("fp32").trace.entries) << "one rank sends nothing";
+  EXPECT_EQ(alone("bf16").bytes(), alone("fp32").bytes());
+}
+
 class TrainStepOf : public testing::TestWithParam<std::vector<std::string>> {
  protected:
   static std::vector<std::string> with(std::vector<std::string> more) {

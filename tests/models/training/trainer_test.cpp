@@ -430,8 +430,8 @@ TEST_F(Trainer, OtherChangesAreNamedAndRefused) {
 // Every key of a recipe: those that docs/use/reliability.md names may change when a run is resumed, and no other.
 TEST_F(Trainer, AResumedRunMayChangeWhatTheDocumentsSay) {
   const std::set<std::string> may_change = {"run.steps", "run.validate_every", "run.checkpoint_every", "run.keep", "run.keep_best",
-                                            "run.log", "run.shard", "run.rank_timeout", "guidelines.pad_vocabulary_to",
-                                            "guidelines.row_pitch", "guidelines.ffn_hidden_layout",
+                                            "run.log", "run.shard", "run.gradient_reduction", "run.rank_timeout",
+                                            "guidelines.pad_vocabulary_to", "guidelines.row_pitch", "guidelines.ffn_hidden_layout",
                                             // of the waves, for which this run does not ask
                                             "guidelines.wave_layer", "guidelines.wave_role", "guidelines.wave_limit"};
   // What another value of is refused for itself, before the run is looked at; and the files, see ACorpusMayMove. Another number of ranks
