@@ -17,6 +17,7 @@
 #include "models/step/step_batches.h"
 #include "models/step/step_plans.h"
 #include "models/step/train_step.h"
+#include "models/study/same_loss.h"
 
 namespace tilewave {
 namespace {
@@ -28,10 +29,12 @@ struct StepOptions {
   PageOptions page;
   bool json = false;
   int rounds = 25;
+  std::int64_t steps = 0;  // whose losses are printed
 };
 
 struct StepFigures {
   Timing timing;
+  LossCurve curve;
   double floor_s = 0.0, tokens_per_s = 0.0;
   std::int64_t matrix_flops = 0;
   bool pictures = false;  // in the place of target tokens
@@ -56,6 +59,13 @@ void print_json(const Recipe& recipe, const DeviceInfo& device, const StepFigure
   object.add("floor_us", figures.floor_s > 0.0 ? figures.floor_s * 1e6 : NAN);
   object.add("target_tokens_per_s", figures.tokens_per_s).add("matrix_flops", figures.matrix_flops);
   object.add("matrix_tflops", static_cast<double>(figures.matrix_flops) / timing.median_s * 1e-12);
+  std::vector<JsonObject> rounds, steps;
+  for (const double seconds : timing.rounds_s) rounds.emplace_back().add("time_us", seconds * 1e6);
+  for (std::size_t i = 0; i < figures.curve.losses.size(); ++i) {
+    steps.emplace_back().add("loss", figures.curve.losses[i]).add("gradient_norm", figures.curve.gradient_norms[i]);
+  }
+  object.add("rounds", rounds);
+  if (!steps.empty()) object.add("steps", steps);
   std::cout << object.text() << '\n';
 }
 
@@ -63,6 +73,7 @@ int bench_step(const StepOptions& given) {
   StepOptions options = given;
   options.ranks.apply(options.recipe);
   options.ranks.apply(options.device);
+  TW_CHECK_INPUT(options.steps == 0 || options.json, "--steps prints losses into the JSON object; add --json.");
   const RankEnvironment started = rank_environment();
   Recipe recipe = options.recipe.read();
   if (started.count == 1 && recipe.run.ranks > 1) return start_ranks(recipe.run.ranks, options.device);
@@ -85,7 +96,8 @@ int bench_step(const StepOptions& given) {
   TrainStep step(context, resolved);
   step.use_step_memory(trace);
   StepBatches batches(corpus, batch_shape(resolved), resolved.recipe.batch.accumulate);
-  std::int64_t done = 0, tokens = 0;
+  const LossCurve curve = run_steps(step, corpus, options.steps);
+  std::int64_t done = options.steps, tokens = 0, timed = 0;
   const auto launch = [&] {
     batches.next_step();
     const StepReport report = step.run(batches.current(), ++done);
@@ -93,6 +105,7 @@ int bench_step(const StepOptions& given) {
              ": the loss or the gradient norm is not finite, so that what follows is no training step; lower optimizer.learning_rate, or "
              "take another run.precision.");
     tokens += report.target_tokens;
+    ++timed;
   };
   const Timing timing =
       joined.ranks.alone()
@@ -100,8 +113,9 @@ int bench_step(const StepOptions& given) {
           : time_together(context, recipe.name, {.rounds = options.rounds, .load_s = 2.0, .block_s = 0.02}, launch);
   if (!joined.speaks()) return 0;
   const StepFigures figures = {.timing = timing,
+                               .curve = curve,
                                .floor_s = floor_s(trace.trace, precision_table(recipe.run.precision), device),
-                               .tokens_per_s = static_cast<double>(tokens) / static_cast<double>(done) / timing.median_s,
+                               .tokens_per_s = static_cast<double>(tokens) / static_cast<double>(timed) / timing.median_s,
                                .matrix_flops = trace.matrix_flops(),
                                .pictures = classifies(recipe.model)};
   options.json
@@ -118,6 +132,8 @@ Command add_bench_step(CLI::App& bench) {
   const auto options = std::make_shared<StepOptions>();
   options->recipe.add_to(*command);
   command->add_option("--rounds", options->rounds, "measured blocks of steps")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_option("--steps", options->steps, "with --json: print the loss and the gradient norm of so many first steps")
+      ->check(CLI::Range(1, 1000));
   command->add_flag("--json", options->json, "one JSON object");
   options->page.add_to(*command);
   options->ranks.add_to(*command);

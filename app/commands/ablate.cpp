@@ -2,11 +2,14 @@
 // explains the columns. Exit code 0: every variant ran and no loss differed; 1: one did not fit or differed; 2: a value that a key
 // cannot have, after the variants that could run have run.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "app/bench/calibrate.h"
 #include "app/options/command.h"
+#include "app/process/own_output.h"
 #include "app/text/ablation_files.h"
 #include "app/text/ablation_text.h"
 #include "app/text/plotter.h"
@@ -64,6 +67,40 @@ class ResultFolder {
   bool made_;
 };
 
+// The recipe once more, as a file, by `bench step`, which starts its ranks.
+RanksRun bench_of_ranks(const RanksAsked& asked, const DeviceOptions& device, const fs::path& folder) {
+  const fs::path file = folder / "ranks.toml";
+  write_file_atomically(file, to_toml(asked.recipe));
+  const bool cpu = asked.device.backend == Backend::cpu;
+  std::vector<std::string> words = {"bench",       "step",
+                                    file.string(), "--json",
+                                    "--steps",     std::to_string(asked.steps),
+                                    "--rounds",    std::to_string(asked.rounds),
+                                    "--device",    cpu ? "cpu" : device.device == "auto" ? "cuda" : device.device};
+  if (cpu) words.insert(words.end(), {"--threads", std::to_string(asked.device.sm_count)});
+  std::string said;
+  try {
+    said = own_output(words);
+  } catch (...) {
+    fs::remove(file);
+    throw;
+  }
+  fs::remove(file);
+  const nlohmann::json figures = nlohmann::json::parse(said);
+  RanksRun run;
+  for (const nlohmann::json& step : figures.at("steps")) {
+    const auto number = [&](const char* key) { return step.at(key).is_null() ? NAN : step.at(key).get<double>(); };
+    run.curve.losses.push_back(number("loss"));
+    run.curve.gradient_norms.push_back(number("gradient_norm"));
+  }
+  const auto seconds = [](const nlohmann::json& of, const char* key) { return of.at(key).get<double>() * 1e-6; };
+  run.step = {.median_s = seconds(figures, "time_us"),
+              .lower_quartile_s = seconds(figures, "lower_quartile_us"),
+              .upper_quartile_s = seconds(figures, "upper_quartile_us")};
+  for (const nlohmann::json& round : figures.at("rounds")) run.step.rounds_s.push_back(seconds(round, "time_us"));
+  return run;
+}
+
 int run_ablation(const AblateArguments& options) {
   check_output_folder("--out", options.out);
   Recipe recipe = options.recipe.read();
@@ -82,6 +119,7 @@ int run_ablation(const AblateArguments& options) {
   request.queue = options.device.make_queue(request.device);
   request.noted = [](const std::string& note) { std::cerr << note << '\n'; };
   const ResultFolder folder(options, recipe.name);
+  request.start_ranks = [&](const RanksAsked& asked) { return bench_of_ranks(asked, options.device, folder.path()); };
   if (options.calibrate) {
     const Calibration calibration = calibration_of(measure_calibration(options.device, request.device), request.device);
     request.device.cost_model = std::make_shared<CostModel>(calibration.model);

@@ -17,13 +17,13 @@ struct Answer {
   std::string line;
 };
 
-volatile std::sig_atomic_t caught = 0;
+volatile std::sig_atomic_t stop_signal_caught = 0;
 std::atomic<const Answer*> answer{nullptr};
 static_assert(std::atomic<const Answer*>::is_always_lock_free, "a signal handler reads it.");
 
 extern "C" void take_signal(int signal) {
-  if (caught != 0) _exit(128 + signal);
-  caught = signal;
+  if (stop_signal_caught != 0) _exit(128 + signal);
+  stop_signal_caught = signal;
   const int error = errno;
   const Answer* const now = answer.load();
   if (now != nullptr) {
@@ -53,6 +53,6 @@ void catch_stop_signals() {
   }
 }
 
-int caught_signal() { return caught; }
+int caught_signal() { return stop_signal_caught; }
 
 }  // namespace tilewave

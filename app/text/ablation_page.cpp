@@ -56,8 +56,7 @@ std::string times_section(const std::vector<Json>& ran) {
                      .to = number_at(v, "step_upper_quartile_us")});
   }
   if (times.empty()) return "";
-  return "<h2>Step time</h2>\n" + paragraph("Medians of interleaved rounds; a line is from the lower to the upper quartile.") +
-         html_bars(times);
+  return "<h2>Step time</h2>\n" + paragraph("Medians of rounds; a line is from the lower to the upper quartile.") + html_bars(times);
 }
 
 enum class Counted : std::uint8_t { target_tokens, pictures };
@@ -111,7 +110,8 @@ std::string settings_section(const Json& variants, Counted counted) {
          count_text(count_at(v, "target_tokens")), time_text(seconds_at(v, "step_us")), rate_text(number_at(v, "target_tokens_per_s")),
          flops_text(1e12 * number_at(v, "tflops")), bytes_text(count_at(v, "memory_bytes")), gain("predicted_gain_fraction", predicts(v)),
          gain("measured_gain_fraction", compared(v)), predicts(v) ? number_text(number_at(v, "prediction_error_points"), "%+.2f") : "",
-         gain("measured_gemm_gain_fraction", compared(v)), text_at(v["same_loss"], "verdict") + (how.empty() ? "" : ": " + how)});
+         gain("measured_gemm_gain_fraction", compared(v) && !v["measured_gemm_gain_fraction"].is_null()),
+         text_at(v["same_loss"], "verdict") + (how.empty() ? "" : ": " + how)});
   }
   return "<h2>Settings</h2>\n" + table.html();
 }

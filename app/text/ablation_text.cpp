@@ -82,7 +82,8 @@ void print_settings(std::ostream& stream, const AblationReport& report, const Pa
                rate_text(variant.target_tokens_per_s()), number_text(rates.scale * 1e12 * variant.tflops(), "%.4g"),
                bytes_text(variant.memory_bytes), predicted ? gain_text(*variant.predicted_gain) : "",
                beside ? gain_text(*variant.measured_gain) : "", predicted ? number_text(*variant.error_points(), "%+.2f") : "",
-               beside ? gain_text(*variant.measured_gemm_gain) : "", std::string(name_of(variant.same_loss.verdict))});
+               beside && variant.measured_gemm_gain ? gain_text(*variant.measured_gemm_gain) : "",
+               std::string(name_of(variant.same_loss.verdict))});
   }
   table.print(stream, page);
 }
@@ -277,7 +278,11 @@ void print_ablation(std::ostream& stream, const AblationText& text, const Page& 
   const nlohmann::ordered_json json = ablation_json(report);
   const auto line = [&](const std::string& prose) { stream << wrapped(prose, page) << '\n'; };
   line(concat(report.recipe, " on ", device_text(report.device), ": ", verdict(json)));
-  line(concat("medians of ", text.rounds, text.rounds == 1 ? " round" : " interleaved rounds", "; folder ", text.folder.string()));
+  line(concat("medians of ", text.rounds,
+              report.by_ranks    ? " rounds, each setting in processes of its own"
+              : text.rounds == 1 ? " round"
+                                 : " interleaved rounds",
+              "; folder ", text.folder.string()));
   if (!report.changes.empty()) line("made to fit a CPU, whose threads stand for multiprocessors (--full leaves it as it is):");
   for (const std::string& change : report.changes) line("  " + change);
   stream << '\n';

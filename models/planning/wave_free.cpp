@@ -90,9 +90,50 @@ std::string waves_text(const GuidelinesConfig& guidelines, const GemmLine& line,
   return stream.str();
 }
 
-// One way to settle the rows of each side: a number for each of the WaveRows, and what its step is worth.
+// What one rank's GEMMs have as N of a batch: its share of the rows, all of them where it is alone.
+std::int64_t rank_rows(const ResolvedRecipe& resolved, const WaveRows& rows) {
+  const BatchShape share = share_shape(resolved, resolved.recipe.run.ranks);
+  return rows.target ? share.target_rows : share.source_rows;
+}
+
+// Numbers of rows between two of them, and what a rank has of each, which grows with it.
+class RowsOfRanks {
+ public:
+  RowsOfRanks(const Recipe& recipe, const WaveRows& rows, std::int64_t least, std::int64_t most)
+      : recipe_(recipe), rows_(rows), multiple_(recipe.guidelines.batch_multiple_of) {
+    first_ = ceil_div(std::max(least, recipe.batch.sequence), multiple_);
+    last_ = most / multiple_;
+  }
+
+  bool none() const { return first_ > last_; }
+  std::int64_t least() const { return first_ * multiple_; }
+  std::int64_t most() const { return last_ * multiple_; }
+  std::int64_t of_rank(std::int64_t number) const {
+    return recipe_.run.ranks == 1 ? number : rank_rows(resolve(predictable(rows_.moved(recipe_, number))), rows_);
+  }
+  // The largest of which a rank has no more than `share`; nothing where it has more of all.
+  std::optional<std::int64_t> with_share(std::int64_t share) const {
+    std::int64_t low = first_ - 1, high = last_;
+    while (low < high) {
+      const std::int64_t middle = high - (high - low) / 2;
+      if (of_rank(middle * multiple_) <= share) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low >= first_ ? std::optional(low * multiple_) : std::nullopt;
+  }
+
+ private:
+  const Recipe& recipe_;
+  const WaveRows& rows_;
+  std::int64_t multiple_, first_ = 0, last_ = 0;
+};
+
+// One way to settle the rows of each side: a number for each of the WaveRows, what a rank has of it, and what its step is worth.
 struct Choice {
-  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> rows, of_rank;
   Recipe recipe;
   StepPlan step;
   StepWorth worth;
@@ -170,8 +211,9 @@ class Settling {
   }
 
   Choice choice(const std::vector<std::int64_t>& rows) {
-    Choice one{.rows = rows, .recipe = moved(rows), .step = {}, .worth = {}};
+    Choice one{.rows = rows, .of_rank = {}, .recipe = moved(rows), .step = {}, .worth = {}};
     ResolvedRecipe resolved = resolve(predictable(one.recipe));
+    for (const WaveRows& side : sides_) one.of_rank.push_back(rank_rows(resolved, side));
     resolved.segments = tokens_.segments(resolved);
     one.step = plan_by_layers(resolved, device_);
     one.worth = {.seconds = one.step.predicted_s(), .tokens = tokens_(resolved)};
@@ -199,8 +241,10 @@ class Settling {
   Adjustment adjustment_of(std::size_t side, const Choice& from, const Choice& to) {
     const GuidelinesConfig& guidelines = recipe_.guidelines;
     const WaveRows& rows = sides_[side];
-    std::string why = concat(name_of(guidelines.wave_role), " of ", rows.layer, " on ", device_.name, ", ",
-                             waves_text(guidelines, line_of(from.step, guidelines, from.rows[side]), device_));
+    const std::int64_t ranks = recipe_.run.ranks;
+    std::string why = concat(name_of(guidelines.wave_role), " of ", rows.layer, " on ", device_.name,
+                             ranks > 1 ? concat(", a share of each of ", ranks, " ranks") : "", ", ",
+                             waves_text(guidelines, line_of(from.step, guidelines, from.of_rank[side]), device_));
     std::vector<std::int64_t> before = from.rows;
     std::copy_n(to.rows.begin(), side, before.begin());
     std::vector<std::int64_t> after = before;
@@ -211,7 +255,7 @@ class Settling {
     } else if (stays) {
       why += concat("; no wave-free number within ", percent(guidelines.wave_limit), " is predicted to take less time per real token");
     } else {
-      why += concat("; then ", waves_text(guidelines, line_of(to.step, guidelines, to.rows[side]), device_),
+      why += concat("; then ", waves_text(guidelines, line_of(to.step, guidelines, to.of_rank[side]), device_),
                     "; the step is predicted to take ", percent(1.0 - relative_time(to.worth, from.worth)), " less time per real token");
     }
     return {.rule = "wave_free_batch",
@@ -260,14 +304,18 @@ std::vector<WaveRows> wave_rows(const Recipe& recipe, const DeviceInfo& device) 
                  "use \"forward\" or \"dgrad\".");
   const ResolvedRecipe resolved = resolve(predictable(without_waves(recipe)));
   const StepPlan step = plan_by_layers(resolved, device);
+  const BatchShape share = share_shape(resolved, recipe.run.ranks);
+  const bool told_apart = recipe.batch.source_tokens == recipe.batch.target_tokens || share.source_rows != share.target_rows;
+  TW_CHECK_INPUT(told_apart || recipe.run.ranks == 1, "guidelines.wave_free_batch = \"", name_of(guidelines.wave_free_batch), "\": of ",
+                 recipe.batch.source_tokens, " source and ", recipe.batch.target_tokens,
+                 " target rows each of run.ranks = ", recipe.run.ranks, " has ", share.source_rows,
+                 ", and the two cannot be told apart; ask for as many of both, or for more.");
   std::vector<WaveRows> found;
   std::set<std::string> layers;
   for (const GemmLine& line : step.gemms) {
     layers.insert(line.layer);
     if (!asked_for(line, guidelines)) continue;
-    WaveRows rows{.source = line.problem.n == resolved.shapes.source_rows,
-                  .target = line.problem.n == resolved.shapes.target_rows,
-                  .layer = line.layer};
+    WaveRows rows{.source = line.problem.n == share.source_rows, .target = line.problem.n == share.target_rows, .layer = line.layer};
     // Asked for as many, both move; else each moves by itself.
     rows.asked = rows.target ? recipe.batch.target_tokens : recipe.batch.source_tokens;
     const bool known = std::any_of(found.begin(), found.end(), [&](const WaveRows& other) { return other.source == rows.source; });
@@ -284,36 +332,39 @@ std::vector<RowsPlan> wave_free_steps(const Recipe& recipe, const WaveRows& rows
                                       const DeviceInfo& device) {
   const GuidelinesConfig& guidelines = recipe.guidelines;
   const std::int64_t multiple = guidelines.batch_multiple_of;
-  const StepPlan asked = plan_by_layers(resolve(predictable(without_waves(recipe))), device);
-  const GemmLine& line = line_of(asked, guidelines, round_up(rows.asked, multiple));
+  const ResolvedRecipe resolved = resolve(predictable(without_waves(recipe)));
+  const StepPlan asked = plan_by_layers(resolved, device);
+  const GemmLine& line = line_of(asked, guidelines, rank_rows(resolved, rows));
+  const RowsOfRanks numbers(recipe, rows, least, most);
   std::set<std::int64_t> candidates;
   for (const WaveTile& wave : wave_tiles(guidelines, line, device)) {
-    for (std::int64_t columns = ceil_div(least, wave.tile.n); columns * wave.tile.n <= most; ++columns) {
-      const std::int64_t number = columns * wave.tile.n / multiple * multiple;
-      if (number < std::max(least, recipe.batch.sequence)) continue;
-      if (tile_waves(line.problem.m, number, wave.tile, wave.slots).wave_efficiency >= kWaveFreeEfficiency) candidates.insert(number);
+    if (numbers.none()) break;
+    const std::int64_t largest = numbers.of_rank(most);
+    for (std::int64_t columns = ceil_div(numbers.of_rank(numbers.least()), wave.tile.n); columns * wave.tile.n <= largest; ++columns) {
+      const std::optional<std::int64_t> number = numbers.with_share(columns * wave.tile.n);
+      if (!number) continue;
+      const Tiling tiling = tile_waves(line.problem.m, numbers.of_rank(*number), wave.tile, wave.slots);
+      if (tiling.wave_efficiency >= kWaveFreeEfficiency) candidates.insert(*number);
     }
   }
   candidates = spread(candidates, kMaxTried);  // of many waves each number gains alike
-  if (line.problem.n >= least && line.problem.n <= most) candidates.insert(line.problem.n);
+  const std::int64_t stays = round_up(rows.asked, multiple);
+  if (stays >= least && stays <= most) candidates.insert(stays);
   std::vector<RowsPlan> steps;
   const auto try_number = [&](std::int64_t number) {
     StepPlan step = plan_by_layers(resolve(predictable(rows.moved(recipe, number))), device);
-    if (wave_efficiency(guidelines, line_of(step, guidelines, number), device) < kWaveFreeEfficiency) return;
+    const GemmLine& moved = line_of(step, guidelines, numbers.of_rank(number));
+    if (wave_efficiency(guidelines, moved, device) < kWaveFreeEfficiency) return;
     steps.push_back({.rows = number, .step = std::move(step)});
   };
   for (const std::int64_t number : candidates) try_number(number);
   // A last column of tiles that `most` cuts may fill the wave.
-  const std::int64_t edge = most / multiple * multiple;
-  if (steps.empty() && edge >= std::max(least, recipe.batch.sequence)) try_number(edge);
+  if (steps.empty() && !numbers.none()) try_number(numbers.most());
   return steps;
 }
 
 WaveFree settle_wave_free_batch(const Recipe& recipe, const DeviceInfo& device, RealTokenCounter& tokens, NoWholeWaves none) {
   if (recipe.guidelines.wave_free_batch == WaveFreeBatch::off) return {.recipe = recipe, .adjustments = {}};
-  TW_CHECK_INPUT(recipe.run.ranks == 1, "guidelines.wave_free_batch = \"", name_of(recipe.guidelines.wave_free_batch),
-                 "\" moves the rows of one process, and run.ranks = ", recipe.run.ranks,
-                 " share them out; set it to \"off\", and see `tilewave plan --ranks ", recipe.run.ranks, "` for the rows of one rank.");
   return Settling(recipe, device, tokens, none).settle();
 }
 

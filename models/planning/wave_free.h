@@ -1,5 +1,6 @@
 // The guide's third step: rows of tokens at which one layer's GEMM fills whole waves of tiles, or almost. Unlike the other guidelines
-// it asks a device, so it is decided once, where a run begins: the recipe it leaves holds numbers and no question.
+// it asks a device, so it is decided once, where a run begins: the recipe it leaves holds numbers and no question. Of ranks that share a
+// batch out the GEMM is that of one share, and the numbers are the whole batch's.
 // Source: Optimizing Linear/Fully-Connected Layers, section 4.2.3.
 #pragma once
 

@@ -10,6 +10,7 @@
 
 #include "framework/measure/gemm_times.h"
 #include "kernels/core/error.h"
+#include "kernels/core/saturating.h"
 #include "kernels/gemm/catalog.h"
 #include "models/planning/plan.h"
 #include "models/planning/resolve.h"
@@ -61,6 +62,20 @@ struct Reference {
   std::unique_ptr<TrainStep> step;
 };
 
+bool has_ranks(const Recipe& recipe, const Setting& setting) {
+  try {
+    return with_setting(recipe, setting).run.ranks > 1;
+  } catch (const InputError&) {
+    return false;  // which it says in its turn
+  }
+}
+
+// Ranks on one CPU share its threads out.
+DeviceInfo device_of_rank(const DeviceInfo& device, std::int64_t ranks) {
+  if (device.backend != Backend::cpu || ranks == 1) return device;
+  return probe_cpu(static_cast<int>(std::max<std::int64_t>(1, device.sm_count / ranks)));
+}
+
 // Nothing where a library multiplies: its times are not modelled.
 std::optional<double> predicted_step(const ResolvedRecipe& resolved, const StepTrace& trace, const DeviceInfo& device) {
   for (const TraceEntry& entry : trace.trace.entries) {
@@ -81,8 +96,11 @@ class Ablation {
   AblationReport run() {
     const bool toy = fitting(request_, report_.changes) != request_.recipe;
     report_.variants.resize(request_.settings.size());
+    report_.by_ranks = std::ranges::any_of(request_.settings, [&](const Setting& setting) { return has_ranks(request_.recipe, setting); });
     for (std::size_t i = 0; i < request_.settings.size(); ++i) make(report_.variants[i], i, toy);
-    if (!contestants_.empty()) {
+    if (report_.by_ranks) {
+      run_ranks();
+    } else if (!contestants_.empty()) {
       const StepMemory memory = allocate_step_memory(queue_, step_bytes_);
       for (Contestant& one : contestants_) one.step->use_step_memory(one.trace, memory);
       prove();
@@ -102,14 +120,16 @@ class Ablation {
       check_supported(recipe, request_.device.backend);
       check_files(recipe);
       open_corpus(recipe);
+      const DeviceInfo device = device_of_rank(request_.device, recipe.run.ranks);
+      check_processes(recipe.run.ranks);
       variant.resolved =
-          resolve_with(*corpus_, recipe, request_.device, variant.setting.asked_for ? NoWholeWaves::refused : NoWholeWaves::rows_stay);
+          resolve_with(*corpus_, recipe, device, variant.setting.asked_for ? NoWholeWaves::refused : NoWholeWaves::rows_stay);
       (void)corpus_->training(batch_shape(variant.resolved));  // throws where none of it fits the rows
       variant.target_tokens = RealTokenCounter(recipe, corpus_.get())(variant.resolved).target_tokens();
-      const GemmPlans plans = plans_for_step(variant.resolved, {.queue = queue_, .device = request_.device, .noted = request_.noted});
-      StepTrace trace = trace_step(variant.resolved, request_.device, {.plans = plans});
+      const GemmPlans plans = plans_for_step(variant.resolved, {.queue = queue_, .device = device, .noted = request_.noted});
+      StepTrace trace = trace_step(variant.resolved, device, {.plans = plans});
       variant.memory_bytes = trace.bytes();
-      variant.matrix_flops = trace.matrix_flops();
+      variant.matrix_flops = saturating_product(trace.matrix_flops(), recipe.run.ranks);
       for (const Contestant& other : contestants_) {
         if (other.variant->resolved.shapes == variant.resolved.shapes && other.trace.trace.entries == trace.trace.entries &&
             other_mathematics(variant.resolved.recipe, other.variant->resolved.recipe).empty()) {
@@ -120,7 +140,11 @@ class Ablation {
       check_room(variant.resolved, trace, step_bytes_);
       request_.noted(concat(variant.setting.name, ": ", variant.resolved.shapes.target_rows * recipe.batch.accumulate,
                             " target rows, vocabulary ", variant.resolved.shapes.vocabulary_padded));
-      variant.predicted_s = predicted_step(variant.resolved, trace, request_.device);
+      variant.predicted_s = predicted_step(variant.resolved, trace, device);
+      if (report_.by_ranks) {
+        contestants_.push_back({.variant = &variant, .corpus = corpus_, .trace = std::move(trace), .context = nullptr, .step = nullptr});
+        return;
+      }
       auto context = std::make_unique<Context>(request_.queue, request_.device, context_options(variant.resolved.recipe, plans));
       auto step = std::make_unique<TrainStep>(*context, variant.resolved);
       step_bytes_ = std::max(step_bytes_, trace.step_bytes());
@@ -131,6 +155,48 @@ class Ablation {
       variant.refused_input = true;
     } catch (const Error& error) {
       variant.refused = error.what();
+    }
+  }
+
+  void check_processes(std::int64_t ranks) const {
+    if (ranks == 1) return;
+    TW_CHECK(request_.start_ranks, "run.ranks = ", ranks, ": nobody here starts ranks; `tilewave ablate` does.");
+    if (request_.device.backend == Backend::cpu) return;
+    const std::int64_t here = std::ssize(probe_cuda().usable);
+    TW_CHECK(ranks <= here, "run.ranks = ", ranks, " ranks want a GPU each, and ", here == 1 ? "one is" : concat(here, " are"),
+             " here; `tilewave plan --switch` predicts them.");
+  }
+
+  // Each setting has its own processes, which end before the next one's begin.
+  void run_ranks() {
+    for (Contestant& one : contestants_) {
+      AblationVariant& variant = *one.variant;
+      const Recipe& recipe = variant.resolved.recipe;
+      request_.noted(concat(variant.setting.name, ": ", request_.steps, " steps of ", recipe.run.ranks,
+                            recipe.run.ranks == 1 ? " rank" : " ranks", ", then timed"));
+      try {
+        RanksRun run = request_.start_ranks({.recipe = recipe,
+                                             .device = device_of_rank(request_.device, recipe.run.ranks),
+                                             .steps = request_.steps,
+                                             .rounds = request_.timing.rounds});
+        variant.curve = std::move(run.curve);
+        variant.step = std::move(run.step);
+      } catch (const InputError& error) {
+        variant.refused = error.what();
+        variant.refused_input = true;
+      } catch (const Error& error) {
+        variant.refused = error.what();
+      }
+    }
+    for (AblationVariant& variant : report_.variants) {
+      if (!variant.same_as || report_.variants[*variant.same_as].ran()) continue;
+      variant.refused = report_.variants[*variant.same_as].refused;
+    }
+    std::erase_if(contestants_, [](const Contestant& one) { return !one.variant->ran(); });
+    for (AblationVariant& variant : report_.variants) {
+      const std::optional<Claim> claim = variant.ran() ? claim_of(variant) : std::nullopt;
+      if (claim) prove_ranks(*claim);
+      if (variant.ran()) check_finite(variant);
     }
   }
 
@@ -212,6 +278,16 @@ class Ablation {
     } else {
       compare_curves(curves, variant->resolved.recipe.run.precision, one->trace, same);
     }
+  }
+
+  static void prove_ranks(const Claim& claim) {
+    const auto& [variant, one, baseline] = claim;
+    if (!same_shape(*one, *baseline)) {
+      variant->same_loss = {.verdict = SameLoss::Verdict::not_compared, .how = "ranks compare steps of the same batches, and these differ"};
+      return;
+    }
+    variant->same_loss = compare_ranks({.ours = one->variant->curve, .baseline = baseline->variant->curve},
+                                       variant->resolved.recipe.run.precision, one->trace);
   }
 
   // A run that diverges shows nothing, whatever it was compared with.
@@ -387,12 +463,12 @@ class Ablation {
     const double tokens = static_cast<double>(variant.target_tokens) / static_cast<double>(baseline.target_tokens);
     variant.measured_gain = tokens * baseline.step.median_s / variant.step.median_s - 1.0;
     variant.gain_interval = gain_interval(variant, baseline.step, tokens);
+    const bool predicted = variant.predicted_s && baseline.predicted_s;
+    if (predicted) variant.predicted_gain = tokens * *baseline.predicted_s / *variant.predicted_s - 1.0;
+    if (report_.by_ranks) return;
     const auto gemm_gain = [&](double GemmTimes::*time) { return tokens * gemms_s(baseline, time) / gemms_s(variant, time) - 1.0; };
     variant.measured_gemm_gain = gemm_gain(&GemmTimes::measured_s);
-    if (variant.predicted_s && baseline.predicted_s) {
-      variant.predicted_gain = tokens * *baseline.predicted_s / *variant.predicted_s - 1.0;
-      variant.predicted_gemm_gain = gemm_gain(&GemmTimes::predicted_s);
-    }
+    if (predicted) variant.predicted_gemm_gain = gemm_gain(&GemmTimes::predicted_s);
     for (GemmTimes& gemm : variant.gemms) {
       const auto other = std::find_if(baseline.gemms.begin(), baseline.gemms.end(),
                                       [&](const GemmTimes& one) { return one.layer == gemm.layer && one.role == gemm.role; });

@@ -1,7 +1,8 @@
 // One recipe under several settings in one process: each setting a training step with its own memory, shown to compute the same loss
 // as its baseline (same_loss.h), then all of them timed in turns, and so their GEMMs by themselves. Gains are per real target token:
 //   gain = (baseline's step time / its real target tokens) / (this setting's) - 1
-// predicted from the traced steps before anything runs, and measured. A setting that cannot run keeps its sentence; the others run.
+// predicted from the traced steps before anything runs, and measured. A setting that cannot run keeps its sentence; the others run. Where a
+// setting has several ranks, each has processes of its own, one after another: their first steps are compared and their steps timed.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ struct AblationVariant {
   std::optional<double> predicted_gain;
   std::optional<double> measured_gain;                            // fractions; absent where the baseline did not run
   std::optional<GainInterval> gain_interval;                      // absent with it
-  std::optional<double> predicted_gemm_gain, measured_gemm_gain;  // of the step's GEMMs alone, launch by launch
+  std::optional<double> predicted_gemm_gain, measured_gemm_gain;  // of the step's GEMMs alone, launch by launch; absent with ranks
   LossCurve curve;
   SameLoss same_loss;
   std::vector<GemmTimes> gemms;
@@ -74,11 +75,24 @@ struct AblationReport {
   bool of_pictures = false;          // that a model sees: they are what is counted, in the place of target tokens
   std::vector<std::string> changes;  // made to run on a CPU, as sentences
   std::int64_t steps = 0;            // that losses were compared over
+  bool by_ranks = false;             // by processes of its own for each setting, not in turns
   std::vector<AblationVariant> variants;
 
   const AblationVariant& baseline_of(const AblationVariant& variant) const { return variants[variant.setting.baseline]; }
   // Every variant ran and none computed another loss.
   bool holds() const;
+};
+
+// What ranks made of a recipe.
+struct RanksRun {
+  LossCurve curve;  // of its first steps
+  Timing step;
+};
+struct RanksAsked {
+  const Recipe& recipe;
+  const DeviceInfo& device;  // of each rank
+  std::int64_t steps = 0;
+  int rounds = 0;
 };
 
 enum class AblationSizes : std::uint8_t { fitting, full };  // fitting: toy_sized on a CPU whose step would take long
@@ -91,6 +105,8 @@ struct AblationRequest {
   InterleaveOptions timing{.block_s = 0.05};
   Queue queue;
   DeviceInfo device;
+  // Starts as many ranks as the recipe has, one too, and lets them take its first steps and time more; Error where they cannot.
+  std::function<RanksRun(const RanksAsked&)> start_ranks = {};
   std::function<void(const std::string&)> noted = [](const std::string&) {};  // progress, in sentences
 };
 

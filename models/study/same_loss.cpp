@@ -133,6 +133,15 @@ void compare_curves(const CurvePair& curves, Precision precision, const StepTrac
   if (!within && same.verdict != SameLoss::Verdict::not_compared) same.verdict = SameLoss::Verdict::differs;
 }
 
+SameLoss compare_ranks(const CurvePair& curves, Precision precision, const StepTrace& trace) {
+  SameLoss same = compare_bits(curves);
+  if (same.verdict == SameLoss::Verdict::same_bits) return same;
+  same.verdict = SameLoss::Verdict::within_tolerance;
+  same.how = concat(curves.ours.losses.size(), " steps of the same batches");
+  compare_curves(curves, precision, trace, same);
+  return same;
+}
+
 namespace {
 
 // Of each parameter, squared.
@@ -297,7 +306,9 @@ std::string other_mathematics(const Recipe& a, const Recipe& b) {
   for (const KeyDifference& difference : differences(a, b)) {
     const std::string_view key = difference.key;
     const bool rows = key == "batch.source_tokens" || key == "batch.target_tokens" || key == "batch.sequence" || key == "batch.pictures";
-    if (!rows && !key.starts_with("guidelines.") && !key.starts_with("gemm.") && !key.starts_with("ablation.") && key != "run.steps") {
+    const bool ranks = key == "run.ranks" || key == "run.shard" || key == "run.rank_timeout";
+    if (!rows && !ranks && !key.starts_with("guidelines.") && !key.starts_with("gemm.") && !key.starts_with("ablation.") &&
+        key != "run.steps") {
       return difference.key;
     }
   }

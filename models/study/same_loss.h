@@ -74,6 +74,8 @@ struct CurvePair {
 SameLoss compare_bits(const CurvePair& curves);
 // Elsewhere adds to what was shown on frozen weights how far the curves part: within eight roundings of what is stored, and the sums.
 void compare_curves(const CurvePair& curves, Precision precision, const StepTrace& trace, SameLoss& same);
+// Of batches that ranks share out, whose steps are all there is to compare: within that bound.
+SameLoss compare_ranks(const CurvePair& curves, Precision precision, const StepTrace& trace);
 // The first step whose loss is no number or infinite, from 1; 0: none.
 std::int64_t first_diverged(const LossCurve& curve);
 

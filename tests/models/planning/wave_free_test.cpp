@@ -256,6 +256,43 @@ TEST(WaveFree, RoundedRowsCostWhatTheTraceSays) {
   EXPECT_EQ(source_bytes + target_bytes, bytes("48", "64") - bytes("45", "50"));
 }
 
+// What ranks share out: a number of the whole batch, of which one rank's share fills whole waves. Windows of 128 go to ranks whole: 4 ranks
+// of a V100 each have 640, 1,280 ... of 2,560, 5,120 ...
+TEST(WaveFree, ARanksShareFillsTheWaves) {
+  const DeviceInfo& v100 = device("v100");
+  const std::vector<std::string> of_four = {"run.ranks=4", "batch.sequence=128", "model.max_positions=128", "guidelines.wave_limit=0.15"};
+  const Recipe asked = case_study(8960, of_four);
+  const WaveRows rows = wave_rows(asked, v100).front();
+  EXPECT_TRUE(rows.source && rows.target);
+  EXPECT_EQ(rows.asked, 8960);
+  const auto share = [](const Recipe& recipe) { return share_shape(resolve(without_waves(recipe)), 4); };
+  const std::vector<RowsPlan> steps = wave_free_steps(asked, rows, 7900, 10500, v100);
+  ASSERT_FALSE(steps.empty());
+  for (const RowsPlan& step : steps) {
+    const std::int64_t of_rank = share(rows.moved(asked, step.rows)).target_rows;
+    EXPECT_EQ(of_rank, step.rows / 4);
+    const Tiling tiling = tile_waves(4096, of_rank, {.m = 256, .n = 128}, 80);
+    EXPECT_GE(tiling.wave_efficiency, kWaveFreeEfficiency) << step.rows;
+  }
+  EXPECT_TRUE(std::ranges::any_of(steps, [](const RowsPlan& step) { return step.rows == 4 * 2560; }));
+
+  const WaveFree settled = settle_wave_free_batch(asked, v100);
+  ASSERT_EQ(settled.adjustments.size(), 1u);
+  const Adjustment& adjustment = settled.adjustments.front();
+  EXPECT_EQ(adjustment.from, 8960);
+  EXPECT_EQ(adjustment.to, settled.recipe.batch.target_tokens);
+  EXPECT_GT(adjustment.to, 8960) << adjustment.why;
+  EXPECT_NE(
+      adjustment.why.find("Tesla V100-SXM2-32GB, a share of each of 4 ranks, 4096 x 2304 in 256x128: 288 tiles, 3.60 waves; then 4096 x "),
+      std::string::npos)
+      << adjustment.why;
+  EXPECT_EQ(settled.recipe.run.ranks, 4);
+  // One rank's 8,960 fill fourteen waves as they are.
+  const auto has_asked = [&](const Numbers& found) { return std::ranges::find(found, 8960) != found.end(); };
+  EXPECT_TRUE(has_asked(numbers(case_study(8960), 7900, 10500, v100)));
+  EXPECT_FALSE(has_asked(numbers(asked, 7900, 10500, v100)));
+}
+
 TEST(WaveFree, TheCpusThreadsStandForSms) {
   DeviceInfo cpu = probe_cpu(3);
   const Recipe asked = small_recipe({"guidelines.wave_free_batch=nearest", "guidelines.wave_tile=64x8", "guidelines.wave_limit=0.5"});
