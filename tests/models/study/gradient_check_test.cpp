@@ -7,6 +7,7 @@
 
 #include "kernels/core/error.h"
 #include "tests/kernels/gpu.h"
+#include "tests/sanitized.h"
 #include "tests/test_environment.h"
 
 namespace tilewave {
@@ -116,7 +117,9 @@ TEST(GradientCheck, OfModelsThatWriteWhatTheySee) {
 // Each stem: the gradients of every layer, and that a wrong term in any operation's backward pass is found.
 TEST(GradientCheck, OfModelsThatSee) {
   std::set<std::string> planted;
-  for (const std::vector<std::string>& overrides : stems()) {
+  const std::vector<std::vector<std::string>> all = stems();
+  for (const std::vector<std::string>& overrides : all) {
+    if (kSanitized && &overrides != &all.back()) continue;  // which has every operation that is named below
     SCOPED_TRACE(testing::PrintToString(overrides));
     expect_passes(seeing(overrides));
     const GradientCheckPlan plan = plan_gradient_check(seeing(overrides));
