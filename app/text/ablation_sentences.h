@@ -24,7 +24,6 @@ std::string training_loss_name(const nlohmann::ordered_json& ablation);
 // What kind of interval it is, for a legend.
 inline constexpr const char* kIntervalLegend =
     "Gains are of real target tokens, or of pictures, per second. An interval holds the median of the rounds' own gains, each round "
-    "against its baseline's same "
-    "round, by their order alone (a sign test); a gain whose interval holds 0 is within noise.";
+    "against its baseline's same round, by their order alone (a sign test); a gain whose interval holds 0 is within noise.";
 
 }  // namespace tilewave

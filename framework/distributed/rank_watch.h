@@ -1,6 +1,6 @@
 // Signs of life: each rank writes a beat into a folder that all of them read, from a thread of its own, and looks for the others'. A rank
-// that shows none for too long, since it was stopped or its machine is gone, ends this process with a sentence that names it; who started
-// the ranks then ends the rest.
+// that shows none for too long, since it was stopped or its machine is gone, ends this process with a sentence that names it: first the
+// first one alive, the others where it says nothing. Who started the ranks then ends the rest.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 #include "models/training/classification.h"
 #include "models/training/evaluation.h"
 #include "models/training/trainer.h"
-#include "tests/memory_folder.h"
+#include "tests/models/training/picture_runs.h"
 #include "tests/models/training/small_runs.h"
 #include "tests/shell.h"
 
@@ -41,26 +41,12 @@ void write_idx(const fs::path& folder, const std::string& name, std::int64_t cou
   write_text(folder / (name + "-labels"), labels);
 }
 
-class Seeing : public testing::Test {
+class Seeing : public PictureRuns {
  protected:
-  fs::path folder(const std::string& name) const { return temporary / name; }
-
-  TrainingResult trained(const Recipe& recipe, const std::string& name, std::int64_t stop_after = 0,
-                         RunStart start = RunStart::fresh) const {
-    std::int64_t done = 0;
-    return train({.recipe = recipe,
-                  .run = {.recipe = "seeing", .folder = folder(name), .start = start},
-                  .queue = make_cpu_queue(2),
-                  .device = probe_cpu(2),
-                  .stop_signal = [&] { return stop_after > 0 && done >= stop_after ? SIGTERM : 0; }},
-                 {.stepped = [&](const TrainingProgress& progress) { done = progress.step.step; }});
-  }
   std::vector<std::string> of_files() const {
     const auto named = [&](const char* key, const char* file) { return std::string("data.") + key + "='" + folder(file).string() + "'"; };
     return {named("pictures", "train-images"), named("labels", "train-labels")};
   }
-
-  MemoryFolder temporary;
 };
 
 TEST_F(Seeing, TheAccuracyIsThatOfThePicturesOneByOne) {
