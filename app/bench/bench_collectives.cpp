@@ -126,7 +126,10 @@ int bench_collectives(const CollectivesOptions& given) {
     }
   }
   if (!joined.speaks()) return 0;
-  if (device.backend == Backend::cuda) measured.launch_s = cost_model_of(device).operations.launch_s;
+  if (device.backend == Backend::cuda) {
+    const OperationModel& model = cost_model_of(device).operations;
+    measured.launch_s = model.launch_s + model.link_start_s;
+  }
   measured.links = fit_links(measured.times, measured.launch_s);
   if (options.json) {
     print_json(measured);

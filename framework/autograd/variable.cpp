@@ -24,6 +24,7 @@ struct VariableNode {
   std::string layer;
   std::string consumed_by;
   std::string used_by;  // the last operation that took it as an input
+  std::function<void()> before_reading;
 };
 
 bool GradientSlot::needed() const { return node_ != nullptr && node_->requires_gradient; }
@@ -66,10 +67,13 @@ void Variable::bind_value(Tensor value) const {
   node_->value = std::move(value);
 }
 
+void Variable::before_reading(std::function<void()> hook) const { node_->before_reading = std::move(hook); }
+
 const Tensor& Variable::value() const {
   TW_CHECK(node_, "an empty Variable has no value.");
   TW_CHECK(node_->consumed_by.empty(), "the result of ", node_->operation, " was consumed by ", node_->consumed_by,
            ", which reuses its memory; read it before.");
+  if (node_->before_reading) node_->before_reading();
   return node_->value;
 }
 

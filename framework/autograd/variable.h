@@ -60,6 +60,8 @@ class Variable {
   void bind_gradient(Tensor gradient) const;
   // A leaf's value may be without memory, a shape alone, until it is bound.
   void bind_value(Tensor value) const;
+  // Called by each value() of a leaf before its memory is handed out: of what may be on its way, to wait for it.
+  void before_reading(std::function<void()> hook) const;
 
   explicit operator bool() const { return node_ != nullptr; }
   const Tensor& value() const;  // throws where an operation has consumed it in place, or backward() has spent it

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "framework/tensor/host_tensor.h"
@@ -141,6 +142,11 @@ void Parameters::place() {
     for (std::size_t place = 0; place < places.size(); ++place) places_[places[place].index] = {.layer = layer, .place = place};
   }
   if (!shares) return;
+  on_their_way_.resize(layers_.size());
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    for (const ParameterPlace& place : layers_[layer].places)
+      place.parameter->variable.before_reading([this, layer] { await_compute_copy(layer); });
+  }
   for (std::size_t i = 0; i < parameters_.size(); ++i) initialize(context_, master(i), seed_);
 }
 
@@ -182,16 +188,27 @@ void Parameters::place_sharded(ParameterLayer& layer) {
   for (const ParameterPlace& place : layer.places) place.parameter->variable.bind_value(rows_in(layer.compute, place));
 }
 
-void Parameters::gather_compute_copies() const {
+void Parameters::gather_compute_copies() {
   if (sharding_ == Sharding::none) return;
   const Communicator& ranks = context_.ranks();
-  for (const ParameterLayer& layer : layers_) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const ParameterLayer& layer = layers_[i];
     const LayerScope scope(context_, layer.name);
     const ShareRange own = share_of(layer, ranks, ranks.rank);
     context_.launch_beside(
         AllGatherArgs{.x = layer.compute.columns(own.first, own.count).view(), .y = layer.compute.view(), .ranks = ranks});
+    on_their_way_[i] = context_.mark_beside();
   }
+  outdated_ = false;
+}
+
+void Parameters::await_compute_copies() {
+  std::ranges::fill(on_their_way_, std::nullopt);
   context_.await_ranks();
+}
+
+void Parameters::await_compute_copy(std::size_t layer) {
+  if (const std::optional<Context::BesideMark> mark = std::exchange(on_their_way_[layer], std::nullopt)) context_.await(*mark);
 }
 
 ParameterState Parameters::master(std::size_t index) const {

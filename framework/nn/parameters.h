@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -43,8 +44,14 @@ class Parameters {
   void place();
   const std::vector<ParameterLayer>& layers() const { return layers_; }  // none where they are separate
   Sharding sharding() const { return sharding_; }
-  // What this rank has of all compute copies becomes everybody's, where masters are in shares.
-  void gather_compute_copies() const;
+  // What this rank has of all compute copies becomes everybody's, where masters are in shares: launched beside what follows, layer by layer
+  // in the order of the forward pass. The first reader of a parameter waits for its layer.
+  void gather_compute_copies();
+  // What nobody has read since is there too.
+  void await_compute_copies();
+  // An update has moved each rank's own share alone: until the next gather a compute copy is of two steps.
+  void outdate_compute_copies() { outdated_ = sharding_ != Sharding::none; }
+  bool compute_copies_outdated() const { return outdated_; }
 
   ParameterState master(std::size_t index) const;
   ParameterState master(const Parameter& parameter) const;  // or of a buffer
@@ -65,13 +72,16 @@ class Parameters {
   void place_gradients(ParameterLayer& layer, const Tensor& gradients) const;
   void place_sharded(ParameterLayer& layer);
   std::vector<Tensor> gradient_memory() const;
+  void await_compute_copy(std::size_t layer);
 
   Context& context_;
   std::uint64_t seed_;
   ParameterStorage storage_;
   Sharding sharding_;
+  bool outdated_ = false;
   std::vector<ParameterLayer> layers_;
-  std::vector<Index> places_;  // of each parameter in layers_
+  std::vector<std::optional<Context::BesideMark>> on_their_way_;  // of each layer whose compute copies nobody has waited for
+  std::vector<Index> places_;                                     // of each parameter in layers_
   std::deque<Parameter> parameters_, buffers_;
   std::unordered_map<std::string_view, std::size_t> by_name_;  // index
 };

@@ -100,7 +100,7 @@ void AdamW::update() {
                            .epsilon = options_.epsilon,
                            .weight_decay = options_.weight_decay,
                            .state = context.step_state()});
-  parameters_.gather_compute_copies();
+  parameters_.outdate_compute_copies();
 }
 
 void AdamW::measure_shares() {

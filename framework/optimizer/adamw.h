@@ -1,6 +1,6 @@
 // AdamW with global-norm clipping: two launches per step, the norm over all gradients and the update of all parameters. The step
 // number, learning rate and loss scale come from the step state in device memory. Where ranks have shares of the parameters' state, each
-// updates its own, the norm's sum goes over all ranks, and compute copies are gathered from them.
+// updates its own, and the norm's sum goes over all ranks; compute copies are gathered from them before they are read again.
 #pragma once
 
 #include <vector>

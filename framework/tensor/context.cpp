@@ -28,7 +28,20 @@ void Context::note_beside() {
 void Context::await_ranks() {
   if (!std::exchange(links_are_ahead_, false)) return;
   if (links_) follow(queue_, *links_);
-  if (const Trace* const log = log_of(queue_)) beside_.awaits.push_back(log->entries.size());
+  note_await(beside_.entries.size());
+}
+
+Context::BesideMark Context::mark_beside() {
+  return {.place = links_ ? mark_end(*links_) : QueueMark(), .launched = beside_.entries.size()};
+}
+
+void Context::await(const BesideMark& mark) {
+  follow(queue_, mark.place);
+  note_await(mark.launched);
+}
+
+void Context::note_await(std::size_t launched) {
+  if (const Trace* const log = log_of(queue_)) beside_.awaits.push_back({.before = log->entries.size(), .launched = launched});
 }
 
 std::int64_t Context::pitch_of(std::int64_t cols, DType dtype) const { return tilewave::pitch_of(cols, dtype, options_.pitch); }

@@ -43,10 +43,14 @@ struct ContextOptions {
   GradientReductionType gradient_reduction = GradientReductionType::fp32;
 };
 
-// Of a trace of what a context launches: which entries go beside the others, in order with what else does, and before which entries all of
-// that is done.
+// Of a trace of what a context launches: which entries go beside the others, in order with what else does, and where they are waited for.
 struct LaunchesBeside {
-  std::vector<std::size_t> entries, awaits;  // ascending
+  struct Await {
+    std::size_t before = 0;    // the entry of the trace
+    std::size_t launched = 0;  // so many of `entries`, the first ones, are done by then
+  };
+  std::vector<std::size_t> entries;  // ascending
+  std::vector<Await> awaits;         // in order
 };
 
 class Context {
@@ -87,6 +91,13 @@ class Context {
   }
   // Waits for nothing where nothing was launched beside since: a capture has no stream but those that followed its own.
   void await_ranks();
+  // What was launched beside until now, to be waited for alone; every mark's pass ends with await_ranks().
+  struct BesideMark {
+    QueueMark place;
+    std::size_t launched = 0;
+  };
+  BesideMark mark_beside();
+  void await(const BesideMark& mark);
   const LaunchesBeside& beside() const { return beside_; }  // in the log that the queue has had since the context was made
 
   // Times every launch from now on; null for none.
@@ -145,6 +156,7 @@ class Context {
 
  private:
   void note_beside();  // of the last launch
+  void note_await(std::size_t launched);
 
   Queue queue_;
   std::optional<Queue> links_;  // of ranks that joined with GPUs

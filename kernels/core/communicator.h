@@ -54,4 +54,14 @@ std::vector<std::string> exchange(Queue& queue, const Communicator& ranks, const
 void follow(Queue& later, Queue& earlier);
 void follow(CudaQueue& later, CudaQueue& earlier);
 
+// A place in a queue, for others to wait for when it holds more by then.
+struct QueueMark {
+  std::shared_ptr<void> event;  // of a GPU's stream; none where queues are in order
+};
+QueueMark mark_end(Queue& queue);
+QueueMark mark_end(CudaQueue& queue);
+// What is put into `later` from now on begins when what stands before the mark is done. A mark made under a capture is waited for under it.
+void follow(Queue& later, const QueueMark& mark);
+void follow(CudaQueue& later, const QueueMark& mark);
+
 }  // namespace tilewave

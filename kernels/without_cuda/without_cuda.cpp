@@ -66,6 +66,8 @@ NcclId make_nccl_id() { refuse(); }
 Communicator join_nccl(int, const NcclId&, int, int) { refuse(); }
 CudaQueue links_of(const Communicator&) { refuse(); }
 void follow(CudaQueue&, CudaQueue&) { refuse(); }
+QueueMark mark_end(CudaQueue&) { refuse(); }
+void follow(CudaQueue&, const QueueMark&) { refuse(); }
 
 std::int64_t free_bytes(CudaQueue&) { refuse(); }
 void* allocate(CudaQueue&, std::int64_t) { refuse(); }

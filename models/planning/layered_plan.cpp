@@ -86,6 +86,8 @@ StepPlan plan_by_layers(const ResolvedRecipe& resolved, const DeviceInfo& device
     add(plan.other_s, shallow.other_s, slope.one_more.other_s, slope.layers);
     add(plan.links_s, shallow.links_s, slope.one_more.links_s, slope.layers);
     add(plan.exposed_s, shallow.exposed_s, slope.one_more.exposed_s, slope.layers);
+    add(plan.late_s, shallow.late_s, slope.one_more.late_s, slope.layers);
+    add(plan.alone_s, shallow.alone_s, slope.one_more.alone_s, slope.layers);
     add(plan.bytes, shallow.bytes, slope.one_more.bytes, slope.layers);
     add(plan.parameters, shallow.parameters, slope.one_more.parameters, slope.layers);
     add(plan.matrix_flops, shallow.matrix_flops, slope.one_more.matrix_flops, slope.layers);

@@ -9,6 +9,7 @@
 #include "kernels/core/saturating.h"
 #include "kernels/gemm/cost/operation_time.h"
 #include "kernels/ops/gradient_norm.h"
+#include "models/step/step_clock.h"
 
 namespace tilewave {
 
@@ -124,71 +125,21 @@ void check_plannable(const Recipe& recipe, const DeviceInfo& device) {
 
 namespace {
 
-double seconds_of(const TraceEntry& entry, const DeviceInfo& device) {
-  return entry.gemm && entry.plan ? entry.plan->predicted_s : predicted_seconds(entry, device);
-}
-
-// A step's queue and the links between its ranks as time goes on, in seconds from its begin.
-struct StepClock {
-  double now_s = 0.0, links_free_s = 0.0;
-  double links_s = 0.0, exposed_s = 0.0;  // at work; waited for
-
-  void launch(double seconds) { now_s += seconds; }
-  void launch_beside(double seconds) {
-    links_s += seconds;
-    links_free_s = std::max(links_free_s, now_s) + seconds;
-  }
-  void await() {
-    exposed_s += std::max(0.0, links_free_s - now_s);
-    now_s = std::max(now_s, links_free_s);
-  }
-  // So many times more what has been since.
-  void repeat(const StepClock& since, double times) {
-    const double passed_s = times * (now_s - since.now_s);
-    links_s += times * (links_s - since.links_s);
-    exposed_s += times * (exposed_s - since.exposed_s);
-    now_s += passed_s;
-    links_free_s += passed_s;
-  }
-};
-
-struct Entries {
-  std::size_t begin = 0, end = 0;
-};
-
 bool is_beside(const StepTrace& trace, std::size_t entry) { return std::ranges::binary_search(trace.beside.entries, entry); }
 
-// What is launched once where passes follow is launched in the last one.
-void replay(const StepTrace& trace, const Entries& part, const DeviceInfo& device, bool last, StepClock& clock) {
-  const std::vector<TraceEntry>& entries = trace.trace.entries;
-  const std::vector<std::size_t>& awaits = trace.beside.awaits;
-  std::int64_t passes = 1;
-  for (std::size_t i = part.begin; i < part.end; ++i) passes = std::max(passes, entries[i].times);
-  auto await = std::ranges::lower_bound(awaits, part.begin);
-  for (std::size_t i = part.begin; i <= part.end; ++i) {
-    for (; await != awaits.end() && *await == i; ++await) clock.await();
-    if (i == part.end || (!last && entries[i].times < passes)) continue;
-    const double seconds = seconds_of(entries[i], device);
-    is_beside(trace, i) ? clock.launch_beside(seconds) : clock.launch(seconds);
-  }
-}
+}  // namespace
 
-StepClock replay(const StepTrace& trace, std::int64_t passes, const DeviceInfo& device) {
-  constexpr std::int64_t kReplayed = 4;  // later passes; those behind them are like the last of them
-  StepClock clock;
-  replay(trace, {.begin = 0, .end = trace.later_begin}, device, true, clock);
-  const Entries later = {.begin = trace.later_begin, .end = trace.update_begin};
-  for (std::int64_t pass = 1; pass < passes; ++pass) {
-    const StepClock before = clock;
-    replay(trace, later, device, pass + 1 == passes, clock);
-    const std::int64_t left = passes - 1 - pass;
-    if (pass < kReplayed || left < 2) continue;
-    clock.repeat(before, static_cast<double>(left - 1));
-    pass += left - 1;
-  }
-  replay(trace, {.begin = trace.update_begin, .end = trace.trace.entries.size()}, device, true, clock);
-  clock.await();
-  return clock;
+namespace {
+
+// Ranks take their sums at the pace of whoever is late: what two H200s wait for each other, one of which is a hundredth slower than the
+// other when each is alone (docs/lab/many-gpus.md).
+constexpr double kLateRank = 0.02;
+
+// A rank's share of the step as one process's whole.
+ResolvedRecipe share_alone(const ResolvedRecipe& resolved) {
+  ResolvedRecipe alone = resolve(of_one_rank(resolved));
+  alone.segments = part_of(resolved.segments, resolved.recipe.run.ranks);
+  return alone;
 }
 
 }  // namespace
@@ -199,9 +150,10 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
                 .parameters = trace.parameters,
                 .matrix_flops = trace.matrix_flops()};
   plan.ranks = resolved.recipe.run.ranks;
-  const StepClock clock = replay(trace, resolved.recipe.batch.accumulate, device);
+  const StepClock clock = clock_step(trace, resolved.recipe.batch.accumulate, device);
   plan.links_s = clock.links_s;
-  plan.exposed_s = clock.exposed_s;
+  plan.exposed_s = clock.exposed_s + clock.delayed_s;
+  if (plan.ranks > 1 && device.backend == Backend::cuda) plan.late_s = kLateRank * clock.now_s;
   for (std::size_t i = 0; i < trace.trace.entries.size(); ++i) {
     const TraceEntry& entry = trace.trace.entries[i];
     const std::string layer = without_numbers(entry.layer);
@@ -230,6 +182,7 @@ StepPlan plan_step(const ResolvedRecipe& resolved, const StepTrace& trace, const
   }
   std::stable_sort(plan.operations.begin(), plan.operations.end(),
                    [](const OperationLine& a, const OperationLine& b) { return a.predicted_s > b.predicted_s; });
+  plan.alone_s = plan.ranks > 1 ? plan_step(share_alone(resolved), device).predicted_s() : plan.predicted_s();
   return plan;
 }
 

@@ -68,15 +68,17 @@ struct StepPlan {
   double gemm_s = 0.0, other_s = 0.0;     // predicted, of one rank
   std::int64_t ranks = 1;
   double links_s = 0.0;    // of what goes over the links between ranks, one behind another
-  double exposed_s = 0.0;  // of it, what the step waits for: the rest is beside the backward pass
+  double exposed_s = 0.0;  // what the step waits for, of that or of the SMs that it takes: the rest is beside the passes
+  double late_s = 0.0;     // what ranks wait for whoever is the slowest
+  double alone_s = 0.0;    // what a step of this rank's share would take without the others
   std::int64_t rows = 0;   // of source and target, over all accumulated passes
   std::int64_t bytes = 0;  // of memory, across and within steps
   std::int64_t parameters = 0;
   std::int64_t matrix_flops = 0;  // attention's included
 
-  double predicted_s() const { return gemm_s + other_s + exposed_s; }
-  // What a rank does of a step is to what it would do in that time without the others.
-  double efficiency() const { return (gemm_s + other_s) / predicted_s(); }
+  double predicted_s() const { return gemm_s + other_s + exposed_s + late_s; }
+  // What a rank does in a step is to what it would do in that time without the others.
+  double efficiency() const { return alone_s / predicted_s(); }
   // Of the GEMMs whose layer ends in `layer`, all roles together.
   double seconds_of_layer(std::string_view layer) const;
 };

@@ -134,6 +134,8 @@ void write_json(std::ostream& stream, const PlannedRecipe& planned) {
                 .add("ranks", step.ranks)
                 .add("links_us", 1e6 * predicted_or_nan(step.links_s, device))
                 .add("exposed_links_us", 1e6 * predicted_or_nan(step.exposed_s, device))
+                .add("late_us", 1e6 * predicted_or_nan(step.late_s, device))
+                .add("alone_us", 1e6 * predicted_or_nan(step.alone_s, device))
                 .add("efficiency_fraction", step.efficiency())
                 .add("rows", step.rows)
                 .add("target_rows", resolved.shapes.target_rows * resolved.recipe.batch.accumulate)

@@ -140,6 +140,7 @@ void TrainStep::launch_pass(PassKind kind, PassEnd end) {
   const DropoutRates rates{.hidden = recipe.model.dropout, .attention = recipe.model.attention_dropout};
   context_.use_arena((kind == PassKind::first ? first_pass_ : later_pass_).arena);
   context_.begin_step();
+  if (kind == PassKind::first) parameters().gather_compute_copies();
   const bool reduces = reduction_ && reduction_->wants(end);
   if (kind == PassKind::first || parameters().sharding() == Sharding::gradients) parameters().reset_gradients();
   {
@@ -156,6 +157,7 @@ void TrainStep::launch_pass(PassKind kind, PassEnd end) {
       backward(context_, loss);
     }
   }
+  parameters().await_compute_copies();
   sites_ = context_.random_sites();
   context_.end_step();
 }
@@ -249,6 +251,13 @@ void TrainStep::enqueue_pass(PassKind kind, PassEnd end, Update update) {
     if (updates && kind == PassKind::first) launch_update();
   });
   if (updates && kind == PassKind::later) enqueue(update_.last, update, [this] { launch_update(); });
+  if (updates) parameters().outdate_compute_copies();  // a graph that is replayed does not say so
+}
+
+void TrainStep::renew_compute_copies() {
+  if (!parameters().compute_copies_outdated()) return;
+  parameters().gather_compute_copies();
+  parameters().await_compute_copies();
 }
 
 void TrainStep::enqueue(Launched& launched, Update update, const std::function<void()>& launches) {
@@ -301,6 +310,7 @@ Tensor TrainStep::validation_logits() {
 }
 
 Tensor TrainStep::logits(const Batch& batch) {
+  renew_compute_copies();
   upload(batch);
   const NoGradient scope(context_);
   context_.use_arena(nullptr);  // they outlive a step's memory
@@ -330,6 +340,7 @@ double TrainStep::validate(BatchStream stream) {
 }
 
 std::optional<ValidationLoss> TrainStep::validate(BatchStream stream, const std::function<bool()>& stop) {
+  renew_compute_copies();
   const StepState before = context_.read_step_state();
   double total = 0.0;
   std::int64_t tokens = 0, right = 0;

@@ -113,7 +113,8 @@ class TrainStep {
   // Passes that ranks made beyond a step's own, since a batch's sequences did not fit their shares at once.
   std::int64_t extra_passes() const { return extra_passes_; }
 
-  // What the weights as they are make of a batch, without dropout: [target rows, V_padded].
+  // What the weights as they are make of a batch, without dropout: [target rows, V_padded]. Of ranks with shares all ask at once, as for a
+  // validation, behind which each has all weights until the next step.
   Tensor logits(const Batch& batch);
 
   // Mean loss without label smoothing, in nats a real target token, over a whole stream of the step's batch shape.
@@ -144,6 +145,7 @@ class TrainStep {
   // A pass on what batch_ holds. The update goes with the last one.
   void enqueue_pass(PassKind kind, PassEnd end, Update update);
   void enqueue(Launched& launched, Update update, const std::function<void()>& launches);
+  void renew_compute_copies();  // all ranks call it
   // This rank's shares of a batch, a pass each.
   std::vector<BatchShare> own_shares(const Batch& whole) const;
   void submit_shares(const Batch& whole, std::int64_t pass, Update update);

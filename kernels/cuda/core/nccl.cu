@@ -171,29 +171,21 @@ int nccl_type(DType dtype) {
   throw Error("NCCL has no such type.");
 }
 
-namespace {
+// An event without a time, which is cheaper to wait for. CUDA keeps one that was destroyed until its stream has passed it.
+QueueMark mark_end(CudaQueue& queue) {
+  cudaEvent_t event = nullptr;
+  TW_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  QueueMark mark{.event = std::shared_ptr<void>(event, [](void* handle) { cudaEventDestroy(static_cast<cudaEvent_t>(handle)); })};
+  TW_CUDA(cudaEventRecord(event, stream_of(queue)));
+  return mark;
+}
 
-// An event without a time, which is cheaper to wait for.
-class Mark {
- public:
-  Mark() { TW_CUDA(cudaEventCreateWithFlags(&handle_, cudaEventDisableTiming)); }
-  ~Mark() { cudaEventDestroy(handle_); }  // CUDA keeps it until the stream has passed it
-  Mark(const Mark&) = delete;
-  Mark& operator=(const Mark&) = delete;
-
-  cudaEvent_t get() const { return handle_; }
-
- private:
-  cudaEvent_t handle_ = nullptr;
-};
-
-}  // namespace
+void follow(CudaQueue& later, const QueueMark& mark) {
+  TW_CUDA(cudaStreamWaitEvent(stream_of(later), static_cast<cudaEvent_t>(mark.event.get()), 0));
+}
 
 void follow(CudaQueue& later, CudaQueue& earlier) {
-  if (stream_of(later) == stream_of(earlier)) return;
-  const Mark mark;
-  TW_CUDA(cudaEventRecord(mark.get(), stream_of(earlier)));
-  TW_CUDA(cudaStreamWaitEvent(stream_of(later), mark.get(), 0));
+  if (stream_of(later) != stream_of(earlier)) follow(later, mark_end(earlier));
 }
 
 }  // namespace tilewave

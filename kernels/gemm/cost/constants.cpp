@@ -1,7 +1,7 @@
 // Every constant of the cost model: name, unit, meaning. The values beside the members are an H200's, fitted by `tilewave bench calibrate`
 // (docs/results/gemm-choice-h200.md; memory-bound-h200.md and attention-h200.md for what is no GEMM; a launch's is what measured steps
-// leave), but shares of 0.9 and what is said of links, which nobody has measured. Fractions are of the device's own peaks and cycles of its
-// highest clock, so that one GPU's numbers scale to another.
+// leave, links' are of docs/lab/many-gpus.md), but shares of 0.9, which nobody has measured. Fractions are of the device's own peaks and
+// cycles of its highest clock, so that one GPU's numbers scale to another.
 #include "kernels/gemm/cost/cost_model.h"
 #include "kernels/gemm/cost/operation_model.h"
 
@@ -117,9 +117,9 @@ std::span<const OperationConstant> operation_constants() {
       {"pool_share", "of a copy's rate", "pooling", &M::pool_share},
       {"pool_backward_share", "of a copy's rate", "its backward pass", &M::pool_backward_share},
       {"other_share", "of a copy's rate", "fill, convert and what ranks copy, which were not measured", &M::other_share},
-      {"link_share", "of a link's rate", "what ranks that sum or gather reach of it; a guess until bench collectives has run",
-       &M::link_share},
-      {"link_hop_s", "s", "from a rank to the next, beside its bytes; likewise", &M::link_hop_s},
+      {"link_share", "of a link's rate", "what two ranks that sum or gather reach of it", &M::link_share},
+      {"link_start_s", "s", "beside a launch, until what ranks do together has begun", &M::link_start_s},
+      {"link_hop_s", "s", "from a rank to the next, beside its bytes; a guess until bench collectives has run", &M::link_hop_s},
       {"attention_forward_fraction", "of the peak rate", "attention on tensor cores, while keys pass by", &M::attention_forward_fraction},
       {"attention_forward_keys", "keys", "what a CTA costs beside that", &M::attention_forward_keys},
       {"attention_forward_draws", "draws per cycle of an SM", "for dropout", &M::attention_forward_draws},

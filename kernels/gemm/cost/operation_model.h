@@ -27,7 +27,7 @@ struct OperationModel {
   double batch_norm_share = 0.48, batch_norm_backward_share = 0.6;
   double pool_share = 0.2, pool_backward_share = 0.13;
   double other_share = 0.9;
-  double link_share = 0.8, link_hop_s = 2.0e-6;
+  double link_share = 0.62, link_start_s = 6.0e-6, link_hop_s = 2.0e-6;
   double attention_forward_fraction = 0.31, attention_forward_keys = 205.0, attention_forward_draws = 3.35;
   double warpgroup_forward_fraction = 0.49, warpgroup_forward_wide_fraction = 0.62, warpgroup_forward_keys = 250.0;
   double attention_backward_fraction = 0.355, attention_backward_wide_fraction = 0.33, attention_backward_keys = 215.0;

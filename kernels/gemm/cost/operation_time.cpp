@@ -85,7 +85,7 @@ double collective_seconds(const TraceEntry& entry, const DeviceInfo& device) {
   if (device.link_bytes_per_s <= 0.0) return 0.0;
   const Ring ring = ring_of(*entry.collective);
   const double link_s = ring.link_bytes / (model.link_share * device.link_bytes_per_s);
-  return model.launch_s + static_cast<double>(ring.hops) * model.link_hop_s + std::max(link_s, memory_s);
+  return model.launch_s + model.link_start_s + static_cast<double>(ring.hops) * model.link_hop_s + std::max(link_s, memory_s);
 }
 
 // Before an operation's bytes flow and after the last did: a sum over a row, or over a channel that many CTAs share, waits for others.

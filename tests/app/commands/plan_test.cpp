@@ -571,7 +571,7 @@ TEST_F(PlanCommand, PredictsWhatRanksAreWorth) {
     EXPECT_EQ(step->at("ranks"), 2);
     EXPECT_GT(number("exposed_links_us"), 0.0);
     EXPECT_LT(number("exposed_links_us"), number("links_us"));
-    EXPECT_NEAR(number("efficiency_fraction"), 1.0 - number("exposed_links_us") / number("predicted_us"), 1e-9);
+    EXPECT_NEAR(number("efficiency_fraction"), number("alone_us") / number("predicted_us"), 1e-9);
   }
   // Of 450 GB/s and 5, all but what each sum takes to begin.
   EXPECT_GT(apart.at("links_us").get<double>(), 45.0 * two.at("links_us").get<double>());

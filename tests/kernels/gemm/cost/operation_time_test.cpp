@@ -173,7 +173,7 @@ TEST(OperationTime, OfRanksIsThatOfTheirLinks) {
                                                  {all_gather, 4, 3, 0.75},
                                                  {broadcast, 8, 7, 1.0}}) {
     EXPECT_NEAR(predicted_seconds(entry(kind, bytes, ranks), h200),
-                model.launch_s + hops * model.link_hop_s + times * static_cast<double>(bytes) / rate, 1e-9)
+                model.launch_s + model.link_start_s + hops * model.link_hop_s + times * static_cast<double>(bytes) / rate, 1e-9)
         << static_cast<int>(kind) << " of " << ranks;
   }
   EXPECT_NEAR(predicted_seconds(entry(all_reduce, 4, 1024), h200), 2046 * model.link_hop_s, 1e-4) << "hops alone";
