@@ -14,7 +14,7 @@ std::int64_t bytes_of(const Batch& batch) {
                                                 &batch.target_positions, &batch.target_out, &batch.target_lengths}) {
     ids += part->capacity();
   }
-  return static_cast<std::int64_t>(ids * sizeof(std::int32_t) + batch.pixels.capacity() * sizeof(float));
+  return static_cast<std::int64_t>(ids * sizeof(std::int32_t) + batch.pixels.capacity());
 }
 
 }  // namespace
