@@ -1,7 +1,9 @@
 // tilewave bench step RECIPE: whole training steps, of one rank or of several together, and the rate of their matrix products, attention's
-// included.
+// included. Batches of tokens are made as training makes them. Pictures are read or drawn before steps are timed, a few batches that steps
+// take in turns: how fast pictures come is no property of a step.
 #include <cmath>
 #include <iostream>
+#include <optional>
 
 #include "app/bench/bench.h"
 #include "app/options/join_ranks.h"
@@ -21,6 +23,8 @@
 
 namespace tilewave {
 namespace {
+
+constexpr std::int64_t kRepeatedBatches = 4;  // of pictures
 
 struct StepOptions {
   RecipeOptions recipe;
@@ -95,12 +99,19 @@ int bench_step(const StepOptions& given) {
   Context context(queue, device, context_options(resolved.recipe, plans, joined.ranks));
   TrainStep step(context, resolved);
   step.use_step_memory(trace);
-  StepBatches batches(corpus, batch_shape(resolved), resolved.recipe.batch.accumulate);
+  const std::int64_t passes = resolved.recipe.batch.accumulate;
+  StepBatches batches(corpus, batch_shape(resolved), passes);
+  std::optional<RepeatedBatches> pictures;
+  if (pictures_of(resolved.recipe)) pictures.emplace(corpus, batch_shape(resolved), kRepeatedBatches);
+  const auto next_batches = [&] {
+    if (pictures) return pictures->next_step(passes);
+    batches.next_step();
+    return batches.current();
+  };
   const LossCurve curve = run_steps(step, corpus, options.steps);
   std::int64_t done = options.steps, tokens = 0, timed = 0;
   const auto launch = [&] {
-    batches.next_step();
-    const StepReport report = step.run(batches.current(), ++done);
+    const StepReport report = step.run(next_batches(), ++done);
     TW_CHECK(report.finite || report.skipped(), "step ", done,
              ": the loss or the gradient norm is not finite, so that what follows is no training step; lower optimizer.learning_rate, or "
              "take another run.precision.");
@@ -128,7 +139,7 @@ int bench_step(const StepOptions& given) {
 }  // namespace
 
 Command add_bench_step(CLI::App& bench) {
-  CLI::App* command = bench.add_subcommand("step", "training steps of a recipe");
+  CLI::App* command = bench.add_subcommand("step", "training steps of a recipe; pictures are read or drawn before they are timed");
   const auto options = std::make_shared<StepOptions>();
   options->recipe.add_to(*command);
   command->add_option("--rounds", options->rounds, "measured blocks of steps")->check(CLI::Range(1, 1000))->capture_default_str();

@@ -182,26 +182,25 @@ struct Captions {
   std::int64_t patches = 0;
 };
 
-BatchStream caption_stream(const PictureReading& reading, const Captions& captions, const BatchShape& shape, Pass pass) {
+BatchStream caption_stream(const PictureSet& set, const Captions& captions, const BatchShape& shape, Pass pass) {
   const std::int64_t pictures = shape.source_rows / captions.patches;
-  return BatchStream(shape,
-                     [batches = std::make_shared<PictureBatches>(reading.set, reading.normalization, pictures, pass), captions,
-                      shape](DataPosition& position) -> std::optional<Batch> {
-                       batches->restore(position);
-                       std::optional<PictureBatch> read = batches->next();
-                       position = batches->position();
-                       if (!read) return std::nullopt;
-                       const std::vector<std::int32_t> rows(static_cast<std::size_t>(captions.patches));
-                       Packer packer(shape);
-                       for (std::int64_t i = 0; i < read->real; ++i) {
-                         const auto label = static_cast<std::size_t>(read->labels[static_cast<std::size_t>(i)]);
-                         TW_CHECK(packer.add_pair(rows, (*captions.names)[label], captions.frame),
-                                  "a batch's captions do not fit its rows.");
-                       }
-                       Batch batch = std::move(packer).take();
-                       batch.pixels = std::move(read->pixels);
-                       return batch;
-                     });
+  return BatchStream(
+      shape,
+      [batches = std::make_shared<PictureBatches>(set, pictures, pass), captions, shape](DataPosition& position) -> std::optional<Batch> {
+        batches->restore(position);
+        std::optional<PictureBatch> read = batches->next();
+        position = batches->position();
+        if (!read) return std::nullopt;
+        const std::vector<std::int32_t> rows(static_cast<std::size_t>(captions.patches));
+        Packer packer(shape);
+        for (std::int64_t i = 0; i < read->real; ++i) {
+          const auto label = static_cast<std::size_t>(read->labels[static_cast<std::size_t>(i)]);
+          TW_CHECK(packer.add_pair(rows, (*captions.names)[label], captions.frame), "a batch's captions do not fit its rows.");
+        }
+        Batch batch = std::move(packer).take();
+        batch.pixels = std::move(read->pixels);
+        return batch;
+      });
 }
 
 // The tokenizer of a configuration, bpe trained on lines.
@@ -212,20 +211,19 @@ Tokenizer make_tokenizer(const CorpusConfig& config, TextForm form, std::functio
 
 }  // namespace
 
-BatchStream picture_stream(const PictureReading& reading, const BatchShape& shape, Pass pass) {
-  return BatchStream(shape,
-                     [batches = std::make_shared<PictureBatches>(reading.set, reading.normalization, shape.target_rows, pass)](
-                         DataPosition& position) -> std::optional<Batch> {
-                       batches->restore(position);
-                       std::optional<PictureBatch> pictures = batches->next();
-                       position = batches->position();
-                       if (!pictures) return std::nullopt;
-                       Batch batch;
-                       batch.target_out = std::move(pictures->labels);
-                       batch.real_tokens = pictures->real;
-                       batch.pixels = std::move(pictures->pixels);
-                       return batch;
-                     });
+BatchStream picture_stream(const PictureSet& set, const BatchShape& shape, Pass pass) {
+  return BatchStream(
+      shape, [batches = std::make_shared<PictureBatches>(set, shape.target_rows, pass)](DataPosition& position) -> std::optional<Batch> {
+        batches->restore(position);
+        std::optional<PictureBatch> pictures = batches->next();
+        position = batches->position();
+        if (!pictures) return std::nullopt;
+        Batch batch;
+        batch.target_out = std::move(pictures->labels);
+        batch.real_tokens = pictures->real;
+        batch.pixels = std::move(pictures->pixels);
+        return batch;
+      });
 }
 
 Corpus::Corpus(CorpusConfig config, std::optional<Tokenizer> tokenizer) : config_(std::move(config)), tokenizer_(std::move(tokenizer)) {
@@ -519,14 +517,14 @@ BatchStream Corpus::captioned(const PictureSet& set, const BatchShape& shape, Pa
   const Captions captions{.names = std::make_shared<const std::vector<std::vector<std::int32_t>>>(names_),
                           .frame = tokenizer_->frame().value(),
                           .patches = config_.pictures.patches};
-  return caption_stream({set, config_.pictures.normalization}, captions, shape, pass);
+  return caption_stream(set, captions, shape, pass);
 }
 
 BatchStream Corpus::training(const BatchShape& shape) const {
   check_shape(shape);
   const Pass pass{.kind = Pass::Kind::shuffled_epochs, .seed = config_.seed};
   if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, config_.seed, shape);
-  if (config_.kind == DataKind::pictures) return picture_stream({training_pictures_, config_.pictures.normalization}, shape, pass);
+  if (config_.kind == DataKind::pictures) return picture_stream(training_pictures_, shape, pass);
   if (config_.kind == DataKind::captions) return captioned(training_pictures_, shape, pass);
   if (config_.kind == DataKind::parallel) return pair_batches(training_pairs_, shape, pass);
   if (config_.kind != DataKind::number_names) return window_batches(training_tokens_, shape, pass);
@@ -544,7 +542,7 @@ BatchStream Corpus::training(const BatchShape& shape) const {
 BatchStream Corpus::validation(const BatchShape& shape) const {
   check_shape(shape);
   if (config_.kind == DataKind::synthetic) return synthetic_batches(config_.vocabulary, random_key(config_.seed, 'v'), shape, 1);
-  if (config_.kind == DataKind::pictures) return picture_stream({validation_pictures_, config_.pictures.normalization}, shape, {});
+  if (config_.kind == DataKind::pictures) return picture_stream(validation_pictures_, shape, {});
   if (config_.kind == DataKind::captions) return captioned(validation_pictures_, shape, {});
   try {
     return validation_pairs_ ? pair_batches(validation_pairs_, shape, {}) : window_batches(validation_tokens_, shape, {});

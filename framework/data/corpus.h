@@ -7,8 +7,7 @@
 //   tokens        one token file, or several behind each other. Validation: another, or the last tenth of the tokens, at most 2^17
 //   synthetic     made-up ids of the whole vocabulary; validation is a batch of its own
 //   pictures      digits drawn by rule, 60,000 to train on and 2,000 others to validate on, or IDX files with labels. Validation: two more
-//                 files, or what framework/data/pictures.h holds out. Each value is (pixel / 255 - 1/2) / (1/2), from -1 to 1, whatever
-//                 the pictures are, so that a trained model reads others as it read its own
+//                 files, or what framework/data/pictures.h holds out. Shades are handed out as they are
 // number_names and parallel feed an encoder and a decoder, text and tokens a decoder alone, synthetic either, pictures a classifier. Text
 // is prepared as framework/data/prepared_text.h says; a bpe tokenizer is trained on training text alone. What is wrong with a file or a
 // setting is an InputError.
@@ -44,7 +43,6 @@ inline constexpr std::array kNames<DataKind> = {Named{DataKind::number_names, "n
 struct PictureSource {
   std::filesystem::path pictures, labels, validation_pictures, validation_labels;  // IDX files; empty: digits are drawn
   PictureShape shape = {.height = 28, .width = 28, .channels = 1};
-  PictureNormalization normalization = {.mean = {0.5}, .deviation = {0.5}};
   std::int64_t classes = 10;  // of pictures; 0: as many as labels have
   std::int64_t noise = 40;    // of drawn ones
   std::int64_t patches = 0;   // of captions: rows of an encoder that a picture is
@@ -116,11 +114,7 @@ class Corpus {
   std::vector<std::vector<std::int32_t>> names_;  // of labels, as ids
 };
 
-// Pictures as a model that was trained on a corpus reads them; shape.target_rows is how many a batch has.
-struct PictureReading {
-  const PictureSet& set;
-  const PictureNormalization& normalization;
-};
-BatchStream picture_stream(const PictureReading& reading, const BatchShape& shape, Pass pass);
+// Pictures with their labels; shape.target_rows is how many a batch has.
+BatchStream picture_stream(const PictureSet& set, const BatchShape& shape, Pass pass);
 
 }  // namespace tilewave

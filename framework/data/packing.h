@@ -21,7 +21,8 @@ struct BatchShape {
 };
 
 // Rows of tokens; or pictures of one shape, whose pixels are all that is read beside their labels, target_out. Of pictures with captions a
-// source is a picture's rows, whose ids mean nothing, and its pixels are read in their place.
+// source is a picture's rows, whose ids mean nothing, and its pixels are read in their place. Behind the pixels that are there a batch's
+// pictures are padding, whose values are zero once they are normalised.
 struct Batch {
   std::vector<std::int32_t> source_ids, source_positions;             // [source_rows]
   std::vector<std::int32_t> source_lengths;                           // [sequences]; empty without an encoder
@@ -29,7 +30,7 @@ struct Batch {
   std::vector<std::int32_t> target_lengths;                           // [sequences]
   std::int64_t first_source = 0, first_target = 0;                    // padding rows before the first sequence
   std::int64_t real_tokens = 0;                                       // labels that count: target_out >= 0
-  std::vector<float> pixels;                                          // [pictures x height x width, channels], normalised
+  std::vector<std::uint8_t> pixels;                                   // [pictures x height x width, channels], a shade each
 
   friend bool operator==(const Batch&, const Batch&) = default;
 };

@@ -8,13 +8,14 @@
 
 #include "framework/data/fingerprint.h"
 #include "framework/data/held_out.h"
+#include "framework/data/host_threads.h"
 #include "kernels/core/error.h"
+#include "kernels/ops/normalize_pixels.h"
 
 namespace tilewave {
 namespace {
 
 constexpr std::int64_t kMaxHeldOutPictures = 10'000;
-constexpr std::size_t kShades = 256;
 
 std::string_view as_text(std::span<const std::uint8_t> pixels) { return {reinterpret_cast<const char*>(pixels.data()), pixels.size()}; }
 
@@ -130,45 +131,54 @@ PictureNormalization measured_normalization(const PictureSet& set, std::int64_t 
   return measured;
 }
 
-PictureBatches::PictureBatches(PictureSet set, const PictureNormalization& normalization, std::int64_t pictures, Pass pass)
+std::vector<float> shade_table(const PictureNormalization& normalization, std::int64_t channels) {
+  check(normalization, channels);
+  std::vector<float> table;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+    for (std::int64_t shade = 0; shade < kShades; ++shade) {
+      const double value = static_cast<double>(shade) / 255;
+      table.push_back(static_cast<float>((value - of_channel(normalization.mean, c)) / of_channel(normalization.deviation, c)));
+    }
+  }
+  return table;
+}
+
+PictureBatches::PictureBatches(PictureSet set, std::int64_t pictures, Pass pass)
     : set_(std::move(set)), pictures_(pictures), pass_(pass), order_(pass) {
   TW_CHECK(set_.count > 0, "a set without a picture gives no batch.");
   TW_CHECK(pictures > 0, "a batch of ", pictures, " pictures cannot be filled; it has one at least.");
-  check(normalization, set_.shape.channels);
-  for (std::size_t c = 0; c < static_cast<std::size_t>(set_.shape.channels); ++c) {
-    for (std::size_t shade = 0; shade < kShades; ++shade) {
-      const double value = static_cast<double>(shade) / 255;
-      values_.push_back(static_cast<float>((value - of_channel(normalization.mean, c)) / of_channel(normalization.deviation, c)));
-    }
-  }
-  picture_.resize(static_cast<std::size_t>(set_.shape.values()));
 }
 
-std::optional<PictureBatch> PictureBatches::next() {
-  const PictureShape& shape = set_.shape;
-  PictureBatch batch{.images = {.count = pictures_, .channels = shape.channels, .height = shape.height, .width = shape.width},
-                     .pixels = std::vector<float>(static_cast<std::size_t>(pictures_ * shape.values())),
-                     .labels = std::vector<std::int32_t>(static_cast<std::size_t>(pictures_), kNoLabel)};
+std::vector<std::int64_t> PictureBatches::next_indices() {
   const auto count = static_cast<std::uint64_t>(set_.count);
-  while (batch.real < pictures_) {
+  std::vector<std::int64_t> indices;
+  while (std::ssize(indices) < pictures_) {
     if (position_.next >= count) {
       if (pass_.kind == Pass::Kind::once_in_order) break;
       position_ = {.epoch = position_.epoch + 1, .next = 0};
     }
-    place(batch, static_cast<std::int64_t>(order_.at(position_.epoch, static_cast<std::size_t>(count), position_.next)));
+    indices.push_back(static_cast<std::int64_t>(order_.at(position_.epoch, static_cast<std::size_t>(count), position_.next)));
     ++position_.next;
   }
-  if (batch.real == 0) return std::nullopt;
-  return batch;
+  return indices;
 }
 
-// Behind the pictures that are there.
-void PictureBatches::place(PictureBatch& batch, std::int64_t index) {
-  batch.labels[static_cast<std::size_t>(batch.real)] = set_.read(index, picture_);
-  float* out = batch.pixels.data() + batch.real * set_.shape.values();
-  const auto channels = static_cast<std::size_t>(set_.shape.channels);
-  for (std::size_t at = 0; at < picture_.size(); ++at) out[at] = values_[at % channels * kShades + picture_[at]];
-  ++batch.real;
+std::optional<PictureBatch> PictureBatches::next() {
+  constexpr std::int64_t kBytesOfAThread = 1 << 19;  // some milliseconds of drawing, and more than a thread's start of copying
+  const std::vector<std::int64_t> indices = next_indices();
+  if (indices.empty()) return std::nullopt;
+  const PictureShape& shape = set_.shape;
+  const std::int64_t real = std::ssize(indices), each = shape.values();
+  PictureBatch batch{.images = {.count = pictures_, .channels = shape.channels, .height = shape.height, .width = shape.width},
+                     .pixels = std::vector<std::uint8_t>(static_cast<std::size_t>(real * each)),
+                     .labels = std::vector<std::int32_t>(static_cast<std::size_t>(pictures_), kNoLabel),
+                     .real = real};
+  share_out(real, threads_ > 0 ? threads_ : threads_for(real * each, kBytesOfAThread), [&](std::int64_t at) {
+    const std::span<std::uint8_t> own =
+        std::span(batch.pixels).subspan(static_cast<std::size_t>(at * each), static_cast<std::size_t>(each));
+    batch.labels[static_cast<std::size_t>(at)] = set_.read(indices[static_cast<std::size_t>(at)], own);
+  });
+  return batch;
 }
 
 }  // namespace tilewave

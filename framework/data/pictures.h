@@ -1,9 +1,11 @@
 // Sets of pictures with labels, and batches of them: what a model that sees is trained and judged on.
 //   set      pictures of one shape in memory (an IDX file's, or files' of one's own), or drawn when they are asked for (drawn_digits.h)
 //   split    where nothing is named for validation, a tenth is held out, 10,000 at most: the least seeded hashes of pixels
-//   batch    N pictures as a matrix [N H W, C] in NHWC, each value (pixel / 255 - mean) / deviation of its channel, with N labels
+//   batch    the shades of up to N pictures, a byte for each value [H, W, C] of each, with N labels
 // Training goes over the set for ever, each pass in an order of its own, and fills every batch: one that a pass ends in goes on with the
-// next pass. Validation is one pass in order, whose last batch is filled up with padding: zeros, and a label that counts nothing.
+// next pass. Validation is one pass in order, whose last batch has fewer pictures: a label that counts nothing stands for each other one.
+// What a shade becomes, (shade / 255 - mean) / deviation of its channel, is looked up where the model runs
+// (kernels/ops/normalize_pixels.h).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,6 @@
 #include "framework/data/batches.h"
 #include "framework/io/picture.h"
 #include "kernels/core/images.h"
-#include "kernels/core/view.h"
 
 namespace tilewave {
 
@@ -56,25 +57,35 @@ struct PictureNormalization {
 // InputError where a list is as long as neither 1 nor the channels, or a deviation is not positive.
 void check(const PictureNormalization& normalization, std::int64_t channels);
 
+// What each shade of each channel becomes, [channels, 256].
+std::vector<float> shade_table(const PictureNormalization& normalization, std::int64_t channels);
+
+// What a model sees: pictures of one shape, and what their shades become.
+struct SeenPictures {
+  PictureShape shape;
+  PictureNormalization normalization;
+};
+
 // Of each channel, over the set's first pictures; the deviation is 1 where they are all of one shade.
 PictureNormalization measured_normalization(const PictureSet& set, std::int64_t most_pictures = 10'000);
 
 struct PictureBatch {
-  Images images;                     // nhwc
-  std::vector<float> pixels;         // [N H W, C]
+  Images images;                     // nhwc, N of them
+  std::vector<std::uint8_t> pixels;  // [real H W, C]
   std::vector<std::int32_t> labels;  // [N]
-  std::int64_t real = 0;             // pictures; those behind them are padding
-
-  ConstMatrixView view() const { return {pixels.data(), images.rows(), images.cols(), images.cols(), DType::f32}; }
+  std::int64_t real = 0;             // pictures; what a batch has room for behind them is padding
 };
 
 class PictureBatches {
  public:
   // Of `pictures` each.
-  PictureBatches(PictureSet set, const PictureNormalization& normalization, std::int64_t pictures, Pass pass);
+  PictureBatches(PictureSet set, std::int64_t pictures, Pass pass);
 
-  // Training never ends; a pass in order ends behind the last picture.
+  // Training never ends; a pass in order ends behind the last picture. Large batches are read by several threads, to the same bytes.
   std::optional<PictureBatch> next();
+
+  // By how many threads at most; 0, which it is before, for as many as a batch's bytes are worth.
+  void read_by(std::int64_t threads) { threads_ = threads; }
 
   // What comes next, of the pass `epoch`; rows_before counts nothing here.
   DataPosition position() const { return position_; }
@@ -83,15 +94,13 @@ class PictureBatches {
   const PictureSet& set() const { return set_; }
 
  private:
-  void place(PictureBatch& batch, std::int64_t index);
+  std::vector<std::int64_t> next_indices();  // of the pictures of the next batch, which the position moves behind
 
   PictureSet set_;
-  std::vector<float> values_;  // [C, 256]: what each shade of a channel becomes
-  std::int64_t pictures_;
+  std::int64_t pictures_, threads_ = 0;
   Pass pass_;
   EpochOrder order_;
   DataPosition position_;
-  std::vector<std::uint8_t> picture_;
 };
 
 }  // namespace tilewave

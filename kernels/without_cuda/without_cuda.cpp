@@ -23,6 +23,7 @@
 #include "kernels/ops/gradient_norm.h"
 #include "kernels/ops/im2col.h"
 #include "kernels/ops/layer_norm.h"
+#include "kernels/ops/normalize_pixels.h"
 #include "kernels/ops/pool.h"
 #include "kernels/ops/repeat_heads.h"
 #include "kernels/ops/rms_norm.h"
@@ -112,6 +113,7 @@ void run(CudaQueue&, const LayerNormArgs&) { refuse(); }
 void run(CudaQueue&, const LayerNormBackwardArgs&) { refuse(); }
 void run(CudaQueue&, const MaxPoolArgs&) { refuse(); }
 void run(CudaQueue&, const MaxPoolBackwardArgs&) { refuse(); }
+void run(CudaQueue&, const NormalizePixelsArgs&) { refuse(); }
 void run(CudaQueue&, const ReduceScatterArgs&) { refuse(); }
 void run(CudaQueue&, const RepeatHeadsArgs&) { refuse(); }
 void run(CudaQueue&, const RepeatHeadsBackwardArgs&) { refuse(); }

@@ -252,14 +252,15 @@ std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<c
   return decode_all(model, decoded, options);
 }
 
-std::vector<std::vector<std::int32_t>> caption(Transformer& model, std::span<const std::vector<float>> pictures,
+std::vector<std::vector<std::int32_t>> caption(Transformer& model, std::span<const std::vector<std::uint8_t>> pictures,
                                                const TranslateOptions& options) {
-  const std::optional<PictureShape>& shape = model.data().picture;
-  TW_CHECK_INPUT(shape, "this model reads tokens and sees no pictures; use translate or generate.");
-  const std::int64_t patches = StemShape{.picture = *shape, .patch = model.config().patch}.patches();
+  const std::optional<SeenPictures>& seen = model.data().picture;
+  TW_CHECK_INPUT(seen, "this model reads tokens and sees no pictures; use translate or generate.");
+  const std::int64_t patches = StemShape{.picture = seen->shape, .patch = model.config().patch}.patches();
   std::vector<DecodedSource> decoded;
-  for (const std::vector<float>& picture : pictures) {
-    TW_CHECK(std::ssize(picture) == shape->values(), "a picture of ", picture.size(), " values is none of ", shape->values(), ".");
+  for (const std::vector<std::uint8_t>& picture : pictures) {
+    TW_CHECK(std::ssize(picture) == seen->shape.values(), "a picture of ", picture.size(), " values is none of ", seen->shape.values(),
+             ".");
     decoded.push_back({.rows = patches, .ids = {}, .pixels = picture});
   }
   return decode_all(model, decoded, options);

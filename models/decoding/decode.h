@@ -29,9 +29,9 @@ struct TranslateOptions {
 std::vector<std::vector<std::int32_t>> translate(Transformer& model, std::span<const std::vector<std::int32_t>> sources,
                                                  const TranslateOptions& options = {});
 
-// What pictures [H W, C] show in words: the best caption of each, without begin and end. Captions end as targets do, a picture's patches
-// being its length. InputError where the model sees none.
-std::vector<std::vector<std::int32_t>> caption(Transformer& model, std::span<const std::vector<float>> pictures,
+// What pictures [H W, C], a shade for each value, show in words: the best caption of each, without begin and end. Captions end as targets
+// do, a picture's patches being its length. InputError where the model sees none.
+std::vector<std::vector<std::int32_t>> caption(Transformer& model, std::span<const std::vector<std::uint8_t>> pictures,
                                                const TranslateOptions& options = {});
 
 struct GenerateOptions {

@@ -93,8 +93,8 @@ SourceGroup::SourceGroup(Transformer& model, std::span<const DecodedSource> sour
     positions.insert(positions.end(), own.begin(), own.end());
   }
   BatchTensors batch;
-  if (const std::optional<PictureShape>& picture = model.data().picture) {
-    batch.pixels = pixels_of(sources, *picture);
+  if (const std::optional<SeenPictures>& seen = model.data().picture) {
+    batch.pixels = pixels_of(sources, *seen);
   } else {
     batch.source_ids = ids_tensor(context_, ids);
   }
@@ -108,14 +108,10 @@ SourceGroup::SourceGroup(Transformer& model, std::span<const DecodedSource> sour
   keep({}, all);
 }
 
-Pixels SourceGroup::pixels_of(std::span<const DecodedSource> sources, const PictureShape& shape) {
-  const Images images = images_of(shape, std::ssize(sources));
-  const DType type = context_.precision().compute;
-  const Pixels pixels{.images = images,
-                      .values = context_.tensor({images.rows(), images.cols()}, type),
-                      .staged = type == DType::f32 ? Tensor() : context_.tensor({images.rows(), images.cols()}, DType::f32)};
+Pixels SourceGroup::pixels_of(std::span<const DecodedSource> sources, const SeenPictures& seen) {
+  const Pixels pixels = make_step_pixels(context_, seen, std::ssize(sources));
   if (context_.tracing()) return pixels;
-  std::vector<float> all;
+  std::vector<std::uint8_t> all;
   for (const DecodedSource& source : sources) all.insert(all.end(), source.pixels.begin(), source.pixels.end());
   upload_pixels(context_, all, pixels);
   return pixels;

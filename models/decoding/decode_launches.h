@@ -12,9 +12,9 @@ namespace tilewave {
 
 // What an encoder reads of one source: tokens, or a picture.
 struct DecodedSource {
-  std::int64_t rows = 0;              // of the encoder
-  std::span<const std::int32_t> ids;  // [rows]; of a picture none
-  std::span<const float> pixels;      // [H W, C], normalised; under a trace none
+  std::int64_t rows = 0;                 // of the encoder
+  std::span<const std::int32_t> ids;     // [rows]; of a picture none
+  std::span<const std::uint8_t> pixels;  // [H W, C], a shade each; under a trace none
 };
 
 // The sources of one group under an encoder-decoder: `beams` rows a source, one after another, each a hypothesis.
@@ -36,7 +36,7 @@ class SourceGroup {
 
  private:
   std::vector<KeyValueCache> make_caches(std::size_t sources);
-  Pixels pixels_of(std::span<const DecodedSource> sources, const PictureShape& shape);
+  Pixels pixels_of(std::span<const DecodedSource> sources, const SeenPictures& seen);
 
   Context& context_;
   const EncoderDecoder& transformer_;

@@ -2,26 +2,44 @@
 
 #include "framework/tensor/host_tensor.h"
 #include "kernels/core/error.h"
-#include "kernels/ops/convert.h"
+#include "kernels/ops/normalize_pixels.h"
 
 namespace tilewave {
+namespace {
 
-Pixels make_pixels(Context& context, const Images& images) {
-  TW_CHECK(images.count > 0 && images.layout == ImageLayout::nhwc, "a batch of ", images.count, " pictures in ", name_of(images.layout),
-           " cannot be made; it has a picture at least, in nhwc.");
-  const Shape shape{images.rows(), images.cols()};
-  const DType type = context.precision().compute;
-  return {.images = images,
-          .values = context.persistent(shape, type),
-          .staged = type == DType::f32 ? Tensor() : context.persistent(shape, DType::f32)};
+Pixels made_of(Context& context, const SeenPictures& seen, std::int64_t count, Tensor (Context::*tensor)(Shape, DType)) {
+  TW_CHECK(count > 0, "a batch of ", count, " pictures cannot be made; it has a picture at least.");
+  const Images images = images_of(seen.shape, count);
+  const std::vector<float> table = shade_table(seen.normalization, images.channels);
+  Pixels pixels{.images = images,
+                .shades = (context.*tensor)({1, words_of_shades(images.rows() * images.cols())}, DType::i32),
+                .table = (context.*tensor)({images.channels, kShades}, DType::f32),
+                .values = (context.*tensor)({images.rows(), images.cols()}, context.precision().compute)};
+  write_rows(context, pixels.table, table.data());
+  return pixels;
 }
 
-void upload_pixels(Context& context, std::span<const float> values, const Pixels& pixels) {
-  TW_CHECK(std::ssize(values) == pixels.values.shape().elements(), values.size(), " values are no batch of pixels of shape ",
-           pixels.values.shape(), ".");
+}  // namespace
+
+Pixels make_pixels(Context& context, const SeenPictures& seen, std::int64_t count) {
+  return made_of(context, seen, count, &Context::persistent);
+}
+
+Pixels make_step_pixels(Context& context, const SeenPictures& seen, std::int64_t count) {
+  return made_of(context, seen, count, &Context::tensor);
+}
+
+void upload_pixels(Context& context, std::span<const std::uint8_t> shades, const Pixels& pixels) {
+  const Images& images = pixels.images;
+  const std::int64_t each = images.pixels() * images.channels, given = std::ssize(shades);
+  TW_CHECK(given > 0 && given % each == 0 && given / each <= images.count, given, " shades are no pictures of ", images.height, " x ",
+           images.width, " pixels of ", images.channels, " channels; a batch takes 1 to ", images.count, " of them.");
   if (context.tracing()) return;
-  write_rows(context, pixels.staged ? pixels.staged : pixels.values, values.data());
-  if (pixels.staged) context.launch(ConvertArgs{.x = pixels.staged.view(), .y = pixels.values.view()});
+  copy_to_device(context.queue(), pixels.shades.data(), shades.data(), given);
+  context.launch(NormalizePixelsArgs{.shades = pixels.shades.view(),
+                                     .table = pixels.table.view(),
+                                     .y = pixels.values.view(),
+                                     .real_rows = given / each * images.pixels()});
 }
 
 }  // namespace tilewave

@@ -1,10 +1,11 @@
-// A batch's pictures in device memory, of fixed shape, so that every step of a run reads the same addresses.
+// A batch's pictures in device memory, of fixed shape, so that every step of a run reads the same addresses. They come over as bytes, and
+// become values there, in the queue, before what reads them.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "framework/io/picture.h"
+#include "framework/data/pictures.h"
 #include "framework/tensor/context.h"
 #include "kernels/core/images.h"
 
@@ -16,11 +17,16 @@ inline Images images_of(const PictureShape& shape, std::int64_t count) {
 
 struct Pixels {
   Images images;
+  Tensor shades;  // [1, N H W C / 4, rounded up] i32: the host's bytes, four in a word
+  Tensor table;   // [C, 256] fp32: what each shade of a channel becomes
   Tensor values;  // [N H W, C], of the type that the context computes in
-  Tensor staged;  // the same in fp32, as the host has them; absent where that is the type
 };
 
-Pixels make_pixels(Context& context, const Images& images);
-void upload_pixels(Context& context, std::span<const float> values, const Pixels& pixels);  // [N H W, C]
+// For so many pictures: persistent memory, and memory of the step under way.
+Pixels make_pixels(Context& context, const SeenPictures& seen, std::int64_t count);
+Pixels make_step_pixels(Context& context, const SeenPictures& seen, std::int64_t count);
+
+// Of one picture or more, and of no more than there is room for: [pictures H W, C]. The values of pictures that are missing are zero.
+void upload_pixels(Context& context, std::span<const std::uint8_t> shades, const Pixels& pixels);
 
 }  // namespace tilewave

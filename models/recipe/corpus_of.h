@@ -38,7 +38,6 @@ inline Corpus corpus_of(const Recipe& recipe, std::optional<Tokenizer> tokenizer
                               .validation_pictures = data.validation_pictures,
                               .validation_labels = data.validation_labels,
                               .shape = {.height = data.picture_size, .width = data.picture_size, .channels = data.channels},
-                              .normalization = {.mean = {data.mean}, .deviation = {data.deviation}},
                               .classes = recipe.model.classes,
                               .noise = data.noise,
                               .patches = sees_pictures(recipe.model) ? patches_of(recipe.model, data) : 0}},

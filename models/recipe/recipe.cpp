@@ -330,10 +330,11 @@ bool uses_tokenizer(const DataConfig& data) {
          data.kind == DataKind::captions;
 }
 
-std::optional<PictureShape> pictures_of(const Recipe& recipe) {
+std::optional<SeenPictures> pictures_of(const Recipe& recipe) {
   const DataConfig& data = recipe.data;
   if (!sees_pictures(recipe.model)) return {};
-  return PictureShape{.height = data.picture_size, .width = data.picture_size, .channels = data.channels};
+  return SeenPictures{.shape = {.height = data.picture_size, .width = data.picture_size, .channels = data.channels},
+                      .normalization = {.mean = {data.mean}, .deviation = {data.deviation}}};
 }
 
 std::int64_t longest_segment(const Recipe& recipe) {

@@ -65,7 +65,7 @@ bool uses_tokenizer(const DataConfig& data);
 bool packs_pairs(const DataConfig& data);
 
 // What its encoder sees; nothing where it reads tokens.
-std::optional<PictureShape> pictures_of(const Recipe& recipe);
+std::optional<SeenPictures> pictures_of(const Recipe& recipe);
 
 // The longest segment of attention: batch.sequence, or the patches of a picture, or the longer of the two.
 std::int64_t longest_segment(const Recipe& recipe);

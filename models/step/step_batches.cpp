@@ -14,7 +14,7 @@ std::int64_t bytes_of(const Batch& batch) {
                                                 &batch.target_positions, &batch.target_out, &batch.target_lengths}) {
     ids += part->capacity();
   }
-  return static_cast<std::int64_t>(ids * sizeof(std::int32_t) + batch.pixels.capacity() * sizeof(float));
+  return static_cast<std::int64_t>(ids * sizeof(std::int32_t) + batch.pixels.capacity());
 }
 
 }  // namespace
@@ -69,6 +69,20 @@ const Batch& StepBatches::batch_of(std::int64_t pass) {
   ++next_again_;
   drawn_again_ = *again_->next();
   return drawn_again_;
+}
+
+RepeatedBatches::RepeatedBatches(const Corpus& corpus, const BatchShape& shape, std::int64_t count) {
+  TW_CHECK(count > 0, "steps on ", count, " batches cannot be taken; make one at least.");
+  BatchStream stream = corpus.training(shape);
+  for (std::int64_t i = 0; i < count; ++i) batches_.push_back(*stream.next());
+}
+
+PassBatches RepeatedBatches::next_step(std::int64_t passes) {
+  const std::int64_t first = next_;
+  next_ += passes;
+  PassBatches step{.passes = passes, .of = [this, first](std::int64_t pass) -> const Batch& { return at(first + pass); }};
+  for (std::int64_t pass = 0; pass < passes; ++pass) step.real_tokens += at(first + pass).real_tokens;
+  return step;
 }
 
 }  // namespace tilewave

@@ -53,4 +53,19 @@ class StepBatches {
   Batch drawn_again_;
 };
 
+// A few batches that are made once and taken in turns: steps on them are timed without what makes batches.
+class RepeatedBatches {
+ public:
+  RepeatedBatches(const Corpus& corpus, const BatchShape& shape, std::int64_t count);
+
+  // Of the next step, as many as it has passes; they are there as long as this is.
+  PassBatches next_step(std::int64_t passes);
+
+ private:
+  const Batch& at(std::int64_t index) const { return batches_[static_cast<std::size_t>(index) % batches_.size()]; }
+
+  std::vector<Batch> batches_;
+  std::int64_t next_ = 0;  // of all that steps have had
+};
+
 }  // namespace tilewave

@@ -101,7 +101,7 @@ TrainStep::TrainStep(Context& context, const ResolvedRecipe& resolved)
       pictures_(classifier_ ? classifier_->make_batch(resolved.shapes.target_rows) : PictureTensors()),
       uploads_(context) {
   if (captions(resolved.recipe.model)) {
-    batch_.pixels = make_pixels(context, images_of(*pictures_of(resolved.recipe), resolved.recipe.batch.pictures));
+    batch_.pixels = make_pixels(context, pictures_of(resolved.recipe).value(), resolved.recipe.batch.pictures);
   }
   const std::int64_t ranks = context.ranks().count;
   TW_CHECK_INPUT(resolved.recipe.run.ranks == ranks, "run.ranks = ", resolved.recipe.run.ranks, ", and here ",
@@ -294,7 +294,7 @@ Variable TrainStep::batch_logits(const DropoutRates& rates, BatchNormMode mode) 
 }
 
 void TrainStep::upload(const Batch& batch) {
-  if (classifier_) return upload_pictures(context_, batch.pixels, batch.target_out, pictures_);
+  if (classifier_) return uploads_.upload(batch, pictures_.pixels, pictures_.labels);
   uploads_.upload(batch, batch_);
 }
 

@@ -25,7 +25,7 @@ class ClassifierCases final : public LayerCases {
     std::vector<std::int32_t> labels(static_cast<std::size_t>(pictures));
     for (std::int32_t& label : labels) label = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(shape_.classes)));
     labels.back() = kNoLabel;
-    upload_pictures(context, random_pixels(pictures * shape_.picture.values()), labels, batch_);
+    upload_pictures(context, random_shades(pictures * shape_.picture.values()), labels, batch_);
     context.write_step_state({.step = 1, .seed = seed, .real_tokens = pictures - 1});
   }
 

@@ -4,6 +4,7 @@
 #include "framework/ops/cross_entropy.h"
 #include "framework/tensor/host_tensor.h"
 #include "framework/tensor/random.h"
+#include "kernels/ops/normalize_pixels.h"
 
 namespace tilewave {
 
@@ -38,11 +39,11 @@ Variable LayerCases::loss(Context& context, const Variable& logits, const Tensor
                                  .smoothing = resolved_.recipe.optimizer.label_smoothing});
 }
 
-std::vector<float> LayerCases::random_pixels(std::int64_t count) const {
+std::vector<std::uint8_t> LayerCases::random_shades(std::int64_t count) const {
   Random random(random_key(seed_, 4));
-  std::vector<float> pixels(static_cast<std::size_t>(count));
-  for (float& pixel : pixels) pixel = static_cast<float>(random.below(256)) / 127.5F - 1.0F;
-  return pixels;
+  std::vector<std::uint8_t> shades(static_cast<std::size_t>(count));
+  for (std::uint8_t& shade : shades) shade = static_cast<std::uint8_t>(random.below(kShades));
+  return shades;
 }
 
 }  // namespace tilewave

@@ -38,7 +38,7 @@ class LayerCases {
   // All of a case's parameters under their names within the layer. Biases and norms are moved off their first zeros and ones.
   std::vector<NamedVariable> leaves(const Parameters& parameters, const std::string& layer);
   Variable loss(Context& context, const Variable& logits, const Tensor& labels) const;
-  std::vector<float> random_pixels(std::int64_t count) const;  // from -1 to 1
+  std::vector<std::uint8_t> random_shades(std::int64_t count) const;
 
   Context& context_;
   const ResolvedRecipe& resolved_;

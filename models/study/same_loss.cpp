@@ -258,7 +258,7 @@ SameLoss compare_frozen(const FrozenSteps& steps, const StepTrace& trace, const 
 
 namespace {
 
-// The pictures of a batch, and behind them padding.
+// The pictures of a batch, and room for others behind them, which is padding.
 Batch with_padding(Batch batch, const BatchShape& shape) {
   const std::int64_t had = std::ssize(batch.target_out), pictures = shape.target_rows;
   if (!batch.target_lengths.empty()) {
@@ -267,7 +267,6 @@ Batch with_padding(Batch batch, const BatchShape& shape) {
     return batch;
   }
   TW_CHECK(had > 0 && had <= pictures, had, " pictures of a batch do not fit into ", pictures, ".");
-  batch.pixels.resize(batch.pixels.size() / static_cast<std::size_t>(had) * static_cast<std::size_t>(pictures));
   batch.target_out.resize(static_cast<std::size_t>(pictures), kPaddingId);
   return batch;
 }

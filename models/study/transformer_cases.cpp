@@ -15,9 +15,9 @@ class TransformerCases final : public LayerCases {
   TransformerCases(Context& context, const ResolvedRecipe& resolved, const CheckedSequences& sequences, std::uint64_t seed)
       : LayerCases(context, resolved, seed), batch_(make_batch_tensors(context, batch_shape(resolved))) {
     Batch batch = random_batch(sequences);
-    if (const std::optional<PictureShape> picture = pictures_of(resolved.recipe)) {
-      batch_.pixels = make_pixels(context, images_of(*picture, resolved.recipe.batch.pictures));
-      batch.pixels = random_pixels(batch_.pixels->values.shape().elements());
+    if (const std::optional<SeenPictures> seen = pictures_of(resolved.recipe)) {
+      batch_.pixels = make_pixels(context, *seen, resolved.recipe.batch.pictures);
+      batch.pixels = random_shades(batch_.pixels->values.shape().elements());
     }
     upload(context_, batch, batch_);
     context_.write_step_state({.step = 1, .seed = seed_, .real_tokens = batch.real_tokens});
@@ -108,7 +108,8 @@ class TransformerCases final : public LayerCases {
 
   LayerCase stem_case() {
     Parameters& parameters = new_parameters();
-    const PictureEmbedding embedding(parameters, config(), {.picture = *pictures_of(resolved_.recipe), .patch = config().patch});
+    const PictureEmbedding embedding(parameters, config(),
+                                     {.picture = pictures_of(resolved_.recipe).value().shape, .patch = config().patch});
     return {"stem",
             [this, embedding](Context& context) {
               return embedding.embed(context, *batch_.pixels, batch_.source_positions,

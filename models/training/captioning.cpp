@@ -17,14 +17,14 @@ Captioning caption_files(const CaptioningRequest& request) {
   TW_CHECK_INPUT(captions(recipe.model), run, ": the run's model ",
                  classifies(recipe.model) ? "tells pictures apart and writes nothing; use tilewave classify."
                                           : "reads tokens and sees no pictures; name a run of data.kind = \"captions\".");
-  NamedPictures read = read_picture_files(request.files, *pictures_of(recipe));
+  NamedPictures read = read_picture_files(request.files, pictures_of(recipe).value().shape);
 
   TrainedModel trained = open_trained_model(request.run, request.queue, request.device);
   Captioning result{.step = trained.step, .pictures = {}, .notes = std::move(trained.notes)};
   const auto count = std::ssize(read.names);
   if (count == 0) return result;
-  PictureBatches batches(picture_set(std::move(read.stored)), {.mean = {recipe.data.mean}, .deviation = {recipe.data.deviation}}, 1, {});
-  std::vector<std::vector<float>> pixels;
+  PictureBatches batches(picture_set(std::move(read.stored)), 1, {});
+  std::vector<std::vector<std::uint8_t>> pixels;
   while (std::optional<PictureBatch> one = batches.next()) pixels.push_back(std::move(one->pixels));
   const Tokenizer& tokenizer = trained.tokenizer.value();
   const std::vector<std::vector<std::int32_t>> ids = caption(

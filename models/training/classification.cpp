@@ -57,8 +57,7 @@ Classification classify(const ClassificationRequest& request) {
   Classification result{.step = search.newest->step, .pictures = {}, .notes = std::move(search.skipped)};
   if (read.names.empty()) return result;
 
-  const PictureNormalization normalization{.mean = {recipe.data.mean}, .deviation = {recipe.data.deviation}};
-  BatchStream batches = picture_stream({picture_set(std::move(read.stored)), normalization}, batch_shape(resolved), {});
+  BatchStream batches = picture_stream(picture_set(std::move(read.stored)), batch_shape(resolved), {});
   while (const std::optional<Batch> batch = batches.next()) {
     const std::vector<double> logits = read_elements(context, step.logits(*batch));
     const std::size_t classes = logits.size() / batch->target_out.size();

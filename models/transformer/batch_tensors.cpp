@@ -2,10 +2,13 @@
 #include "models/transformer/batch_tensors.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 
+#include "framework/data/host_threads.h"
 #include "framework/tensor/host_tensor.h"
 #include "kernels/core/memory.h"
+#include "kernels/gemm/tiling.h"
 
 namespace tilewave {
 
@@ -89,22 +92,62 @@ void upload(Context& context, const Batch& batch, const BatchTensors& tensors) {
   if (tensors.pixels) upload_pixels(context, batch.pixels, *tensors.pixels);
 }
 
+// Takes a slot that so many bytes fit, goes through it front to back, and leaves it to the copies under way.
+class StagedUploads::Staging {
+ public:
+  Staging(StagedUploads& uploads, CudaQueue& queue, std::int64_t bytes) : context_(uploads.context_), slot_(uploads.slots_[uploads.next_]) {
+    uploads.next_ = 1 - uploads.next_;
+    slot_.copied.wait();
+    if (slot_.bytes < bytes) slot_.data = allocate_staging(queue, slot_.bytes = bytes);
+    next_ = static_cast<std::byte*>(slot_.data.get());
+  }
+
+  void ids(const Tensor& tensor, const std::vector<std::int32_t>& ids) {
+    auto* const staged = reinterpret_cast<std::int32_t*>(next_);
+    std::copy(ids.begin(), ids.end(), staged);
+    write_ids(context_, tensor, std::span<const std::int32_t>(staged, ids.size()));
+    next_ += ids.size() * sizeof(std::int32_t);
+  }
+
+  // Behind all ids: shades end anywhere.
+  void shades(const Pixels& pixels, const std::vector<std::uint8_t>& shades) {
+    constexpr std::int64_t kPart = 1 << 20, kBytesOfAThread = 1 << 22, kMostThreads = 8;  // one thread is slower than the GPU's own copy
+    auto* const staged = reinterpret_cast<std::uint8_t*>(next_);
+    const std::int64_t bytes = std::ssize(shades);
+    share_out(ceil_div(bytes, kPart), std::min(threads_for(bytes, kBytesOfAThread), kMostThreads), [&](std::int64_t part) {
+      std::copy(shades.begin() + part * kPart, shades.begin() + std::min((part + 1) * kPart, bytes), staged + part * kPart);
+    });
+    upload_pixels(context_, std::span<const std::uint8_t>(staged, shades.size()), pixels);
+    next_ += shades.size();
+  }
+
+  void leave() { slot_.copied.record(context_.queue()); }
+
+ private:
+  Context& context_;
+  Slot& slot_;
+  std::byte* next_ = nullptr;
+};
+
 void StagedUploads::upload(const Batch& batch, const BatchTensors& tensors) {
   auto* const cuda = std::get_if<CudaQueue>(&context_.queue());
   if (cuda == nullptr) return tilewave::upload(context_, batch, tensors);
-  Slot& slot = slots_[next_];
-  next_ = 1 - next_;
-  slot.copied.wait();
-  const std::int64_t bytes = ids_of(tensors) * size_of(DType::i32);
-  if (slot.bytes < bytes) slot.data = allocate_staging(*cuda, slot.bytes = bytes);
-  auto* staged = static_cast<std::int32_t*>(slot.data.get());
-  for_each_part(batch, tensors, [&](const Tensor& tensor, const std::vector<std::int32_t>& ids) {
-    std::copy(ids.begin(), ids.end(), staged);
-    write_ids(context_, tensor, std::span<const std::int32_t>(staged, ids.size()));
-    staged += ids.size();
-  });
-  slot.copied.record(context_.queue());
-  if (tensors.pixels) upload_pixels(context_, batch.pixels, *tensors.pixels);
+  Staging staging(*this, *cuda, ids_of(tensors) * size_of(DType::i32) + (tensors.pixels ? std::ssize(batch.pixels) : 0));
+  for_each_part(batch, tensors, [&](const Tensor& tensor, const std::vector<std::int32_t>& ids) { staging.ids(tensor, ids); });
+  if (tensors.pixels) staging.shades(*tensors.pixels, batch.pixels);
+  staging.leave();
+}
+
+void StagedUploads::upload(const Batch& batch, const Pixels& pixels, const Tensor& labels) {
+  auto* const cuda = std::get_if<CudaQueue>(&context_.queue());
+  if (cuda == nullptr) {
+    write_ids(context_, labels, batch.target_out);
+    return upload_pixels(context_, batch.pixels, pixels);
+  }
+  Staging staging(*this, *cuda, std::ssize(batch.target_out) * size_of(DType::i32) + std::ssize(batch.pixels));
+  staging.ids(labels, batch.target_out);
+  staging.shades(pixels, batch.pixels);
+  staging.leave();
 }
 
 }  // namespace tilewave

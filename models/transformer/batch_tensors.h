@@ -40,6 +40,8 @@ class StagedUploads {
  public:
   explicit StagedUploads(Context& context) : context_(context) {}
   void upload(const Batch& batch, const BatchTensors& tensors);
+  // Of pictures with a label each, all that is read of them.
+  void upload(const Batch& batch, const Pixels& pixels, const Tensor& labels);
 
  private:
   struct Slot {
@@ -47,6 +49,7 @@ class StagedUploads {
     std::int64_t bytes = 0;
     Event copied;
   };
+  class Staging;  // of one upload
 
   Context& context_;
   std::array<Slot, 2> slots_;

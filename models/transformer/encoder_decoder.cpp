@@ -11,7 +11,7 @@ EncoderDecoder::EncoderDecoder(Parameters& parameters, const ModelConfig& config
     : vocabulary_(parameters, config, data.padded_vocabulary) {
   if (config.stem != Stem::none) {
     TW_CHECK(data.picture, "an encoder with a stem is made for pictures of one shape; say which.");
-    pictures_.emplace(parameters, config, StemShape{.picture = *data.picture, .patch = config.patch});
+    pictures_.emplace(parameters, config, StemShape{.picture = data.picture->shape, .patch = config.patch});
   }
   const Tensor rotations = rotations_of(parameters.context(), config);
   for (std::int64_t layer = 0; layer < config.encoder_layers; ++layer) {

@@ -18,7 +18,7 @@ namespace tilewave {
 // What a model's parameters are counted from, beside its config.
 struct ModelData {
   std::int64_t padded_vocabulary = 0;
-  std::optional<PictureShape> picture = {};  // of an encoder that sees
+  std::optional<SeenPictures> picture = {};  // of an encoder that sees
 };
 
 struct ForwardOptions {

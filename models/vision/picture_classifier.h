@@ -10,20 +10,23 @@
 namespace tilewave {
 
 inline ClassifierShape classifier_shape(const Recipe& recipe) {
-  return {.picture = pictures_of(recipe).value(), .patch = recipe.model.patch, .classes = recipe.model.classes};
+  return {.picture = pictures_of(recipe).value().shape, .patch = recipe.model.patch, .classes = recipe.model.classes};
 }
 
 class PictureClassifier {
  public:
   // Allocates and initialises the parameters in the context's precision.
   PictureClassifier(Context& context, const Recipe& recipe)
-      : parameters_(context, static_cast<std::uint64_t>(recipe.run.seed)), model_(parameters_, recipe.model, classifier_shape(recipe)) {
+      : parameters_(context, static_cast<std::uint64_t>(recipe.run.seed)),
+        model_(parameters_, recipe.model, classifier_shape(recipe)),
+        seen_(pictures_of(recipe).value()) {
     parameters_.place();
   }
 
   // Memory for batches of so many pictures.
   PictureTensors make_batch(std::int64_t pictures) {
-    return make_picture_tensors(parameters_.context(), images_of(model_.shape().picture, pictures), model_.shape().patches());
+    Context& context = parameters_.context();
+    return make_picture_tensors(context, make_pixels(context, seen_, pictures), model_.shape().patches());
   }
 
   Variable logits(const PictureTensors& batch, const DropoutRates& rates, BatchNormMode mode) const {  // [pictures, classes]
@@ -35,6 +38,7 @@ class PictureClassifier {
  private:
   mutable Parameters parameters_;
   EncoderClassifier model_;
+  SeenPictures seen_;
 };
 
 }  // namespace tilewave

@@ -8,9 +8,10 @@
 
 namespace tilewave {
 
-PictureTensors make_picture_tensors(Context& context, const Images& images, std::int64_t patches) {
+PictureTensors make_picture_tensors(Context& context, const Pixels& pixels, std::int64_t patches) {
   TW_CHECK(patches > 0, "a picture of ", patches, " patches shows nothing; it has one at least.");
-  PictureTensors batch{.pixels = make_pixels(context, images),
+  const Images& images = pixels.images;
+  PictureTensors batch{.pixels = pixels,
                        .labels = context.persistent({1, images.count}, DType::i32),
                        .position_ids = context.persistent({1, images.count * patches}, DType::i32),
                        .segments = context.persistent({images.count, 4}, DType::i32)};
@@ -32,9 +33,10 @@ Segments picture_segments(const PictureTensors& batch) {
           .position_ids = batch.position_ids};
 }
 
-void upload_pictures(Context& context, std::span<const float> pixels, std::span<const std::int32_t> labels, const PictureTensors& batch) {
+void upload_pictures(Context& context, std::span<const std::uint8_t> shades, std::span<const std::int32_t> labels,
+                     const PictureTensors& batch) {
   write_ids(context, batch.labels, labels);
-  upload_pixels(context, pixels, batch.pixels);
+  upload_pixels(context, shades, batch.pixels);
 }
 
 }  // namespace tilewave

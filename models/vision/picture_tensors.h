@@ -18,13 +18,14 @@ struct PictureTensors {
   Tensor segments;      // [N, 4]: a picture's patches attend to each other
 };
 
-// For so many pictures of one shape, each cut into so many patches.
-PictureTensors make_picture_tensors(Context& context, const Images& images, std::int64_t patches);
+// For the pictures whose pixels these are, each cut into so many patches.
+PictureTensors make_picture_tensors(Context& context, const Pixels& pixels, std::int64_t patches);
 
 // Segments as attention takes them.
 Segments picture_segments(const PictureTensors& batch);
 
-// Pixels [N H W, C] and a label for each picture.
-void upload_pictures(Context& context, std::span<const float> pixels, std::span<const std::int32_t> labels, const PictureTensors& batch);
+// A shade for each value of a picture, and N labels.
+void upload_pictures(Context& context, std::span<const std::uint8_t> shades, std::span<const std::int32_t> labels,
+                     const PictureTensors& batch);
 
 }  // namespace tilewave

@@ -1,4 +1,5 @@
-// Sets of pictures, their split, and batches: values by the formula, passes that show each picture once, positions to go on from.
+// Sets of pictures, their split, and batches: values by the formula, passes that show each picture once, positions to go on from, the same
+// bytes whatever the number of threads.
 #include "framework/data/pictures.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "framework/data/drawn_digits.h"
 #include "framework/tensor/random.h"
 #include "tests/framework/data/scratch.h"
 
@@ -128,20 +130,50 @@ TEST(Pictures, CopiesStayOnOneSideOfASplit) {
   EXPECT_TRUE(says(input_error([&] { split_pictures(picture_set(copies), 1); }), {"copies of one", "none to train on"}));
 }
 
-TEST(PictureBatches, AreNormalizedByTheFormula) {
+TEST(PictureBatches, HoldTheShadesOfTheirPictures) {
   const StoredPictures stored = random_pictures(3);
+  PictureBatches batches(picture_set(stored), 3, {});
+  const PictureBatch batch = batches.next().value();
+  EXPECT_EQ(batch.images, (Images{.count = 3, .channels = 3, .height = 2, .width = 3}));
+  EXPECT_EQ(batch.labels, stored.labels);
+  EXPECT_EQ(batch.pixels, stored.pixels);
+}
+
+TEST(PictureBatches, AreTheSameWhateverTheNumberOfThreads) {
+  const PictureSet drawn = drawn_digits({.count = 700, .shape = {.height = 60, .width = 60, .channels = 1}, .seed = 3});
+  const auto batches_by = [&](std::int64_t threads, std::int64_t pictures, Pass pass) {
+    PictureBatches batches(drawn, pictures, pass);
+    batches.read_by(threads);
+    std::vector<PictureBatch> all;
+    for (int i = 0; i < 3; ++i) all.push_back(batches.next().value());
+    return all;
+  };
+  struct Case {
+    std::int64_t pictures;
+    Pass pass;
+  };
+  // The last one's batches are worth several threads by their bytes, and its last batch is not full.
+  for (const Case& one : {Case{1, kTrainingPass}, {40, kTrainingPass}, {300, {}}}) {
+    const std::vector<PictureBatch> alone = batches_by(1, one.pictures, one.pass);
+    for (const std::int64_t threads : {0, 2, 3, 16}) {
+      const std::vector<PictureBatch> shared = batches_by(threads, one.pictures, one.pass);
+      for (std::size_t i = 0; i < alone.size(); ++i) {
+        EXPECT_TRUE(shared[i].pixels == alone[i].pixels) << threads << " threads, batch " << i << " of " << one.pictures;
+        EXPECT_EQ(shared[i].labels, alone[i].labels);
+        EXPECT_EQ(shared[i].real, alone[i].real);
+      }
+    }
+  }
+}
+
+TEST(PictureBatches, AShadeBecomesWhatTheFormulaSays) {
   const PictureNormalization each{.mean = {0.1, 0.5, 0.9}, .deviation = {0.25, 0.5, 2.0}}, one{.mean = {0.5}, .deviation = {0.25}};
   for (const PictureNormalization& normalization : {each, one}) {
-    PictureBatches batches(picture_set(stored), normalization, 3, {});
-    const PictureBatch batch = batches.next().value();
-    EXPECT_EQ(batch.images, (Images{.count = 3, .channels = 3, .height = 2, .width = 3}));
-    EXPECT_EQ(batch.view().rows, 3 * 2 * 3);
-    EXPECT_EQ(batch.view().cols, 3);
-    EXPECT_EQ(batch.labels, stored.labels);
-    ASSERT_EQ(batch.pixels.size(), stored.pixels.size());
-    for (std::size_t i = 0; i < batch.pixels.size(); ++i) {
-      const std::size_t c = normalization.mean.size() == 1 ? 0 : i % 3;
-      EXPECT_EQ(batch.pixels[i], static_cast<float>((stored.pixels[i] / 255.0 - normalization.mean[c]) / normalization.deviation[c]));
+    const std::vector<float> table = shade_table(normalization, 3);
+    ASSERT_EQ(table.size(), 3U * 256U);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      const std::size_t c = normalization.mean.size() == 1 ? 0 : i / 256;
+      EXPECT_EQ(table[i], static_cast<float>((static_cast<double>(i % 256) / 255.0 - normalization.mean[c]) / normalization.deviation[c]));
     }
   }
 }
@@ -153,12 +185,13 @@ TEST(PictureBatches, MeasuredNormalizationHasMeanZeroAndDeviationOne) {
   const PictureNormalization measured = measured_normalization(set);
   EXPECT_EQ(measured.deviation[2], 1.0);
   EXPECT_NEAR(measured.mean[2], 0.2, 1e-12);
-  const PictureBatch batch = PictureBatches(set, measured, 200, {}).next().value();
+  const std::vector<float> table = shade_table(measured, 3);
   for (std::size_t c = 0; c < 3; ++c) {
     double sum = 0, squares = 0;
-    for (std::size_t i = c; i < batch.pixels.size(); i += 3) {
-      sum += batch.pixels[i];
-      squares += double{batch.pixels[i]} * batch.pixels[i];
+    for (std::size_t i = c; i < stored.pixels.size(); i += 3) {
+      const double value = table[c * 256 + stored.pixels[i]];
+      sum += value;
+      squares += value * value;
     }
     EXPECT_NEAR(sum / 1200, 0, 1e-5);
     EXPECT_NEAR(squares / 1200, c == 2 ? 0 : 1, 1e-5);
@@ -169,7 +202,7 @@ TEST(PictureBatches, MeasuredNormalizationHasMeanZeroAndDeviationOne) {
 
 TEST(PictureBatches, APassShowsEachPictureOnce) {
   for (const std::int64_t pictures : {1, 3, 7, 10, 25}) {
-    PictureBatches batches(numbered_pictures(10), {}, pictures, kTrainingPass);
+    PictureBatches batches(numbered_pictures(10), pictures, kTrainingPass);
     std::vector<std::int32_t> labels;
     while (labels.size() < 50) {
       const PictureBatch batch = batches.next().value();
@@ -188,7 +221,7 @@ TEST(PictureBatches, APassShowsEachPictureOnce) {
 }
 
 TEST(PictureBatches, GoOnFromEveryPosition) {
-  const auto fresh = [] { return PictureBatches(numbered_pictures(10), {}, 4, kTrainingPass); };
+  const auto fresh = [] { return PictureBatches(numbered_pictures(10), 4, kTrainingPass); };
   PictureBatches whole = fresh(), back_and_forth = fresh();
   std::vector<DataPosition> positions;
   std::vector<PictureBatch> all;
@@ -212,28 +245,26 @@ TEST(PictureBatches, GoOnFromEveryPosition) {
 }
 
 TEST(PictureBatches, ValidationIsOnePassInOrder) {
-  PictureBatches batches(numbered_pictures(10), {.mean = {0.5}, .deviation = {1}}, 4, {});
+  PictureBatches batches(numbered_pictures(10), 4, {});
   EXPECT_EQ(batches.next()->labels, (std::vector<std::int32_t>{0, 1, 2, 3}));
   EXPECT_EQ(batches.next()->labels, (std::vector<std::int32_t>{4, 5, 6, 7}));
   const PictureBatch last = batches.next().value();
   EXPECT_EQ(last.labels, (std::vector<std::int32_t>{8, 9, kNoLabel, kNoLabel}));
   EXPECT_EQ(last.real, 2);
-  EXPECT_EQ(last.pixels[2], 0.0f);
-  EXPECT_EQ(last.pixels[3], 0.0f);
+  EXPECT_EQ(last.images.count, 4);
+  EXPECT_EQ(last.pixels, (std::vector<std::uint8_t>{8, 9}));
   EXPECT_FALSE(batches.next());
   batches.restore({});
   EXPECT_EQ(batches.next()->labels.front(), 0);
 }
 
 TEST(PictureBatches, WrongNormalizationIsRefused) {
-  const auto refusal = [](const PictureNormalization& normalization) {
-    return input_error([&] { PictureBatches(picture_set(random_pictures(2)), normalization, 1, {}); });
-  };
+  const auto refusal = [](const PictureNormalization& normalization) { return input_error([&] { shade_table(normalization, 3); }); };
   EXPECT_TRUE(says(refusal({.mean = {0, 0}}), {"3 channels have 1 or 3 means, not 2"}));
   EXPECT_TRUE(says(refusal({.deviation = {}}), {"1 or 3 deviations, not 0"}));
   EXPECT_TRUE(says(refusal({.deviation = {1, 0, 1}}), {"deviations above 0"}));
   EXPECT_TRUE(says(refusal({.mean = {std::numeric_limits<double>::infinity()}}), {"means that are finite"}));
-  EXPECT_THROW(PictureBatches(picture_set(random_pictures(2)), {}, 0, {}), Error);
+  EXPECT_THROW(PictureBatches(picture_set(random_pictures(2)), 0, {}), Error);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST_F(GpuPictureStep, WritesWhatTheCpuWrites) {
   reference.losses(4);
   run.losses(4);
   const Batch batch = reference.corpus.validation(batch_shape(reference.resolved)).next().value();
-  std::vector<std::vector<float>> pictures;
+  std::vector<std::vector<std::uint8_t>> pictures;
   for (std::size_t begin = 0; begin < batch.pixels.size(); begin += 400) {
     pictures.emplace_back(batch.pixels.begin() + static_cast<std::ptrdiff_t>(begin),
                           batch.pixels.begin() + static_cast<std::ptrdiff_t>(begin + 400));

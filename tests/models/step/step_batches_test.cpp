@@ -78,5 +78,24 @@ TEST(StepBatches, ThatAreNotKeptAreAskedForInOrder) {
   testing_support::expect_error([&] { current.of(2); }, "the batch of pass 2 was asked for where that of pass 1 comes next");
 }
 
+TEST(RepeatedBatches, TakeTheFirstBatchesInTurns) {
+  const ResolvedRecipe resolved = resolve(small_classifier());
+  const Corpus corpus(corpus_of(resolved.recipe));
+  BatchStream stream = corpus.training(batch_shape(resolved));
+  std::vector<Batch> first;
+  for (int i = 0; i < 3; ++i) first.push_back(*stream.next());
+  EXPECT_NE(first[0], first[1]);
+  RepeatedBatches repeated(corpus, batch_shape(resolved), 3);
+  for (std::size_t step = 0; step < 5; ++step) {
+    const PassBatches batches = repeated.next_step(2);
+    ASSERT_EQ(batches.passes, 2);
+    EXPECT_EQ(batches.of(0), first[2 * step % 3]);
+    EXPECT_EQ(batches.of(1), first[(2 * step + 1) % 3]);
+    EXPECT_EQ(batches.real_tokens, batches.of(0).real_tokens + batches.of(1).real_tokens);
+    batches.meanwhile();
+  }
+  EXPECT_THROW(RepeatedBatches(corpus, batch_shape(resolved), 0), Error);
+}
+
 }  // namespace
 }  // namespace tilewave

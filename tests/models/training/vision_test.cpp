@@ -233,10 +233,15 @@ TEST(SeeingRecipe, ItsDataSaysWhatAShadeBecomes) {
   const auto first = [](const std::vector<std::string>& overrides) {
     const Recipe recipe = small_classifier(overrides);
     const Corpus corpus(corpus_of(recipe));
-    return corpus.validation(batch_shape(resolve(recipe))).next()->pixels;
+    const Batch batch = corpus.validation(batch_shape(resolve(recipe))).next().value();
+    Context context(make_cpu_queue(1), probe_cpu(1), context_options(recipe));
+    PictureClassifier model(context, recipe);
+    const PictureTensors tensors = model.make_batch(recipe.batch.pictures);
+    upload_pictures(context, batch.pixels, batch.target_out, tensors);
+    return read_elements(context, tensors.pixels.values);
   };
-  const std::vector<float> plain = first({"data.mean=0", "data.deviation=1"}), moved = first({"data.mean=0.25", "data.deviation=0.5"});
-  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(moved[i], (plain[i] - 0.25F) / 0.5F, 1e-6F);
+  const std::vector<double> plain = first({"data.mean=0", "data.deviation=1"}), moved = first({"data.mean=0.25", "data.deviation=0.5"});
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(moved[i], (plain[i] - 0.25) / 0.5, 1e-6);
   EXPECT_EQ(first({}), first({"data.mean=0.5", "data.deviation=0.5"}));
 }
 

@@ -56,17 +56,13 @@ ModelConfig small_encoder(const StemCase& stem = kPatches) {
 
 ClassifierShape shape_of(const StemCase& stem) { return {.picture = stem.picture, .patch = stem.patch, .classes = 3}; }
 
-Images images_of(const ClassifierShape& shape, std::int64_t count) {
-  return {.count = count, .channels = shape.picture.channels, .height = shape.picture.height, .width = shape.picture.width};
-}
-
 // Three pictures, whose second one counts nothing.
 class ClassifierOf : public Fp64Test {
  protected:
   static constexpr std::int64_t kPictures = 3;
 
   explicit ClassifierOf(const StemCase& stem) : shape(shape_of(stem)), model(parameters, small_encoder(stem), shape) {
-    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(i * 37 % 19) / 9.0F - 1.0F;
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 37 % 19 * 14);
   }
   std::vector<double> logits(BatchNormMode mode = BatchNormMode::evaluation) {
     const NoGradient scope(context);
@@ -77,8 +73,9 @@ class ClassifierOf : public Fp64Test {
   ClassifierShape shape;
   Parameters parameters{context, 5};
   EncoderClassifier model;
-  PictureTensors batch = make_picture_tensors(context, images_of(shape, kPictures), shape.patches());
-  std::vector<float> pixels = std::vector<float>(static_cast<std::size_t>(kPictures * shape.picture.values()));
+  SeenPictures seen = {.shape = shape.picture, .normalization = {.mean = {0.5}, .deviation = {0.5}}};
+  PictureTensors batch = make_picture_tensors(context, make_pixels(context, seen, kPictures), shape.patches());
+  std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(static_cast<std::size_t>(kPictures * shape.picture.values()));
   std::vector<std::int32_t> labels = {2, kNoLabel, 0};
 };
 
@@ -131,7 +128,7 @@ TEST_P(EncoderClassifierTest, PicturesOfABatchDoNotSeeEachOther) {
   const std::vector<double> before = logits();
   ASSERT_EQ(before.size(), static_cast<std::size_t>(kPictures * shape.classes));
   const auto values = static_cast<std::ptrdiff_t>(shape.picture.values());
-  std::fill(pixels.begin() + values, pixels.begin() + 2 * values, 0.5F);  // of the second picture
+  std::fill(pixels.begin() + values, pixels.begin() + 2 * values, std::uint8_t{191});  // of the second picture
   const std::vector<double> after = logits();
   for (std::size_t i = 0; i < before.size(); ++i) {
     const bool second = i / static_cast<std::size_t>(shape.classes) == 1;
@@ -164,7 +161,7 @@ TEST_F(BatchNormStem, KeepsStatisticsOfWhatItWasTrainedOn) {
   EXPECT_EQ(elements("stem.0.norm.running_mean"), mean) << "an evaluation moved it";
   EXPECT_EQ(elements("stem.0.norm.running_variance"), variance);
   const std::vector<double> trained = logits(BatchNormMode::training);
-  std::fill(pixels.begin() + static_cast<std::ptrdiff_t>(shape.picture.values()), pixels.end(), 0.5F);  // of the others
+  std::fill(pixels.begin() + static_cast<std::ptrdiff_t>(shape.picture.values()), pixels.end(), std::uint8_t{191});  // of the others
   EXPECT_NE(logits(BatchNormMode::training).front(), trained.front()) << "training looks at all pictures of a batch";
 }
 
@@ -199,13 +196,13 @@ TEST_P(EncoderClassifierTraining, LearnsToSeeDrawnDigits) {
   Parameters parameters(context, 1);
   const EncoderClassifier model(parameters, config, shape);
   AdamW optimizer(parameters, {});
-  const PictureTensors batch = make_picture_tensors(context, images_of(shape, kPictures), shape.patches());
   const auto set = [&](PicturePart part, std::int64_t count) {
     return drawn_digits({.count = count, .shape = shape.picture, .seed = 1, .part = part});
   };
   const PictureSet training = set(PicturePart::training, 20'000);
-  const PictureNormalization normalization = measured_normalization(training, 500);
-  PictureBatches batches(training, normalization, kPictures, {.kind = Pass::Kind::shuffled_epochs, .seed = 1});
+  const SeenPictures seen = {.shape = shape.picture, .normalization = measured_normalization(training, 500)};
+  const PictureTensors batch = make_picture_tensors(context, make_pixels(context, seen, kPictures), shape.patches());
+  PictureBatches batches(training, kPictures, {.kind = Pass::Kind::shuffled_epochs, .seed = 1});
   for (std::int64_t step = 1; step <= steps; ++step) {
     const PictureBatch pictures = batches.next().value();
     upload_pictures(context, pictures.pixels, pictures.labels, batch);
@@ -218,7 +215,7 @@ TEST_P(EncoderClassifierTraining, LearnsToSeeDrawnDigits) {
     optimizer.update();
     context.end_step();
   }
-  PictureBatches held_out(set(PicturePart::held_out, kHeldOut), normalization, kPictures, {});
+  PictureBatches held_out(set(PicturePart::held_out, kHeldOut), kPictures, {});
   std::int64_t right = 0;
   while (const std::optional<PictureBatch> pictures = held_out.next()) {
     const NoGradient scope(context);
