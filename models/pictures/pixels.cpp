@@ -11,10 +11,13 @@ Pixels made_of(Context& context, const SeenPictures& seen, std::int64_t count, T
   TW_CHECK(count > 0, "a batch of ", count, " pictures cannot be made; it has a picture at least.");
   const Images images = images_of(seen.shape, count);
   const std::vector<float> table = shade_table(seen.normalization, images.channels);
+  const std::int64_t shades = images.rows() * images.cols();
+  // A pixel has few channels: rows without a gap, whatever the pitch of others is.
+  const Tensor flat = (context.*tensor)({1, shades}, context.precision().compute);
   Pixels pixels{.images = images,
-                .shades = (context.*tensor)({1, words_of_shades(images.rows() * images.cols())}, DType::i32),
+                .shades = (context.*tensor)({1, words_of_shades(shades)}, DType::i32),
                 .table = (context.*tensor)({images.channels, kShades}, DType::f32),
-                .values = (context.*tensor)({images.rows(), images.cols()}, context.precision().compute)};
+                .values = flat.as_rows(0, {images.rows(), images.cols()}, images.cols())};
   write_rows(context, pixels.table, table.data());
   return pixels;
 }

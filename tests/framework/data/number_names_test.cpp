@@ -19,7 +19,7 @@ struct Name {
   std::string_view english, german;
 };
 
-constexpr Name kNames[] = {
+constexpr Name kSaid[] = {
     {0, "zero", "null"},
     {1, "one", "eins"},
     {7, "seven", "sieben"},
@@ -54,7 +54,7 @@ constexpr Name kNames[] = {
 };
 
 TEST(NumberNames, AreSpelledAsInTheTable) {
-  for (const Name& name : kNames) {
+  for (const Name& name : kSaid) {
     EXPECT_EQ(english_name(name.number), name.english);
     EXPECT_EQ(german_name(name.number), name.german);
   }
