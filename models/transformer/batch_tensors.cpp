@@ -111,10 +111,10 @@ class StagedUploads::Staging {
 
   // Behind all ids: shades end anywhere.
   void shades(const Pixels& pixels, const std::vector<std::uint8_t>& shades) {
-    constexpr std::int64_t kPart = 1 << 20, kBytesOfAThread = 1 << 22, kMostThreads = 8;  // one thread is slower than the GPU's own copy
+    constexpr std::int64_t kPart = 1 << 20, kBytesOfAThread = 1 << 22, kMaxThreads = 8;  // one thread is slower than the GPU's own copy
     auto* const staged = reinterpret_cast<std::uint8_t*>(next_);
     const std::int64_t bytes = std::ssize(shades);
-    share_out(ceil_div(bytes, kPart), std::min(threads_for(bytes, kBytesOfAThread), kMostThreads), [&](std::int64_t part) {
+    share_out(ceil_div(bytes, kPart), std::min(threads_for(bytes, kBytesOfAThread), kMaxThreads), [&](std::int64_t part) {
       std::copy(shades.begin() + part * kPart, shades.begin() + std::min((part + 1) * kPart, bytes), staged + part * kPart);
     });
     upload_pixels(context_, std::span<const std::uint8_t>(staged, shades.size()), pixels);
