@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <string>
 
 #include "framework/distributed/exchange_values.h"
@@ -31,7 +32,7 @@ Timing time_together(Context& context, std::string_view name, const RankTimesOpt
   (void)timed(context, 1, launch);  // buffers and connections are made
   const double once = timed(context, 1, launch);
   for (double loaded_s = 0.0; loaded_s < options.load_s;) loaded_s += timed(context, 1, launch);
-  const int launches = static_cast<int>(std::clamp(options.block_s / once, 1.0, kMaxLaunches));
+  const int launches = static_cast<int>(std::clamp(std::ceil(options.block_s / once), 1.0, kMaxLaunches));
   Timing timing{.name = std::string(name)};
   for (int round = 0; round < options.rounds; ++round) timing.rounds_s.push_back(timed(context, launches, launch));
   timing.median_s = quantile(timing.rounds_s, 0.5);
