@@ -1,15 +1,14 @@
 #include "framework/data/token_shards.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <exception>
 #include <optional>
 #include <string_view>
 #include <thread>
 #include <unistd.h>
 #include <utility>
 
+#include "framework/data/host_threads.h"
 #include "framework/data/token_file.h"
 #include "framework/io/file.h"
 #include "framework/io/text_file.h"
@@ -65,25 +64,10 @@ std::string shard_name(const std::string& name, std::size_t number) {
 std::vector<std::vector<std::int32_t>> encode_all(const TextEncoder& encoder, const std::vector<std::string_view>& texts,
                                                   std::size_t threads) {
   std::vector<std::vector<std::int32_t>> ids(texts.size());
-  std::atomic<std::size_t> next{0};
-  std::vector<std::exception_ptr> failures(texts.size());
-  const auto work = [&] {
-    for (std::size_t i = next++; i < texts.size(); i = next++) {
-      try {
-        ids[i] = encoder.encode(texts[i]);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < std::min(threads, texts.size()); ++i) others.emplace_back(work);
-    work();
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  share_out(std::ssize(texts), static_cast<std::int64_t>(threads), [&](std::int64_t index) {
+    const auto i = static_cast<std::size_t>(index);
+    ids[i] = encoder.encode(texts[i]);
+  });
   return ids;
 }
 
